@@ -1,0 +1,44 @@
+# `make demo` and `make test` work as the first command after `git clone`: each makes .venv if it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint format lock bench clean
+
+demo: $(STAMP)
+	$(BIN)/bookferry demo
+
+# A file's tests stay in one process: they share a sandbox, a wheel, a backup.
+test: $(STAMP)
+	$(BIN)/pytest -n auto --dist loadfile
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Measures a backup against dlt, on one server, in one run. dlt lives in an environment of its own.
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks.backup
+
+# Exact versions and hashes for every platform, and no address of an index.
+lock: $(STAMP)
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --no-strip-extras --no-emit-index-url --no-emit-find-links --quiet --upgrade -o requirements.lock
+
+# A stamp rather than the folder: an installation that broke off half-way is done again.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Bookferry needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version). Name another: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,193 @@
+"""The assets of a backup, for one tenant: a raw table, the tables staged from it, and the snapshot that publishes them.
+
+Write, audit, publish: the checks show in red what makes a snapshot partial; a partial snapshot is still published, as partial, so that
+what could be read is not lost, and never becomes the newest complete one (I4, I5).
+"""
+
+from collections.abc import Iterable, Iterator
+
+import dagster as dg
+
+from assets_defs.metadata import column_schema, preview, table_metadata
+from pipelines.library import Library
+from pipelines.records.tables import STAGED, Table, raw_table
+from pipelines.store.captures import Capture, ResourceFacts, count_nulls
+
+_CONTENTS = {
+    "file": "Table of the snapshot, as Parquet.",
+    "rows": "Rows in it.",
+    "bytes": "Its size.",
+    "sha256": "SHA-256 of the file.",
+}
+"""Column → meaning, of what Dagster shows of a snapshot."""
+
+
+def tenant_assets(tenant: str, resources: tuple[str, ...]) -> list[dg.AssetsDefinition]:
+    """All assets of one tenant, under its name as key prefix and in its own pool."""
+    parts = [
+        asset for resource in resources for asset in (_raw_asset(tenant, resource), _staged_assets(tenant, resource))
+    ]
+    return [*parts, _snapshot_asset(tenant, resources)]
+
+
+def tenant_keys(tenant: str, resources: Iterable[str]) -> list[dg.AssetKey]:
+    """The keys of a tenant's assets for the given resources, the snapshot included."""
+    names = [
+        name for resource in resources for name in (f"raw_{resource}", *(table.name for table in STAGED[resource]))
+    ]
+    return [dg.AssetKey([tenant, name]) for name in (*names, "snapshot")]
+
+
+def run_name(context: dg.AssetExecutionContext) -> str:
+    """What the steps of one run, and of its re-executions, have in common."""
+    return context.run.root_run_id or context.run.run_id
+
+
+def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
+    table = raw_table(resource)
+    key = dg.AssetKey([tenant, table.name])
+
+    @dg.asset(
+        key=key,
+        group_name=tenant,
+        kinds={"parquet"},
+        pool=tenant,
+        description=table.comment,
+        metadata={"dagster/column_schema": column_schema(table)},
+        check_specs=[
+            dg.AssetCheckSpec(
+                "count_equals_x_total", asset=key, description="Distinct ids = X-Total, which stood still (I4)."
+            ),
+            dg.AssetCheckSpec("ids_unique", asset=key, description="Every record has an id, and no id occurs twice."),
+        ],
+    )
+    def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
+        capture, facts = library.read_raw(tenant, run_name(context), resource)
+        shown = table_metadata(capture.raw_path(resource), table, facts.records, facts.requests)
+        return dg.MaterializeResult(
+            metadata={**shown, "pages": facts.pages, "endpoint": facts.endpoint},
+            check_results=[_count_check(facts), _ids_check(facts)],
+        )
+
+    return raw
+
+
+def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
+    tables = STAGED[resource]
+    keys = {table.name: dg.AssetKey([tenant, table.name]) for table in tables}
+
+    @dg.multi_asset(
+        name=f"{tenant}__stage_{resource}",
+        group_name=tenant,
+        pool=tenant,
+        specs=[
+            dg.AssetSpec(
+                keys[table.name],
+                deps=[dg.AssetKey([tenant, f"raw_{resource}"])],
+                description=table.comment,
+                kinds={"parquet"},
+                metadata={"dagster/column_schema": column_schema(table)},
+            )
+            for table in tables
+        ],
+        check_specs=[
+            dg.AssetCheckSpec(
+                "required_columns",
+                asset=keys[table.name],
+                description=f"Filled in every row: {', '.join(_audited(table))}.",
+            )
+            for table in tables
+        ],
+    )
+    def staged(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
+        capture = library.stage(tenant, run_name(context), resource)
+        for table in tables:
+            rows = capture.facts.tables[table.name].rows
+            yield dg.MaterializeResult(
+                asset_key=keys[table.name],
+                metadata=table_metadata(capture.table_path(table), table, rows, requests=0),
+                check_results=[_required_check(capture, table, keys[table.name])],
+            )
+
+    return staged
+
+
+def _snapshot_asset(tenant: str, resources: tuple[str, ...]) -> dg.AssetsDefinition:
+    key = dg.AssetKey([tenant, "snapshot"])
+
+    @dg.asset(
+        key=key,
+        group_name=tenant,
+        kinds={"parquet", "duckdb"},
+        pool=tenant,
+        deps=[dg.AssetKey([tenant, table.name]) for resource in resources for table in STAGED[resource]],
+        metadata={
+            "dagster/column_schema": dg.TableSchema(
+                columns=[dg.TableColumn(name, description=meaning) for name, meaning in _CONTENTS.items()]
+            )
+        },
+        check_specs=[dg.AssetCheckSpec("complete", asset=key, description="The snapshot is proved complete (I4).")],
+    )
+    def snapshot(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
+        """A whole backup with its proof: published at once, or not at all (I5)."""
+        published = library.publish(tenant, run_name(context))
+        manifest = published.manifest
+        return dg.MaterializeResult(
+            metadata={
+                "snapshot": manifest.snapshot,
+                "complete": manifest.complete,
+                "problems": _listed(manifest.problems),
+                "notes": _listed(manifest.notes),
+                "dagster/row_count": sum(published.counts.values()),
+                "bytes": sum(table.bytes for table in manifest.tables.values()),
+                "requests": manifest.requests,
+                "dagster/uri": published.path.as_uri(),
+                "preview": preview(
+                    _CONTENTS, ((one.path, one.rows, one.bytes, one.sha256) for one in manifest.tables.values())
+                ),
+            },
+            check_results=[
+                dg.AssetCheckResult(
+                    passed=manifest.complete, check_name="complete", metadata={"problems": manifest.problems}
+                )
+            ],
+        )
+
+    return snapshot
+
+
+def _listed(sentences: Iterable[str]) -> dg.MarkdownMetadataValue:
+    return dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences) or "none")
+
+
+def _count_check(facts: ResourceFacts) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        check_name="count_equals_x_total",
+        passed=facts.complete,
+        metadata={
+            "x_total": facts.x_total if facts.x_total is not None else "not sent by the service",
+            "distinct_ids": facts.distinct_ids,
+            "problems": facts.problems,
+            "notes": facts.notes,
+        },
+    )
+
+
+def _ids_check(facts: ResourceFacts) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        check_name="ids_unique",
+        passed=facts.records == facts.distinct_ids,
+        metadata={"records": facts.records, "distinct_ids": facts.distinct_ids, "without_id": facts.without_id},
+    )
+
+
+def _audited(table: Table) -> tuple[str, ...]:
+    """The columns that must be filled: the required ones and the key."""
+    return tuple(column.name for column in table.columns if column.required or column.name in table.key)
+
+
+def _required_check(capture: Capture, table: Table, key: dg.AssetKey) -> dg.AssetCheckResult:
+    missing = count_nulls(capture.table_path(table), _audited(table))
+    return dg.AssetCheckResult(
+        asset_key=key, check_name="required_columns", passed=not any(missing.values()), metadata={"empty": missing}
+    )

@@ -1,0 +1,60 @@
+"""The nightly job, and when it runs."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import dagster as dg
+
+from assets_defs.backup import tenant_keys
+from pipelines.backup import RESOURCES
+from pipelines.settings import Settings
+
+MAX_SECONDS = 20 * 3600
+"""A million records at 60 requests a minute take 5.6 hours; a run that is not done after 20 is dead or stuck."""
+
+LATE = timedelta(hours=1)
+"""A backup may begin this long after the night it belongs to has turned into the next day: the scheduler looks once a minute."""
+
+NIGHTLY_BACKUP = dg.define_asset_job(
+    "nightly_backup",
+    selection=dg.AssetSelection.all(),
+    description="Backs libraries up: reads, stages, proves and publishes a snapshot of each.",
+    executor_def=dg.in_process_executor,
+    # Dagster's own retries would turn a person's "Terminate" into another try: our client retries, nothing else does.
+    tags={"dagster/max_retries": "0", "dagster/max_runtime": str(MAX_SECONDS)},
+)
+"""Backs up every tenant it is given, one after the other, in one process."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _now) -> dg.ScheduleDefinition:
+    """One run a tenant and night, so that one library's trouble is not another's."""
+    hour, minute = settings.nightly_at.split(":")
+    zone = ZoneInfo(settings.timezone)
+
+    @dg.schedule(
+        name="nightly_backup_schedule",
+        job=NIGHTLY_BACKUP,
+        cron_schedule=f"{int(minute)} {int(hour)} * * *",
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Every night at {settings.nightly_at} ({settings.timezone}).",
+    )
+    def nightly_backup_schedule(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
+        night, moment = context.scheduled_execution_time.astimezone(zone), now()
+        if night.date() < moment.astimezone(zone).date() and moment - night > LATE:
+            # The scheduler catches up on missed nights; a backup can only capture the present.
+            yield dg.SkipReason(f"The night of {night:%Y-%m-%d} was missed and cannot be made up for.")
+            return
+        for tenant in settings.tenants:
+            yield dg.RunRequest(
+                run_key=f"{tenant} {night:%Y-%m-%dT%H:%M%z}",
+                asset_selection=tenant_keys(tenant, RESOURCES),
+                tags={"bookferry/tenant": tenant},
+            )
+
+    return nightly_backup_schedule

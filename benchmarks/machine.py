@@ -1,0 +1,88 @@
+"""What the operating system tells of processes and of the machine. On Linux all of it; elsewhere what is not known is 0."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+EVERY = 0.05
+"""Seconds between two looks at memory: a batch of records lives longer."""
+
+QUIET_FOR = 2.0
+"""Seconds after which a quiet moment counts as one."""
+
+_PROC = Path("/proc")
+
+
+def in_words() -> str:
+    """The machine, without its name."""
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+
+
+def busy_seconds() -> float:
+    """CPU seconds that the whole machine has spent on anything since it started."""
+    with suppress(OSError):
+        user, nice, system, _idle, _waiting, irq, softirq = (_PROC / "stat").read_text().split(maxsplit=8)[1:8]
+        return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def cpu_seconds(process: int) -> float:
+    """CPU seconds of a process that still runs."""
+    with suppress(OSError):
+        fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def wait_for_quiet(cores: float, patience: float) -> None:
+    """Wait until no more than that many cores are busy, but no longer than `patience` seconds."""
+    until = time.monotonic() + patience
+    while math.isfinite(cores) and time.monotonic() < until:
+        before = busy_seconds()
+        time.sleep(QUIET_FOR)
+        if busy_seconds() - before <= cores * QUIET_FOR:
+            return
+
+
+class MemoryWatch:
+    """Looks at the resident memory of a process and of those it started, together; pages that they share count more than once."""
+
+    def __init__(self, process: int) -> None:
+        self.peak_bytes = 0
+        self._process = process
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(EVERY):
+            self.peak_bytes = max(self.peak_bytes, sum(map(_resident_bytes, _family(self._process))))
+
+
+def _family(process: int) -> list[int]:
+    members = [process]
+    for member in members:
+        with suppress(OSError):
+            for children in (_PROC / str(member) / "task").glob("*/children"):
+                members += map(int, children.read_text().split())
+    return members
+
+
+def _resident_bytes(process: int) -> int:
+    with suppress(OSError, IndexError):
+        return int((_PROC / str(process) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0

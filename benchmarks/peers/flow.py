@@ -1,0 +1,58 @@
+"""Bookferry's backup without its orchestrator: listing, raw payloads, proof, staged tables, checksums, snapshot, catalogue."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.peers.configuration import TENANT, write_configuration
+from pipelines import backup
+from pipelines.library import Library
+from pipelines.store.snapshots import Snapshot
+
+RUN = "bench"
+
+
+def back_up(config: Path) -> tuple[Snapshot, dict[str, float]]:
+    """One backup, in the steps that the orchestrator's assets take. Returns the snapshot and the seconds of each step."""
+    laps = _Laps()
+    with Library.open(config) as library:
+        for resource in backup.RESOURCES:
+            library.read_raw(TENANT, RUN, resource)
+        laps.end("read")
+        for resource in backup.RESOURCES:
+            library.stage(TENANT, RUN, resource)
+        laps.end("stage")
+        snapshot = library.publish(TENANT, RUN)
+        laps.end("publish")
+    return snapshot, laps.seconds
+
+
+class _Laps:
+    """A stopwatch that is read at the end of each step."""
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.seconds: dict[str, float] = {}
+
+    def end(self, step: str) -> None:
+        """Note how long `step` took."""
+        now = time.perf_counter()
+        self.seconds[step] = round(now - self._last, 3)
+        self._last = now
+
+
+def main(base_url: str, folder: Path) -> None:
+    """Make one backup, print what it took, and check that it is whole."""
+    config = write_configuration(base_url, folder)
+    started = time.perf_counter()
+    snapshot, steps = back_up(config)
+    seconds = time.perf_counter() - started
+    assert snapshot.manifest.complete, snapshot.manifest.problems
+    print(json.dumps({"records": snapshot.counts["publications"], "seconds": seconds, "steps": steps}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

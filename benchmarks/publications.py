@@ -1,0 +1,153 @@
+"""A made-up library of any size: the same records on every machine and in every run, made as fast as they can be sent.
+
+Records come in blocks of 50. The text of `TEMPLATES` blocks is made once; a block is one of them with its number set in wherever a
+real library would not repeat itself (ids, identifiers, titles, file names, half of the authors). Rendering a page is then one
+replacement in a piece of memory, and no page is ever kept.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import accumulate
+from typing import Any
+
+BLOCK = 50
+"""Records in a block: the service's largest page, so that such a page is one block."""
+
+TEMPLATES = 97
+"""Different blocks of text, about 11 MB; prime, so that no other rhythm of the data meets it."""
+
+MIN_BYTES, MAX_BYTES = 1500, 3000
+"""About how large the JSON of a record is."""
+
+_MARK = "#######"
+"""Stands for the number of a block; as long as the number, so that rendering moves nothing."""
+
+_FIRST = 1_000_000
+"""Number of the first block: none has fewer digits, none among the first 400 million records has more."""
+
+_SEED = 20261120
+_VOCABULARY = 6000
+_SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeio"]
+_KINDS = {"Book": "application/epub+zip", "Report": "text/plain", "Article": "application/pdf"}
+_GIVEN = (
+    "Ana",
+    "Björn",
+    "Chiara",
+    "Dmitri",
+    "Eleni",
+    "Fatima",
+    "Gustavo",
+    "Hana",
+    "Imre",
+    "Jürgen",
+    "Kasia",
+    "Løve",
+    "Mei",
+    "Noor",
+)
+
+
+class Publications:
+    """The first `count` records of the made-up library, in the shape of v2."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        writer = _Writer(random.Random(_SEED))
+        self._templates = [[writer.record(place) for place in range(BLOCK)] for _template in range(TEMPLATES)]
+        self._blocks = [b",".join(records) for records in self._templates]
+
+    def json(self, start: int, stop: int) -> bytes:
+        """The JSON of the records from `start` up to `stop`, with commas between them."""
+        stop = min(stop, self.count)
+        if start % BLOCK == 0 and stop == start + BLOCK:
+            return _set_number(self._blocks[start // BLOCK % TEMPLATES], start // BLOCK)
+        return b",".join(self._record(number) for number in range(start, stop))
+
+    def _record(self, number: int) -> bytes:
+        block, place = divmod(number, BLOCK)
+        return _set_number(self._templates[block % TEMPLATES][place], block)
+
+
+def _json(record: dict[str, Any]) -> bytes:
+    """As the service writes it; what stands between two @ is a number."""
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace('"@', "").replace('@"', "").encode()
+
+
+def _set_number(template: bytes, block: int) -> bytes:
+    return template.replace(_MARK.encode(), b"%07d" % (_FIRST + block))
+
+
+class _Writer:
+    """Writes records of 1.5 to 3 kB with a vocabulary that is used as unevenly as a language's."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._words = ["".join(chance.choices(_SYLLABLES, k=chance.randint(1, 4))) for _word in range(_VOCABULARY)]
+        self._often = list(accumulate(1 / rank for rank in range(1, _VOCABULARY + 1)))
+
+    def record(self, place: int) -> bytes:
+        """The record at `place` of a block, with a mark where the block's number belongs."""
+        chance, number = self._chance, f"{_MARK}{place:02}"
+        kind, content_type = chance.choice(list(_KINDS.items()))
+        record = {
+            "id": f"@{number}@",
+            "title": f"{self._text(chance.randint(3, 12)).capitalize()} {number}",
+            "publishable_type": kind,
+            "published_on": f"{chance.randint(1890, 2026)}-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}",
+            "abstract": "",
+            "authors": [self._author(number) for _author in range(chance.randint(1, 5))],
+            "doi": f"10.5555/bench.{number}" if chance.random() < 0.7 else None,
+            "isbn": f"978-3-{chance.randint(1000, 9999)}-{number[:-2]}-{place % 10}" if kind == "Book" else None,
+            "issn": f"{chance.randint(1000, 9999)}-{chance.randint(1000, 9999)}" if kind == "Article" else None,
+            "arxiv_id": f"{chance.randint(10, 26)}{chance.randint(1, 12):02}.{chance.randint(10000, 99999)}"
+            if chance.random() < 0.2
+            else None,
+            "pmid": number if chance.random() < 0.3 else None,
+            "import_state": chance.choice(("imported", "manual", None)),
+            "categories": [
+                {"id": one, "name": self._category(one)} for one in chance.sample(range(1, 400), chance.randint(0, 4))
+            ],
+            "cover": self._stored("cover.jpg", number, "image/jpeg") if chance.random() < 0.6 else None,
+            "assets": [self._asset(number, part, content_type) for part in range(chance.choice((0, 1, 1, 2)))],
+        }
+        missing = chance.randint(MIN_BYTES, MAX_BYTES) - len(_json(record))
+        record["abstract"] = self._text(max(40, missing // 6)).capitalize()
+        return _json(record)
+
+    def _text(self, words: int) -> str:
+        return " ".join(self._chance.choices(self._words, cum_weights=self._often, k=words))
+
+    def _author(self, number: str) -> dict[str, str]:
+        if self._chance.random() < 0.1:
+            return {"name": f"{self._text(3).title()} Institute", "type": "corporate"}
+        distinct = f", {number}" if self._chance.random() < 0.5 else ""
+        return {"name": f"{self._text(1).title()}, {self._chance.choice(_GIVEN)}{distinct}", "type": "person"}
+
+    def _category(self, category: int) -> str:
+        return f"{self._words[category]} -- {self._words[-category]}".title()
+
+    def _asset(self, number: str, part: int, content_type: str) -> dict[str, Any]:
+        address = f"https://files.example.org/assets/{number}{part}"
+        return {
+            "id": f"@{number}{part}@",
+            "publication_id": f"@{number}@",
+            "name": self._text(3).capitalize(),
+            "content_type": content_type,
+            "file": self._stored(f"part{part}.bin", f"{number}{part}", content_type),
+            "url": address,
+            "thumb_url": f"{address}/thumb",
+            "preview_url": f"{address}/preview",
+        }
+
+    def _stored(self, filename: str, number: str, mime_type: str) -> dict[str, Any]:
+        return {
+            "id": f"{number}-{filename}",
+            "storage": "store",
+            "metadata": {
+                "size": self._chance.randint(10_000, 9_000_000),
+                "filename": f"{number}-{filename}",
+                "mime_type": mime_type,
+            },
+        }

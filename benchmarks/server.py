@@ -1,0 +1,123 @@
+"""A server that is never the bottleneck: serves a made-up library as v2 of the service does, with no limit and to anybody.
+
+    python -m benchmarks.server --records 50000
+
+prints `ready http://127.0.0.1:PORT` and serves until it is ended. It keeps to the paging contract of the service (25 records a page,
+50 at most; X-Total; Link with first, prev, next and last) and to nothing else: rules, errors and limits are the sandbox's business.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import socket
+from urllib.parse import parse_qs
+
+from benchmarks.publications import Publications
+
+PATHS = frozenset({"/api/v2/publications", "/api/v2/publications/all"})
+DEFAULT_PER_PAGE = 25
+MAX_PER_PAGE = 50
+MAX_REQUEST = 64 * 1024
+"""Bytes of a request's head; whoever sends more is cut off."""
+
+SEND_BUFFER = 4 * 1024 * 1024
+"""Bytes the kernel may take at once, so that a page of 120 kB is handed over in one call."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection, kept alive: answers GET requests in the order in which they come."""
+
+    def __init__(self, publications: Publications) -> None:
+        self._publications = publications
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where answers go."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        connection: socket.socket = transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every request that is complete by now."""
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head, self._received = self._received[:end], self._received[end + 4 :]
+            self._transport.write(self._answer(head))
+        if len(self._received) > MAX_REQUEST:
+            self._transport.abort()
+
+    def _answer(self, head: bytes) -> bytes:
+        method, target, *_version = head.split(b"\r\n", 1)[0].decode("ascii", "replace").split(" ")
+        path, _, query = target.partition("?")
+        if method != "GET" or path not in PATHS:
+            return _response(
+                "404 Not Found", b'{"error":{"code":"RecordNotFound","message":"Requested record not found"}}'
+            )
+        asked = parse_qs(query)
+        per_page = min(_number(asked, "per_page", DEFAULT_PER_PAGE), MAX_PER_PAGE)
+        return self._page(path, _host(head), _number(asked, "page", 1), per_page)
+
+    def _page(self, path: str, host: str, page: int, per_page: int) -> bytes:
+        start, total = (page - 1) * per_page, self._publications.count
+        last = max(1, -(-total // per_page))
+        numbers = {
+            "first": 1,
+            "prev": page - 1 if page > 1 else None,
+            "next": page + 1 if page < last else None,
+            "last": last,
+        }
+        links = ", ".join(
+            f'<http://{host}{path}?page={number}&per_page={per_page}>; rel="{rel}"'
+            for rel, number in numbers.items()
+            if number is not None
+        )
+        records = self._publications.json(start, start + per_page)
+        return _response("200 OK", b'{"records":[%b]}' % records, f"X-Total: {total}\r\nLink: {links}\r\n")
+
+
+def _host(head: bytes) -> str:
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        if name.lower() == b"host":
+            return value.strip().decode("ascii", "replace")
+    return "127.0.0.1"
+
+
+def _number(query: dict[str, list[str]], name: str, default: int) -> int:
+    text = query.get(name, [""])[0]
+    return max(1, int(text)) if text.isascii() and text.isdigit() else default
+
+
+def _response(status: str, body: bytes, headers: str = "") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{headers}\r\n"
+    return head.encode() + body
+
+
+async def serve(records: int, port: int) -> None:
+    """Serve `records` records on `port` (0: any that is free) until SIGTERM or SIGINT."""
+    publications = Publications(records)
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    server = await loop.create_server(lambda: Connection(publications), "127.0.0.1", port)
+    print(f"ready http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
+    await ended.wait()
+    server.close()
+
+
+def main() -> None:
+    """Run the server from the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.server", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--records", type=int, default=50_000, metavar="N", help="publications in the library (default: 50000)"
+    )
+    parser.add_argument("--port", type=int, default=0, help="default: any that is free")
+    arguments = parser.parse_args()
+    asyncio.run(serve(arguments.records, arguments.port))
+
+
+if __name__ == "__main__":
+    main()

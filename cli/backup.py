@@ -1,0 +1,57 @@
+"""`bookferry backup`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.jobs import run_backup
+from cli.output import Output, duration
+from cli.progress import ProgressDisplay
+from pipelines.errors import ExitStatus
+from pipelines.library import checked_resources
+from pipelines.settings import Settings
+from pipelines.store.snapshots import Snapshot
+
+
+def backup_tenant(settings: Settings, tenant: str, wanted: list[str], output: Output) -> ExitStatus:
+    """Back one tenant up and print the contract's document, or the same in words."""
+    settings.tenant(tenant)
+    resources = checked_resources(wanted)
+    with ProgressDisplay() as display:
+        snapshot = run_backup(settings, tenant, resources, display)
+    output.result(summary(snapshot), lambda console: print_summary(console, snapshot))
+    return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
+
+
+def summary(snapshot: Snapshot) -> dict[str, Any]:
+    """The keys that others rely on, and the problems where there are any."""
+    manifest = snapshot.manifest
+    return {
+        "tenant": manifest.tenant,
+        "snapshot": manifest.snapshot,
+        "complete": manifest.complete,
+        "counts": snapshot.counts,
+        "files": {"count": manifest.files.count, "bytes": manifest.files.bytes, "new": manifest.files.new},
+        "requests": manifest.requests,
+        "seconds": manifest.seconds,
+        "path": str(snapshot.path),
+        "problems": manifest.problems,
+    }
+
+
+def print_summary(console: Console, snapshot: Snapshot) -> None:
+    """What was done, and the truth in the last line."""
+    manifest = snapshot.manifest
+    for problem in (*manifest.problems, *snapshot.notes):
+        console.print(Text.assemble(("!", "yellow"), f" {problem}"))
+    console.print(str(snapshot.path))
+    what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
+    cost = f"{manifest.requests:,} requests, {duration(manifest.seconds)}"
+    if manifest.complete:
+        console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
+    else:
+        kept = f"Snapshot {snapshot.name} is kept, but not proved complete; the newest complete one stays current."
+        console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {kept}"))

@@ -1,0 +1,173 @@
+"""`bookferry`: the commands, each with its help; what they do is in the modules beside this one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import demo as demo_command
+from cli import servers, setup
+from cli.backup import backup_tenant
+from cli.boundary import ConfigOption, JsonOption, command
+from cli.output import Output
+from cli.query import answer_query, show_tables
+from cli.snapshots import list_snapshots, show_snapshot
+from pipelines.errors import ExitStatus
+from pipelines.settings import CONFIG_FILE, CONFIG_VARIABLE, Settings, find_config, load_settings
+from pipelines.version import VERSION
+
+app = typer.Typer(
+    name="bookferry",
+    help="Backs up, migrates and stages a hosted library for analysis.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    epilog="Exit status: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 a person must sign in, "
+    "5 a safety limit stopped it, 6 differences found.",
+)
+snapshots = typer.Typer(help="Look at the snapshots in the data folder.", no_args_is_help=True)
+app.add_typer(snapshots, name="snapshots")
+
+
+def _settings(config: str | None) -> Settings:
+    return load_settings(find_config(Path(config) if config else None))
+
+
+def _settings_if_any(config: str | None) -> Settings | None:
+    """For commands that can answer without a configuration; one that is named must be there and right."""
+    named = config or os.environ.get(CONFIG_VARIABLE)
+    return _settings(config) if named or Path(CONFIG_FILE).is_file() else None
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bookferry {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def bookferry(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Backs up, migrates and stages a hosted library for analysis."""
+
+
+@app.command()
+@command
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the demonstration's files go.")] = Path("bookferry-demo"),
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Start a local library of 5,445 real records, back it up, and ask it three questions. Needs no account and no network."""
+    return demo_command.run(folder, Output(as_json=json))
+
+
+@app.command()
+@command
+def init(
+    base_url: Annotated[
+        str, typer.Option(help="Address of your library, without /api.")
+    ] = "https://library.example.org",
+    tenant: Annotated[str, typer.Option(help="The name you want to give it here.")] = "library",
+    data: Annotated[str, typer.Option(help="Folder for snapshots.")] = "library-data",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Write a bookferry.toml to start from, and say what to do next. Never overwrites one."""
+    return setup.write_config(
+        Path(config or "bookferry.toml"), base_url=base_url, tenant=tenant, data=data, output=Output(as_json=json)
+    )
+
+
+@app.command()
+@command
+def backup(
+    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    resources: Annotated[
+        str, typer.Option(help="Resources to back up, separated by commas; all of them if not given.")
+    ] = "",
+    no_files: Annotated[  # noqa: ARG001  the contract's option
+        bool,
+        typer.Option(
+            "--no-files", help="Records only. This version stores no file content yet, so it changes nothing."
+        ),
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Make one snapshot of a library now: read it, stage its tables, prove it complete, publish it."""
+    wanted = [name.strip() for name in resources.split(",") if name.strip()]
+    return backup_tenant(_settings(config), tenant, wanted, Output(as_json=json))
+
+
+@snapshots.command("list")
+@command
+def snapshots_list(
+    tenant: Annotated[str | None, typer.Argument(help="Only this tenant's.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """List the snapshots: age, completeness, records, size, requests."""
+    return list_snapshots(_settings(config), tenant, Output(as_json=json))
+
+
+@snapshots.command("show")
+@command
+def snapshots_show(
+    snapshot: Annotated[
+        str, typer.Argument(help="TENANT/SNAPSHOT, a snapshot's id, or a tenant for its newest complete one.")
+    ],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show one snapshot: its proof, tables, and what no column takes."""
+    return show_snapshot(_settings(config), snapshot, Output(as_json=json))
+
+
+@app.command()
+@command
+def query(
+    sql: Annotated[str | None, typer.Argument(help="SQL for DuckDB over the staged tables.", metavar="SQL")] = None,
+    file: Annotated[Path | None, typer.Option("--file", help="Read the SQL from a file.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all. --json gives all.")] = 100,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Ask the staged tables in SQL."""
+    return answer_query(_settings(config), sql, file, limit, Output(as_json=json))
+
+
+@app.command()
+@command
+def tables(
+    table: Annotated[str | None, typer.Argument(help="Describe the columns of this table.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """The data dictionary: every staged table, or the columns of one."""
+    return show_tables(_settings_if_any(config), table, Output(as_json=json))
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []})
+@command
+def sandbox(context: typer.Context, json: JsonOption = False) -> ExitStatus:  # noqa: ARG001  its ready line is JSON anyway
+    """Run the local stand-in of the service; `bookferry sandbox --help` lists its options."""
+    return servers.run_sandbox(context.args)
+
+
+@app.command()
+@command
+def ui(
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of the web interface, on this machine only.")
+    ] = 3000,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Dagster's web interface on this project: runs, tables, checks; it also runs the nightly backup while it is up."""
+    return servers.run_ui(_settings(config), port, Output(as_json=json))

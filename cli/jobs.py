@@ -1,0 +1,167 @@
+"""Runs Bookferry's Dagster jobs in this process, against the same instance as the web interface, and keeps Dagster's chatter inside.
+
+Dagster and what comes with it is imported when a job runs, not before: it costs more than most commands take.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import signal
+import socket
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.main import STOP_SIGNALS, StopRequest
+from cli.progress import ProgressDisplay
+from pipelines.library import Library
+from pipelines.settings import Settings
+from pipelines.store.captures import Capture, ResourceFacts
+from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+INSTANCE = """\
+# Dagster's settings for this data folder, written once by Bookferry; change them as you like.
+telemetry: {enabled: false}
+nux: {enabled: false}
+concurrency:
+  runs: {max_concurrent_runs: 4}
+  pools: {granularity: run, default_limit: 1}
+run_monitoring: {enabled: true, free_slots_after_run_end_seconds: 60, cancel_timeout_seconds: 180}
+run_retries: {enabled: false}
+retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, schedule: {purge_after_days: {skipped: 7}}}
+"""
+
+ROOM = 1024 * 1024
+"""Bytes. A disk with less than this is full for a database."""
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+def dagster_home(settings: Settings) -> Path:
+    """$DAGSTER_HOME if the person set one, else a folder in the data folder; made ready on first use."""
+    home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
+    with storage_errors(home):
+        home.mkdir(parents=True, exist_ok=True)
+        if not (home / "dagster.yaml").exists():
+            (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
+    return home
+
+
+def run_backup(settings: Settings, tenant: str, resources: Sequence[str], display: ProgressDisplay) -> Snapshot:
+    """Run the job `nightly_backup` for one tenant, here and now, and return what it published."""
+    settings.credentials(tenant)  # a missing variable is told before anything starts
+    with _quiet_dagster():
+        import dagster as dg  # noqa: PLC0415  see the module's charter
+
+        from assets_defs.backup import tenant_keys  # noqa: PLC0415
+        from assets_defs.definitions import build_definitions  # noqa: PLC0415
+
+        with (
+            _kept_stops() as stopped,
+            _StoppableLibrary(settings, display, stopped) as library,
+            _instance(settings) as instance,
+        ):
+            job = build_definitions(settings, library).resolve_job_def("nightly_backup")
+            before = {snapshot.name for snapshot in library.data.snapshots(tenant)}
+            try:
+                job.execute_in_process(
+                    run_config=_QUIET,
+                    instance=instance,
+                    asset_selection=tenant_keys(tenant, resources),
+                    tags={"bookferry/tenant": tenant, "bookferry/started_by": "command line"},
+                )
+            except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+                if before.issuperset(snapshot.name for snapshot in library.data.snapshots(tenant)):
+                    raise
+            return library.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
+
+
+class _StoppableLibrary(Library):
+    """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
+
+    def __init__(self, settings: Settings, display: ProgressDisplay, stopped: Callable[[], bool]) -> None:
+        super().__init__(settings, on_progress=display.progress, on_wait=display.waiting)
+        self._stopped = stopped
+
+    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts]:
+        self._end_if_stopped()
+        return super().read_raw(tenant, run, resource)
+
+    def stage(self, tenant: str, run: str, resource: str) -> Capture:
+        self._end_if_stopped()
+        return super().stage(tenant, run, resource)
+
+    def publish(self, tenant: str, run: str) -> Snapshot:
+        self._end_if_stopped()
+        return super().publish(tenant, run)
+
+    def _end_if_stopped(self) -> None:
+        if self._stopped():
+            raise StopRequest
+
+
+@contextmanager
+def _kept_stops() -> Iterator[Callable[[], bool]]:
+    """Tells whether a signal arrived in this block, whoever's handler took it."""
+    ours, python = socket.socketpair()
+    with ours, python:
+        ours.setblocking(False)
+        python.setblocking(False)
+        before = signal.set_wakeup_fd(python.fileno(), warn_on_full_buffer=False)
+
+        def stopped() -> bool:
+            with suppress(BlockingIOError):
+                return not set(STOP_SIGNALS).isdisjoint(ours.recv(4096))
+            return False
+
+        try:
+            yield stopped
+        finally:
+            signal.set_wakeup_fd(before)
+
+
+@contextmanager
+def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
+    import dagster as dg  # noqa: PLC0415  see the module's charter
+
+    home = dagster_home(settings)
+    os.environ["DAGSTER_HOME"] = str(home)
+    with _history_errors(home), dg.DagsterInstance.from_config(str(home)) as instance:
+        yield instance
+
+
+@contextmanager
+def _history_errors(home: Path) -> Iterator[None]:
+    """Dagster's history is SQLite, which may call a full disk an I/O error."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  Dagster's, see the module's charter
+
+    try:
+        yield
+    except OperationalError as error:
+        full = shutil.disk_usage(home).free < ROOM
+        raise storage_error(OSError(errno.ENOSPC, "full") if full else error.orig or error, home) from error
+
+
+@contextmanager
+def _quiet_dagster() -> Iterator[None]:
+    """Dagster's warnings and log lines, and its libraries', are for its own interface, where they are all kept."""
+    dagster, root, nowhere = logging.getLogger("dagster"), logging.getLogger(), logging.NullHandler()
+    before = dagster.level
+    dagster.setLevel(logging.CRITICAL)
+    root.addHandler(nowhere)  # where no handler is, Python prints warnings to stderr
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        root.removeHandler(nowhere)
+        dagster.setLevel(before)

@@ -1,0 +1,156 @@
+"""What people and scripts see: one JSON document on stdout with --json, everything else on stderr."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from pipelines.store.durable import storage_error
+
+PIPED_WIDTH = 160
+"""Characters a line where no terminal says how many it has."""
+
+READABLE_WIDTH = 16
+"""Characters that a column must have to be read across; where a table cannot give them, each row is shown down the page instead."""
+
+
+class Output:
+    """The two ways to answer. `as_json` decides; a command fills both and does not ask."""
+
+    def __init__(self, *, as_json: bool, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
+        self.as_json = as_json
+        self._stdout = stdout or sys.stdout
+        self._said = plain_console(stderr or sys.stderr)
+        self._result = plain_console(self._stdout, width=None if self._stdout.isatty() else PIPED_WIDTH)
+
+    def say(self, text: str = "") -> None:
+        """A line for people, on stderr."""
+        self._said.print(text)
+
+    def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
+        """The answer: `document` with --json, else whatever `render` prints; both on stdout."""
+        if self.as_json:
+            self.write_json(document)
+        else:
+            with _stdout_errors():
+                render(self._result)
+
+    def write_json(self, document: Mapping[str, Any]) -> None:
+        """Exactly one JSON document on stdout. What JSON has no word for becomes text; infinite numbers and NaN become null."""
+        text = msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode()
+        with _stdout_errors():
+            self._stdout.write(f"{text}\n")
+            self._stdout.flush()
+
+
+def plain_console(file: IO[str], *, width: int | None = None) -> Console:
+    """Prints text as it is: what comes from a library may look like markup or like an emoji's name, and stays what it is."""
+    return Console(file=file, width=width, markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _stdout_errors() -> Iterator[None]:
+    """A full disk behind stdout is told like any other; a reader that went away is not an error to tell."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise storage_error(error, "standard output") from error
+
+
+def table_of(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    right: Iterable[str] = (),
+    whole: Iterable[str] = (),
+) -> Table:
+    """A plain table; numbers in the columns `right` stand right, cells of the columns `whole` are never broken."""
+    table = Table(title=title, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(
+            _cell(column),
+            justify="right" if column in set(right) else "left",
+            overflow="fold",
+            no_wrap=column in set(whole),
+        )
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def print_table(
+    console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]], right: Iterable[str]
+) -> None:
+    """Rows as a table; one below the other, column by column, where a table of so many columns could not be read."""
+    texts = [[_cell(value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
+    if not texts or sum(min(width, READABLE_WIDTH) + 3 for width in widths) <= console.width:
+        console.print(table_of(columns, rows, right=right))
+        return
+    for number, row in enumerate(texts, start=1):
+        console.print(f"row {number}", style="bold")
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        for name, text in zip(columns, row, strict=True):
+            grid.add_row(_cell(name), text)
+        console.print(grid)
+
+
+def _cell(value: object) -> str:
+    """One value as text: nothing for null, control characters made visible."""
+    text = "" if value is None else str(value)
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def command_line(*words: str) -> str:
+    """A command that can be copied as it is: `bookferry` the way this one was called, and every word quoted that needs it."""
+    called, found = Path(sys.argv[0]), shutil.which("bookferry")
+    elsewhere = called.name == "bookferry" and called.exists() and (found is None or not called.samefile(found))
+    name = min(str(called), os.path.relpath(called), key=len) if elsewhere else "bookferry"
+    return shlex.join([name, *words])
+
+
+def size(count: int) -> str:
+    """Bytes for people: 1.4 MB."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:  # noqa: PLR2004  SI
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004
+        return f"{whole} s"
+    if whole < 3600:  # noqa: PLR2004
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def age(since_seconds: float) -> str:
+    """How long ago, coarsely: 3 hours, 2 days."""
+    past = timedelta(seconds=max(0, since_seconds))
+    if past.days >= 1:
+        return f"{past.days} day{'s' if past.days > 1 else ''}"
+    hours, minutes = past.seconds // 3600, past.seconds // 60
+    if hours:
+        return f"{hours} hour{'s' if hours > 1 else ''}"
+    return f"{minutes} minute{'s' if minutes > 1 else ''}" if minutes else "just now"

@@ -1,0 +1,167 @@
+"""How far a backup is: a bar on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from itertools import chain, repeat
+from typing import IO, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from cli.output import duration, plain_console
+from pipelines import backup
+from pipelines.service.client import Waiting
+
+LINE_SECONDS = (10, 10, 10, 30)
+"""Without a terminal: pauses before the first lines; then one line a minute, so that a night does not fill a log."""
+
+STILL_SECONDS = 1.0
+"""Nothing came for so long: only then is a wait worth telling. Shorter ones are the budget at work."""
+
+WORTH_TELLING_SECONDS = 3.0
+"""Waits shorter than this are never told."""
+
+
+class ProgressDisplay:
+    """Hears of pages and waits, from any thread, and shows on stderr where things stand, until its block ends.
+
+    Entered before Dagster runs, on a descriptor of its own: Dagster redirects 1 and 2 for its logs, also in process.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._at: backup.Progress | None = None
+        self._began = self._moved = clock()
+        self._ends: float | None = None
+        self._waits_until, self._reason = self._began, ""
+
+    def __enter__(self) -> Self:
+        descriptor = os.dup(sys.stderr.fileno()) if _has_descriptor(sys.stderr) else None
+        self._file: IO[str] | None = os.fdopen(descriptor, "w", encoding="utf-8") if descriptor is not None else None
+        console = plain_console(self._file or sys.stderr)
+        self._shown = _Bar(self, console) if console.is_terminal else _Lines(self, console)
+        self._shown.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown.stop()
+        if self._file is not None:
+            self._file.close()
+
+    def progress(self, at: backup.Progress) -> None:
+        """One more page was read."""
+        self._moved = self._clock()
+        if self._at is None:
+            self._began = self._moved
+        self._at = at
+        if at.expected is not None and at.seconds_left is not None:
+            at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))
+            self._ends = self._moved + max(at.seconds_left, at_our_rate)
+
+    def waiting(self, why: Waiting) -> None:
+        """Somebody waits. Where several do, the newest reason is shown."""
+        if why.seconds >= WORTH_TELLING_SECONDS:
+            self._waits_until, self._reason = self._clock() + why.seconds, why.reason
+
+    @property
+    def at(self) -> backup.Progress | None:
+        """The newest page; none yet where `None`."""
+        return self._at
+
+    @property
+    def subject(self) -> str:
+        """What is being read."""
+        return self._at.resource if self._at is not None else "starting"
+
+    @property
+    def numbers(self) -> str:
+        """Where it is: records, records a second, requests, time left."""
+        at = self._at
+        if at is None:
+            return ""
+        if at.expected is not None and at.records >= at.expected:
+            return f"{at.records:,} read, {at.requests:,} requests; making the tables"
+        of = f" of {at.expected:,}" if at.expected is not None else ""
+        return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {at.requests:,} requests{self._time_left()}"
+
+    @property
+    def pause(self) -> str:
+        """Why nothing moves, while nothing does."""
+        now = self._clock()
+        if self._waits_until <= now or now - self._moved < STILL_SECONDS:
+            return ""
+        return f"waiting {duration(math.ceil(self._waits_until - now))}: {self._reason}"
+
+    def _rate(self, at: backup.Progress) -> float:
+        return at.records / max(1.0, self._clock() - self._began)
+
+    def _time_left(self) -> str:
+        if self._ends is None:
+            return ""
+        left = max(self._ends, self._waits_until) - self._clock()
+        return f", {duration(left)} left" if left >= 1 else ""
+
+
+class _Bar:
+    """For a terminal: one line that stays in its place, and a second one while nothing moves."""
+
+    def __init__(self, display: ProgressDisplay, console: Console) -> None:
+        self._display = display
+        self._live = Live(
+            console=console, get_renderable=self._render, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
+        self.start, self.stop = self._live.start, self._live.stop
+
+    def _render(self) -> RenderableType:
+        at = self._display.at
+        bar = ProgressBar(
+            total=at.expected if at is not None else None,
+            completed=at.records if at is not None else 0,
+            pulse=at is None or at.expected is None,
+        )
+        line = Table.grid(padding=(0, 1), expand=True)
+        line.add_column(no_wrap=True)
+        line.add_column(ratio=1)
+        line.add_column(no_wrap=True)
+        line.add_row(self._display.subject, bar, self._display.numbers)
+        pause = self._display.pause
+        return Group(line, Text(pause, "yellow")) if pause else line
+
+
+class _Lines:
+    """For a log: a line now and then."""
+
+    def __init__(self, display: ProgressDisplay, console: Console) -> None:
+        self._display = display
+        self._console = console
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tell, name="progress", daemon=True)
+        self.start = self._thread.start
+
+    def stop(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _tell(self) -> None:
+        for pause in chain(LINE_SECONDS, repeat(60)):
+            if self._over.wait(pause):
+                return
+            said = ", ".join(filter(None, (self._display.numbers, self._display.pause)))
+            self._console.print(": ".join(filter(None, (self._display.subject, said))))
+
+
+def _has_descriptor(stream: IO[str]) -> bool:
+    try:
+        stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return False
+    return True

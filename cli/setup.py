@@ -1,0 +1,73 @@
+"""`bookferry init`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from rich.console import Console
+
+from cli.output import Output, command_line
+from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.settings import CONFIG_FILE, TenantName, load_settings
+
+CONFIG = """\
+# Bookferry's configuration. Secrets are named by environment variable, never written here.
+data = {data}  # a folder, relative to this file
+timezone = "UTC"  # of the nightly backup, such as "Europe/Vienna"
+nightly_at = "02:00"
+
+[tenants.{tenant}]
+base_url = {base_url}
+api = "v2"
+username_env = "{variable}_USER"  # the environment variable that holds the user name
+password_env = "{variable}_PASSWORD"
+# session_cookie_env = "{variable}_SESSION"  # instead: the value of _library_session from a signed-in browser
+requests_per_minute = 60  # what the service asks automated access to stay at
+"""
+
+
+def write_config(path: Path, *, base_url: str, tenant: str, data: str, output: Output) -> ExitStatus:
+    """Write a configuration that loads, and say what to do next."""
+    try:
+        TypeAdapter(TenantName).validate_python(tenant)
+    except ValidationError:
+        raise ConfigurationError(
+            f"--tenant {tenant!r}: a tenant's name is lower case letters, digits and _, and starts with a letter."
+        ) from None
+    variable = tenant.upper()
+    content = CONFIG.format(tenant=tenant, variable=variable, data=_toml(data), base_url=_toml(base_url))
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+    except FileExistsError:
+        raise ConfigurationError(
+            f"{path} is there already and was left as it is. Edit it, or name another file with --config."
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
+    try:
+        load_settings(path)
+    except ConfigurationError:
+        path.unlink()
+        raise
+    variables = [f"{variable}_USER", f"{variable}_PASSWORD"]
+    backup = command_line("backup", tenant, *(["--config", str(path)] if path != Path(CONFIG_FILE) else []))
+    document = {"config": str(path.absolute()), "tenant": tenant, "variables": variables, "next": backup}
+    output.result(document, lambda console: _print_next(console, path, variables, backup))
+    return ExitStatus.COMPLETE
+
+
+def _print_next(console: Console, path: Path, variables: list[str], backup: str) -> None:
+    console.print(
+        f"Wrote {path}. Next:\n"
+        f"  1. correct base_url in it, if need be\n"
+        f"  2. export {' '.join(f'{variable}=...' for variable in variables)}\n"
+        f"  3. {backup}"
+    )
+
+
+def _toml(text: str) -> str:
+    """A TOML string: JSON's, without the surrogate pairs that TOML does not know."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,104 @@
+"""`bookferry snapshots list` and `show`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.output import Output, age, duration, size, table_of
+from pipelines.errors import ExitStatus
+from pipelines.settings import Settings
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+
+def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> ExitStatus:
+    """All snapshots, oldest first; an empty folder is no failure."""
+    if tenant is not None:
+        settings.tenant(tenant)
+    found = DataFolder(settings.data).snapshots(tenant)
+    now = datetime.now(UTC)
+    output.result(
+        {"snapshots": [_line(snapshot, now) for snapshot in found]},
+        lambda console: _print_list(console, found, now, settings),
+    )
+    return ExitStatus.COMPLETE
+
+
+def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
+    """One snapshot's manifest."""
+    snapshot = DataFolder(settings.data).find_snapshot(name)
+    document = {**msgspec.to_builtins(snapshot.manifest), "path": str(snapshot.path)}
+    output.result(document, lambda console: _print_snapshot(console, snapshot))
+    return ExitStatus.COMPLETE
+
+
+def _line(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+    manifest = snapshot.manifest
+    return {
+        "tenant": manifest.tenant,
+        "snapshot": manifest.snapshot,
+        "complete": manifest.complete,
+        "age_seconds": round((now - datetime.fromisoformat(manifest.finished_at)).total_seconds()),
+        "counts": snapshot.counts,
+        "bytes": _bytes(snapshot),
+        "requests": manifest.requests,
+        "path": str(snapshot.path),
+    }
+
+
+def _bytes(snapshot: Snapshot) -> int:
+    return sum(table.bytes for table in snapshot.manifest.tables.values())
+
+
+def _print_list(console: Console, found: list[Snapshot], now: datetime, settings: Settings) -> None:
+    if not found:
+        console.print(f"No snapshots in {settings.data} yet. `bookferry backup TENANT` makes one.")
+        return
+    rows = [
+        (
+            snapshot.name,
+            age((now - datetime.fromisoformat(snapshot.manifest.finished_at)).total_seconds()),
+            "complete" if snapshot.manifest.complete else "PARTIAL",
+            ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items()),
+            size(_bytes(snapshot)),
+            f"{snapshot.manifest.requests:,}",
+        )
+        for snapshot in found
+    ]
+    columns = ("snapshot", "age", "proof", "records", "size", "requests")
+    console.print(table_of(columns, rows, right=("size", "requests"), whole=columns))
+
+
+def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
+    manifest = snapshot.manifest
+    verdict = ("complete", "") if manifest.complete else ("PARTIAL", "yellow")
+    console.print(Text.assemble((snapshot.name, "bold"), "  ", verdict))
+    console.print(f"from {manifest.base_url} ({manifest.api}), {manifest.started_at} in {duration(manifest.seconds)}")
+    console.print(f"in {snapshot.path}")
+    for problem in (*manifest.problems, *snapshot.notes):
+        console.print(Text.assemble(("!", "yellow"), f" {problem}"))
+    proof = [
+        (name, *map(_number, (facts.records, facts.distinct_ids, facts.x_total, facts.requests)), facts.endpoint)
+        for name, facts in manifest.resources.items()
+    ]
+    numbers = ("records", "distinct ids", "X-Total", "requests")
+    console.print(table_of(("resource", *numbers, "read from"), proof, title="\nProof", right=numbers))
+    files = [
+        (facts.path, _number(facts.rows), size(facts.bytes), f"{facts.sha256[:16]}…")
+        for facts in manifest.tables.values()
+    ]
+    console.print(table_of(("file", "rows", "size", "SHA-256"), files, title="\nTables", right=("rows", "size")))
+    residue = [
+        (resource, key, _number(count)) for resource, keys in manifest.residue.items() for key, count in keys.items()
+    ]
+    if residue:
+        title = "\nKept as residue: keys that no column takes"
+        console.print(table_of(("resource", "key", "records"), residue, title=title, right=("records",)))
+
+
+def _number(count: int | None) -> str:
+    return "not sent" if count is None else f"{count:,}"

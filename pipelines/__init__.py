@@ -1,0 +1,1 @@
+"""What the project knows, in plain Python; nothing here imports Dagster."""

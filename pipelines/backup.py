@@ -1,0 +1,159 @@
+"""The backup flow: read a resource into raw Parquet and prove what was read.
+
+The steps after it are `staging.stage` and `DataFolder.publish`. Each takes a `Capture` and leaves its result there, so that an orchestrator
+can run, show and repeat the steps one by one; `library.Library` puts them together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from pipelines.errors import ProtocolError
+from pipelines.records.publications import record_ids
+from pipelines.records.tables import raw_table
+from pipelines.service.client import LibraryClient
+from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
+from pipelines.staging import StagingProcess, note, one_batch_behind
+from pipelines.store.captures import Capture, IdCounts, ResourceFacts, TableWriter, count_ids
+
+BATCH_BYTES = 4 * 1024 * 1024
+"""Bytes of JSON gathered before a row group is written: the memory a backup needs, however large the library."""
+
+ENDPOINTS = {"publications": ("publications/all", "publications")}
+"""Resource → its list endpoints, the best first (service-api.md: "A backup endpoint /publications/all returns all publications")."""
+
+RESOURCES = tuple(ENDPOINTS)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a listing is. `expected` is X-Total, where the service sends it."""
+
+    resource: str
+    records: int
+    expected: int | None
+    requests: int
+    requests_per_minute: int
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the listing ends at the budget's rate."""
+        if self.expected is None:
+            return None
+        return max(0, self.expected - self.records) / PER_PAGE * 60 / self.requests_per_minute
+
+
+def read_raw(
+    capture: Capture,
+    client: LibraryClient,
+    resource: str,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> ResourceFacts:
+    """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4)."""
+    listing = Listing(client, ENDPOINTS[resource])
+    schema = raw_table(resource).schema
+    with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
+        with one_batch_behind() as behind:
+            for payloads, pages in _batches(_watched(listing, resource, client.requests_per_minute, on_progress)):
+                staging.start_if_large(listing.facts.last_total)
+                behind(partial(_keep, payloads, pages, schema, writer, staging))
+        staged = staging.finish(writer.rows)
+    path = capture.raw_path(resource)
+    facts = prove(listing.facts, count_ids(path))
+    capture.facts.resources[resource] = facts
+    capture.add_table(f"raw_{resource}", path, writer.rows)
+    capture.save()
+    if staged is not None:
+        note(capture, resource, staged)
+    return facts
+
+
+def _keep(
+    payloads: list[bytes], pages: list[int], schema: pa.Schema, writer: TableWriter, staging: StagingProcess
+) -> None:
+    batch = _raw_batch(payloads, pages, schema)
+    writer.write(batch)
+    staging.send(batch)
+
+
+def prove(listing: ListingFacts, ids: IdCounts) -> ResourceFacts:
+    """The verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move."""
+    problems = []
+    if listing.totals_seen > 1:
+        problems.append(
+            f"X-Total changed while the listing ran ({listing.first_total:,} at first, {listing.last_total:,} at last): people added or "
+            "deleted records."
+        )
+    if ids.twice:
+        problems.append(
+            f"{ids.rows - ids.without - ids.distinct:,} records were listed twice, for example id {_some(ids.twice)}."
+        )
+    if ids.without:
+        problems.append(f"{ids.without:,} records have no id that is a whole number; they are kept in the raw table.")
+    if listing.last_total is not None and ids.distinct != listing.last_total:
+        problems.append(
+            f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
+        )
+    notes = []
+    if listing.last_total is None:
+        notes.append("The service sent no X-Total: nothing but the end of the listing says how many records there are.")
+    return ResourceFacts(
+        endpoint=listing.endpoint,
+        records=ids.rows,
+        distinct_ids=ids.distinct,
+        without_id=ids.without,
+        pages=listing.pages,
+        x_total=listing.last_total,
+        requests=listing.requests,
+        seconds=round(listing.seconds, 3),
+        complete=not problems,
+        problems=problems,
+        notes=notes,
+    )
+
+
+def _some(ids: list[int]) -> str:
+    return ", ".join(str(one) for one in ids)
+
+
+def _watched(
+    listing: Listing, resource: str, requests_per_minute: int, on_progress: Callable[[Progress], None]
+) -> Iterator[Page]:
+    for page in listing.pages():
+        yield page
+        facts = listing.facts
+        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, requests_per_minute))
+
+
+def _batches(pages: Iterator[Page]) -> Iterator[tuple[list[bytes], list[int]]]:
+    """The records of some pages, about `BATCH_BYTES` of JSON, and the page that each came on."""
+    payloads: list[bytes] = []
+    numbers: list[int] = []
+    size = 0
+    for page in pages:
+        records = [bytes(record) for record in page.records]
+        payloads += records
+        numbers += [page.number] * len(records)
+        size += sum(map(len, records))
+        if size >= BATCH_BYTES:
+            yield payloads, numbers
+            payloads, numbers, size = [], [], 0
+    if payloads:
+        yield payloads, numbers
+
+
+def _raw_batch(payloads: list[bytes], numbers: list[int], schema: pa.Schema) -> pa.RecordBatch:
+    hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
+    try:
+        text = pa.array(payloads, pa.binary()).cast(pa.string())  # the cast checks that it is UTF-8
+    except pa.ArrowInvalid:
+        raise ProtocolError(
+            f"A record on one of the pages {numbers[0]} to {numbers[-1]} is not valid UTF-8, as JSON must be. Reading stopped; tell the "
+            "service's operators which page it was."
+        ) from None
+    return pa.record_batch([record_ids(payloads), numbers, text, hashes], schema=schema)

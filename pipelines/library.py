@@ -1,0 +1,110 @@
+"""One Bookferry at work: settings, data folder, leases and progress, behind the few steps that jobs are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from pipelines import backup, staging
+from pipelines.errors import ConfigurationError, StorageError
+from pipelines.service.client import Waiting, open_client
+from pipelines.settings import Settings, load_settings
+from pipelines.store.captures import Capture, ResourceFacts
+from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+
+class Library:
+    """The steps of a backup on one data folder. `run` names the job run: steps with the same name work on the same capture.
+
+    A tenant's lease is taken by its first step and held until `close`, so that no second run reads or clears what this one works on.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_progress: Callable[[backup.Progress], None] = lambda _: None,
+        on_wait: Callable[[Waiting], None] = lambda _: None,
+    ) -> None:
+        self.settings = settings
+        self.data = DataFolder(settings.data)
+        self._on_progress = on_progress
+        self._on_wait = on_wait
+        self._held = ExitStack()
+        self._leased: set[str] = set()
+
+    @classmethod
+    def open(cls, config: Path) -> Self:
+        """Read the configuration; nothing else happens yet."""
+        return cls(load_settings(config))
+
+    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts]:
+        """List one resource of `tenant` into the capture of `run`, which begins here unless the run has read other resources already."""
+        chosen = self.settings.tenant(tenant)
+        self._hold_lease(tenant)
+        with open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait) as client:
+            capture = self._capture_without(resource, tenant, run) or self.data.begin_capture(
+                tenant, run, base_url=chosen.base_url, api=chosen.api, now=_now()
+            )
+            return capture, backup.read_raw(capture, client, resource, self._on_progress)
+
+    def stage(self, tenant: str, run: str, resource: str) -> Capture:
+        """Make the staged tables of one resource from what the same run has read."""
+        self._hold_lease(tenant)
+        capture = self.data.capture(tenant, run)
+        staging.stage(capture, resource)
+        return capture
+
+    def publish(self, tenant: str, run: str) -> Snapshot:
+        """Publish the capture of `run` and show it in the catalogue."""
+        self._hold_lease(tenant)
+        snapshot = self.data.publish(self.data.capture(tenant, run), _now())
+        try:
+            rebuild_catalogue(self.data)
+        except StorageError as error:
+            raise StorageError(
+                f"Snapshot {snapshot.name} is whole and published, but {self.data.catalogue_path.name} does not show it: {error}"
+            ) from error
+        return snapshot
+
+    def close(self) -> None:
+        """Give the leases back."""
+        self._leased.clear()
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _capture_without(self, resource: str, tenant: str, run: str) -> Capture | None:
+        """What `run` has read so far, if that is something and not this resource: a run that is repeated as a whole begins anew."""
+        with suppress(StorageError):
+            capture = self.data.capture(tenant, run)
+            if capture.facts.resources and resource not in capture.facts.resources:
+                return capture
+        return None
+
+    def _hold_lease(self, tenant: str) -> None:
+        if tenant not in self._leased:
+            self._held.enter_context(self.data.lease(tenant))
+            self._leased.add(tenant)
+
+
+def checked_resources(wanted: list[str]) -> list[str]:
+    """The resources a person asked for by name, all of them where none is named."""
+    unknown = [name for name in wanted if name not in backup.RESOURCES]
+    if unknown:
+        raise ConfigurationError(
+            f"--resources: {', '.join(unknown)}: not a resource of this version; it backs up {', '.join(backup.RESOURCES)}."
+        )
+    return wanted or list(backup.RESOURCES)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,398 @@
+"""The requests a library grants, shared by every thread, process and run on one data folder (I1).
+
+A request needs a slot, of which a library has `requests_per_minute`. A slot is taken before its request leaves and is free
+again a minute after it left. Nothing more is needed for the promise "never more than that in any 60 seconds": of the
+requests in some 60 seconds look at the one whose slot was taken last. At that moment the slots of all the others were
+taken too, and none was free again yet, so together they are no more than there are slots.
+
+- When a request will leave is not known when its slot is taken: it may have to connect first. `acquire` therefore keeps the
+  slot as if the request left at the latest likely moment, and `Grant.sent` sets that right when the headers leave. A
+  process killed in between has paid for what it may have sent; its slot becomes free in time without anybody's help.
+- The service counts at its own door, where a slow request and a quick one after it look closer together than they left.
+  Each slot is kept `MARGIN` longer for that.
+- Who finds no free slot draws a ticket, one for each `Budget` (its threads take turns), so that processes share alike however
+  many threads each has. Everybody leaves as many free slots as there are tickets ahead, so a process that died with a
+  ticket keeps one slot idle until its ticket is void, and holds up nobody.
+- Moments are those of the machine's monotonic clock: one machine at a time works on a data folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sqlite3
+import sys
+import threading
+import weakref
+from collections import deque
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pipelines.errors import StorageError
+from pipelines.service.clock import Clock, SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+WINDOW = 60.0
+"""Seconds in which the service counts (service-api.md, Limits: "about 60 requests per minute")."""
+
+MARGIN = 0.2
+"""Seconds by which travel times to the service may differ. Costs 0.3 % of the budget."""
+
+LATEST = 10.0
+"""Seconds within which a request is likely to leave after `acquire`. One that leaves later is counted rightly, too, unless
+its process is killed at that very moment."""
+
+LEASE = 2.0
+"""Seconds until the ticket of a process that died is void. Those who wait renew theirs four times as often."""
+
+WORTH_TELLING = 1.0
+"""Seconds: `on_wait` hears of waits longer than this."""
+
+BUSY = 30.0
+"""Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
+
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS budget_libraries (
+        library TEXT PRIMARY KEY,
+        taken INTEGER NOT NULL DEFAULT 0,       -- its rows in budget_slots: nobody has to count a million of them
+        paused_at REAL NOT NULL DEFAULT 0,
+        paused_until REAL NOT NULL DEFAULT 0
+    )""",
+    """CREATE TABLE IF NOT EXISTS budget_slots (
+        slot INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: a late `sent` must not move another request's slot
+        library TEXT NOT NULL,
+        free_at REAL NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS budget_slots_in_time ON budget_slots (library, free_at)",
+    """CREATE TRIGGER IF NOT EXISTS budget_slot_taken AFTER INSERT ON budget_slots BEGIN
+        UPDATE budget_libraries SET taken = taken + 1 WHERE library = NEW.library;
+    END""",
+    """CREATE TRIGGER IF NOT EXISTS budget_slot_freed AFTER DELETE ON budget_slots BEGIN
+        UPDATE budget_libraries SET taken = taken - 1 WHERE library = OLD.library;
+    END""",
+    """CREATE TABLE IF NOT EXISTS budget_queue (
+        ticket INTEGER PRIMARY KEY AUTOINCREMENT,
+        library TEXT NOT NULL,
+        void_at REAL NOT NULL
+    )""",
+)
+
+
+class Grant:
+    """Leave to send one request: call `sent` when it goes, or `release` if it certainly did not. Neither counts as sent."""
+
+    def __init__(self, budget: Budget, slot: int) -> None:
+        self._budget = budget
+        self._slot = slot
+        self._was_sent = False
+
+    def sent(self) -> None:
+        """Count the request as leaving now. Call it just before the headers go; called again after, the last call holds.
+
+        Waits for another slot where this one is free again already: the process was stopped for more than a minute.
+        """
+        self._slot = self._budget._charge_now(self._slot)  # noqa: SLF001  a grant is part of its budget
+        self._was_sent = True
+
+    def release(self) -> None:
+        """Give the slot back. Does nothing after `sent`."""
+        if not self._was_sent:
+            self._budget._give_back(self._slot)  # noqa: SLF001
+
+
+class Budget:
+    """The budget of one library, which is kept in the SQLite file `path` under the name `library`.
+
+    Threads share one object; it survives a fork, and works again after `close`. `on_wait` is told now and then for how many
+    seconds `acquire` is about to wait. Raises `StorageError` when the file cannot be used.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        library: str,
+        requests_per_minute: int,
+        clock: Clock | None = None,
+        *,
+        on_wait: Callable[[float], None] = lambda _: None,
+        window: float = WINDOW,
+    ) -> None:
+        if requests_per_minute < 1:
+            raise ValueError(f"requests_per_minute is {requests_per_minute}; it must be at least 1")
+        self._library = library
+        self._limit = requests_per_minute
+        self._clock = clock or SystemClock()
+        self._on_wait = on_wait
+        self._kept = window + MARGIN
+        self._threads = _Turns()
+        self._file = _StateFile(path, self._clock)
+        with self._file.transaction() as db:
+            db.execute("INSERT OR IGNORE INTO budget_libraries (library) VALUES (?)", (library,))
+            self._mend_after_boot(db, self._clock.monotonic())
+
+    def acquire(self) -> Grant:
+        """Wait for a slot and take it. What a signal or the clock raises ends the wait and gives up its place."""
+        return Grant(self, self._acquire_slot())
+
+    def pause(self, seconds: float) -> None:
+        """Let nobody take a slot for `seconds` from now (a 429 with Retry-After). Never shortens an earlier pause."""
+        if not math.isfinite(seconds):
+            raise ValueError(f"a pause of {seconds} seconds would never end")
+        with self._file.transaction() as db:
+            now = self._clock.monotonic()
+            db.execute(
+                "UPDATE budget_libraries SET paused_at = :now, paused_until = :until"
+                " WHERE library = :library AND paused_until < :until",
+                {"now": now, "until": now + seconds, "library": self._library},
+            )
+
+    def used(self) -> int:
+        """Count the slots that are taken now."""
+        with self._file.transaction() as db:
+            taken, _, _ = self._look(db, self._clock.monotonic(), None)
+            return taken
+
+    def close(self) -> None:
+        """Close the file. What was taken stays taken for as long as it must."""
+        self._file.close()
+
+    def _acquire_slot(self) -> int:
+        with self._threads:
+            ticket: int | None = None
+            told = self._clock.monotonic()
+            try:
+                while True:
+                    slot, ticket, until = self._take_or_queue(ticket)
+                    if slot is not None:
+                        return slot
+                    told = self._wait(until, told)
+            except BaseException:
+                self._leave_queue(ticket)
+                raise
+
+    def _take_or_queue(self, ticket: int | None) -> tuple[int | None, int | None, float]:
+        """Return a slot, or else our ticket and when to look again."""
+        with self._file.transaction() as db:
+            now = self._clock.monotonic()
+            taken, ahead, paused_until = self._look(db, now, ticket)
+            lacking = taken + ahead - self._limit
+            if lacking < 0 and paused_until <= now:
+                db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
+                insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?)"
+                return db.execute(insert, (self._library, now + LATEST + self._kept)).lastrowid, None, now
+            ticket = self._renew(db, ticket, now + LEASE)
+            return None, ticket, max(paused_until, self._free_at(db, now, lacking))
+
+    def _look(self, db: sqlite3.Connection, now: float, ticket: int | None) -> tuple[int, int, float]:
+        """Free what is over; tell the slots taken, the tickets ahead of this one (None: of a new one), the pause's end."""
+        db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
+        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
+        row: tuple[int, int, float] = db.execute(
+            "SELECT taken, (SELECT count(*) FROM budget_queue q WHERE q.library = l.library AND ticket < ?), paused_until"
+            " FROM budget_libraries l WHERE library = ?",
+            (sys.maxsize if ticket is None else ticket, self._library),
+        ).fetchone()
+        return row
+
+    def _renew(self, db: sqlite3.Connection, ticket: int | None, void_at: float) -> int | None:
+        """Draw a ticket or renew ours, which keeps its place even if it has become void."""
+        drawn = db.execute(
+            "INSERT INTO budget_queue (ticket, library, void_at) VALUES (?, ?, ?)"
+            " ON CONFLICT (ticket) DO UPDATE SET void_at = excluded.void_at",
+            (ticket, self._library, void_at),
+        ).lastrowid
+        return ticket or drawn
+
+    def _free_at(self, db: sqlite3.Connection, now: float, lacking: int) -> float:
+        """When there will be one slot more than `lacking`, as far as can be told today."""
+        if lacking < 0:
+            return now
+        row = db.execute(
+            "SELECT free_at FROM budget_slots WHERE library = ? ORDER BY free_at LIMIT 1 OFFSET ?",
+            (self._library, lacking),
+        ).fetchone()
+        return float(row[0]) if row else now + LEASE
+
+    def _wait(self, until: float, told: float) -> float:
+        """Sleep, but not longer than a ticket may go unrenewed. `told` is the end of the wait that `on_wait` knows of."""
+        now = self._clock.monotonic()
+        if until > max(now, told) + WORTH_TELLING:
+            told = until
+            self._on_wait(until - now)
+        self._clock.sleep(max(0.0, min(until - now, LEASE / 4)))
+        return told
+
+    def _leave_queue(self, ticket: int | None) -> None:
+        if ticket is None:
+            return
+        with contextlib.suppress(StorageError), self._file.transaction() as db:
+            db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
+
+    def _charge_now(self, slot: int) -> int:
+        with self._file.transaction() as db:
+            free_at = self._clock.monotonic() + self._kept
+            if db.execute("UPDATE budget_slots SET free_at = ? WHERE slot = ?", (free_at, slot)).rowcount == 1:
+                return slot
+        return self._charge_now(self._acquire_slot())
+
+    def _give_back(self, slot: int) -> None:
+        with self._file.transaction() as db:
+            db.execute("DELETE FROM budget_slots WHERE slot = ?", (slot,))
+
+    def _mend_after_boot(self, db: sqlite3.Connection, now: float) -> None:
+        """Take what seems to lie too far ahead as of now: the clock started anew, and how long ago it was is not known."""
+        at_most = now + LATEST + self._kept
+        db.execute(
+            "UPDATE budget_slots SET free_at = ? WHERE library = ? AND free_at > ?",
+            (now + self._kept, self._library, at_most),
+        )
+        db.execute(
+            "UPDATE budget_libraries SET paused_at = :now, paused_until = :now + paused_until - paused_at"
+            " WHERE library = :library AND paused_at > :now",
+            {"now": now, "library": self._library},
+        )
+        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at > ?", (self._library, now + LEASE))
+
+
+class _Turns:
+    """A lock that threads get in the order in which they came; `threading.Lock` promises no order."""
+
+    def __init__(self) -> None:
+        self._start_anew()
+        os.register_at_fork(after_in_child=_weakly(self._start_anew))
+
+    def _start_anew(self) -> None:
+        self._guard = threading.Lock()
+        self._gates: deque[threading.Lock] = deque()  # the first is that of the thread whose turn it is
+
+    def __enter__(self) -> None:
+        gate = threading.Lock()
+        gate.acquire()
+        try:
+            with self._guard:
+                self._gates.append(gate)
+                if self._gates[0] is gate:
+                    return
+            gate.acquire()  # returns when the thread before us leaves
+        except BaseException:
+            self._leave(gate)
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._leave(self._gates[0])
+
+    def _leave(self, gate: threading.Lock) -> None:
+        with self._guard:
+            if gate not in self._gates:  # interrupted before it could queue
+                return
+            had_turn = self._gates[0] is gate
+            self._gates.remove(gate)
+            if had_turn and self._gates:
+                self._gates[0].release()
+
+
+class _StateFile:
+    """One connection to the SQLite file for all threads of a process, opened when needed.
+
+    It is closed before every fork: SQLite in the child would believe that the locks of the parent's connection are its own.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        after = _weakly(self._after_fork)
+        os.register_at_fork(before=_weakly(self._before_fork), after_in_parent=after, after_in_child=after)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write all of it or nothing, while nobody else writes."""
+        with self._lock:
+            try:
+                db = self._connection = self._connection or self._open()
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                    yield db
+                    db.execute("COMMIT")
+                finally:
+                    if db.in_transaction:
+                        db.rollback()
+            except sqlite3.Error as error:
+                raise _storage_error(self._path, error) from error
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens another."""
+        with self._lock:
+            self._disconnect()
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            self._write_ahead(db)
+            db.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
+            for statement in _SCHEMA:
+                db.execute(statement)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _write_ahead(self, db: sqlite3.Connection) -> None:
+        """Turn WAL on. SQLite does not wait for another process that is doing the same: it refuses at once."""
+        deadline = self._clock.monotonic() + BUSY
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or self._clock.monotonic() > deadline:
+                    raise
+                self._clock.sleep(0.01)
+            else:
+                return
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        self._disconnect()
+
+    def _after_fork(self) -> None:
+        self._lock.release()
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Call the method while its object lives: what is registered for forks can never be unregistered."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if (bound := reference()) is not None:
+            bound()
+
+    return call
+
+
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: "Another program keeps it locked: end that program, then run the command again.",
+    sqlite3.SQLITE_FULL: "The disk is full: make room, then run the command again.",
+    sqlite3.SQLITE_READONLY: "It may only be read: let this user write to the file and its folder.",
+    sqlite3.SQLITE_CANTOPEN: "Does its folder exist, and may this user write there?",
+    sqlite3.SQLITE_CORRUPT: "It is damaged: restore it from a copy.",
+    sqlite3.SQLITE_NOTADB: "It is damaged or something else: restore it from a copy, or move it away.",
+}
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _storage_error(path: Path, error: sqlite3.Error) -> StorageError:
+    remedy = _REMEDIES.get(_code(error), "Is its disk in order?")
+    return StorageError(f"The budget of requests in {path} could not be read or written: {error}. {remedy}")

@@ -1,0 +1,252 @@
+"""The one way to talk to a library: a client that is signed in, budgeted, pinned and retried."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from pipelines.errors import (
+    AccessDeniedError,
+    BookferryError,
+    ConfigurationError,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+)
+from pipelines.service.budget import Budget
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.network import Network
+from pipelines.service.redaction import keep_secret, outside_text
+from pipelines.service.retries import Retried, is_untrusted, status_line
+from pipelines.service.transport import Budgeted, Meter, Pinned
+from pipelines.settings import BasicCredentials, SessionCookie, Settings
+from pipelines.version import VERSION
+
+CONNECT_SECONDS = 10.0
+READ_SECONDS = 120.0
+"""Without a single byte from the service."""
+
+
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip",
+    "connection": "keep-alive",
+    "user-agent": f"bookferry/{VERSION}",
+}
+
+
+class SessionAuth(httpx.Auth):
+    """Sends the cookie of an already signed-in browser session (service-api.md, v2 authentication 2)."""
+
+    def __init__(self, cookie: SessionCookie) -> None:
+        self._cookie = cookie
+
+    def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
+        """One request, one answer: v2 has nothing to refresh."""
+        request.headers["cookie"] = f"_library_session={self._cookie.value}"
+        yield request
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why nothing moves at the moment, for the person who watches."""
+
+    reason: str
+    seconds: float
+
+
+class LibraryClient:
+    """GET requests to one tenant's API. Safe to use from several threads; close it when done.
+
+    `on_wait` hears why nothing moves, from whichever thread waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api: str,
+        auth: httpx.Auth,
+        budget: Budget,
+        requests_per_minute: int,
+        clock: Clock,
+        on_wait: Callable[[Waiting], None] = lambda _: None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.api_url = f"{base_url}/api/{api}"
+        self.requests_per_minute = requests_per_minute
+        self.clock = clock
+        self._meter = Meter()
+        self._budget = budget
+        self._auth = auth
+        self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
+        self._rings = Retried(
+            Pinned(
+                Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock),
+                base_url=base_url,
+            ),
+            clock=clock,
+            on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)),
+        )
+
+    @property
+    def requests(self) -> int:
+        """Requests sent by this client so far, every try counted."""
+        return self._meter.requests
+
+    def get(self, url: httpx.URL | str, params: dict[str, Any] | None = None) -> httpx.Response:
+        """The answer 200 to a GET of an address below `api_url`, its body read.
+
+        Raises `SignInError` on 401 and 403, `RefusedError` on any other 4xx, `ProtocolError` on what no API answers (a redirect, a
+        web page), `TemporaryError` when the service did not recover in time, `ConfigurationError` when its certificate is not trusted.
+        """
+        try:
+            response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _never_sent(url, error) from None
+        if response.status_code != httpx.codes.OK:
+            raise _refusal(response)
+        if "html" in response.headers.get("content-type", "").lower():
+            raise ProtocolError(
+                f"{_shown(response)} answered with a web page instead of JSON. Is base_url the library's address?"
+            )
+        return response
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        """Through the rings, signed in as `auth` does it.
+
+        httpx's own client would add redirects and cookies, both unwanted here, and leave each answer in a cycle of references, where it
+        stays until the collector comes by: with pages of 100 kB, that is hundreds of megabytes.
+        """
+        flow = self._auth.sync_auth_flow(request)
+        try:
+            request = next(flow)
+            while True:
+                request.extensions = {"timeout": self._timeout}
+                response = self._rings.handle_request(request)
+                request = flow.send(response)
+        except StopIteration:
+            return response
+        finally:
+            flow.close()
+
+    def close(self) -> None:
+        """Close the connections and the budget's; requests that other threads still wait for end at once."""
+        self._rings.close()
+        self._budget.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@contextmanager
+def open_client(
+    settings: Settings,
+    tenant: str,
+    *,
+    state: Path,
+    on_wait: Callable[[Waiting], None] = lambda _: None,
+    clock: Clock | None = None,
+) -> Iterator[LibraryClient]:
+    """A client for `tenant`, signed in as the settings say, on the budget in the database `state`. Sends nothing yet.
+
+    At the end every wait of its threads ends, too: for the budget, for a retry, for an answer. `on_wait` is called by all of them.
+    """
+    chosen = settings.tenant(tenant)
+    if chosen.api != "v2":
+        raise ConfigurationError(
+            f"{settings.path}: tenants.{tenant}.api is '{chosen.api}': this version of Bookferry reads v2 only. "
+            'Set api = "v2" with the account\'s username_env and password_env.'
+        )
+    library, limit = settings.budget_of(tenant)
+    interrupted = threading.Event()
+    clock = clock or SystemClock(interrupted)
+    auth = _sign_in(settings.credentials(tenant))
+    with ExitStack() as stack:
+        budget = Budget(
+            state, library, limit, clock, on_wait=lambda seconds: on_wait(Waiting("the budget is used up", seconds))
+        )
+        stack.callback(budget.close)
+        client = LibraryClient(
+            base_url=chosen.base_url,
+            api=chosen.api,
+            auth=auth,
+            budget=budget,
+            requests_per_minute=limit,
+            clock=clock,
+            on_wait=on_wait,
+        )
+        stack.callback(client.close)
+        stack.callback(interrupted.set)
+        yield client
+
+
+def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:
+    if isinstance(credentials, SessionCookie):
+        keep_secret(credentials.value)
+        return SessionAuth(credentials)
+    keep_secret(credentials.password, f"{credentials.username}:{credentials.password}")
+    return httpx.BasicAuth(credentials.username, credentials.password)
+
+
+def _never_sent(url: httpx.URL | str, error: Exception) -> BookferryError:
+    """The error for what failed in a way that no repetition mends. What httpx says of it may show headers."""
+    if is_untrusted(error):
+        return ConfigurationError(
+            f"GET {outside_text(url)}: the certificate of that server is not trusted ({outside_text(error)}); your sign-in was not sent. "
+            "Is base_url right? For a certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
+        )
+    return ProtocolError(f"GET {outside_text(url)} could not be sent ({type(error).__name__}). Is base_url right?")
+
+
+def _refusal(response: httpx.Response) -> Exception:
+    """The error for an answer that is not 200, with the service's own words."""
+    status, said = response.status_code, _service_message(response)
+    if status == httpx.codes.UNAUTHORIZED:
+        return SignInError(
+            f"{_shown(response)} answered 401: the service does not accept the sign-in{said}. "
+            "Check user name and password (or the session cookie) in the variables that bookferry.toml names."
+        )
+    if status == httpx.codes.FORBIDDEN:
+        return AccessDeniedError(
+            f"{_shown(response)} answered 403: this account may not read that{said}. "
+            "Ask an administrator of the library for a technical account that may."
+        )
+    if response.has_redirect_location:
+        target = outside_text(response.headers["location"])
+        return ProtocolError(f"{_shown(response)} redirects to {target}. If the library moved there, correct base_url.")
+    if response.is_client_error:
+        return RefusedError(f"{_shown(response)} answered {status_line(response)}{said}.", status=status)
+    return ProtocolError(f"{_shown(response)} answered {status_line(response)}{said}, which the API does not document.")
+
+
+def _shown(response: httpx.Response) -> str:
+    return f"{response.request.method} {outside_text(response.request.url)}"
+
+
+class _ErrorDetail(msgspec.Struct):
+    code: str = ""
+    message: str = ""
+
+
+class _ErrorBody(msgspec.Struct):
+    error: _ErrorDetail
+
+
+def _service_message(response: httpx.Response) -> str:
+    """What the body says, as ` (code: message)`; service-api.md, Errors: {"error": {"code", "message"}}."""
+    try:
+        detail = msgspec.json.decode(response.content, type=_ErrorBody).error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return ""
+    return f" ({outside_text(f'{detail.code}: {detail.message}')})"

@@ -1,0 +1,81 @@
+"""Cuts a page into its records, byte for byte (I6): an object with `records`, or a bare array."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+
+class _Envelope(msgspec.Struct):
+    records: list[msgspec.Raw]
+
+
+_DECODER = msgspec.json.Decoder(_Envelope | list[msgspec.Raw])
+_LENIENT = json.JSONDecoder(
+    strict=False, parse_int=str, parse_float=str
+)  # numbers are as long as they are: none is made of them
+_BLANK = re.compile(r"[ \t\n\r]*")
+
+
+def split_records(body: bytes) -> list[msgspec.Raw]:
+    """The JSON of each record of a page. Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` where the page is not a listing.
+
+    One odd record must not cost the page (trap B9): what msgspec does not read, such as half of a surrogate pair, the slower way does.
+    """
+    try:
+        decoded = _DECODER.decode(body)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return [msgspec.Raw(record.encode()) for record in _split_leniently(body.decode("utf-8-sig"))]
+    return decoded.records if isinstance(decoded, _Envelope) else decoded
+
+
+def check_leniently(body: bytes) -> None:
+    """Raise `ValueError` unless all of it is JSON, or what careless services take for it: NaN, control characters in texts."""
+    _LENIENT.decode(body.decode("utf-8-sig"))
+
+
+def _split_leniently(text: str) -> list[str]:
+    at = _skip(text, 0)
+    if text[at : at + 1] == "[":
+        return list(_elements(text, at + 1))
+    found: list[str] | None = None
+    for key, start, value in _members(text, at):
+        if key == "records" and isinstance(value, list):
+            found = list(_elements(text, start + 1))
+    if found is None:
+        raise ValueError("there is no array `records` in it")
+    return found
+
+
+def _members(text: str, at: int) -> Iterator[tuple[object, int, object]]:
+    """Key, start of the value and value of each member of the object at `at`."""
+    if not isinstance(_LENIENT.raw_decode(text, at)[0], dict):
+        raise ValueError("it is neither an object nor an array")  # noqa: TRY004  what callers catch is one kind of error
+    at = _skip(text, at + 1)
+    while text[at] != "}":
+        key, at = _LENIENT.raw_decode(text, at)
+        start = _skip(text, _skip(text, at) + 1)
+        value, at = _LENIENT.raw_decode(text, start)
+        yield key, start, value
+        at = _skip(text, at)
+        at = _skip(text, at + 1) if text[at] == "," else at
+
+
+def _elements(text: str, at: int) -> Iterator[str]:
+    """The text of each element of the array that begins before `at`."""
+    at = _skip(text, at)
+    while text[at : at + 1] != "]":
+        _value, end = _LENIENT.raw_decode(text, at)
+        yield text[at:end]
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at : at + 1] == "," else at
+
+
+def _skip(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at

@@ -1,0 +1,93 @@
+"""Takes secrets out of text that people or files will see, and makes text from outside fit for a message (I10).
+
+Two nets: what was told to `keep_secret` is found wherever it stands; what only looks like a credential or a signed address is found by its
+form. `redact` never raises, and redacting again changes nothing more.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+from collections.abc import Iterator
+from urllib.parse import quote, quote_plus
+
+MASK = "[redacted]"
+
+LONG_ENOUGH = 8
+"""Characters. A shorter secret is taken out only where it stands as a word of its own: masking each `a` would help nobody."""
+
+MOST_LOOKED_AT = 10_000
+"""Characters of a text from outside that are searched for what may be shown of it (I13)."""
+
+_VALUE = (
+    rf"""(?:{re.escape(MASK)}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'&,;<>)}}\]]+)"""  # quoted, or up to a blank
+)
+
+_PATTERNS = (
+    # https://user:password@host
+    re.compile(r"(://)[^/\s\"'<>]{1,1000}(?=@)"),
+    # Authorization: Basic dXNlcjpwYXNz, as a header or in a dict or list of headers
+    re.compile(r"(?i)(\b(?:proxy-)?authorization\b(?:[\"']?\s*[:=]\s*|[\"']\s*,\s*)(?:b?[\"'])?)[^\r\n\"']+"),
+    # the same without the header's name; "Basic authentication" is left alone
+    re.compile(r"\b((?i:basic|bearer)\s+)(?=[a-z._~+/-]*[0-9A-Z_~+/]|[a-z.-]{16})[A-Za-z0-9._~+/=-]{6,}"),
+    # Cookie: and Set-Cookie: likewise
+    re.compile(r"(?i)(\b(?:set-)?cookie\b[\"']\s*[:,]\s*b?[\"'])[^\r\n\"']+"),
+    re.compile(r"(?im)(^[ \t]*(?:set-)?cookie:[ \t]*)[^\r\n]+"),
+    re.compile(rf"(?i)(_library_session\s*[=:]\s*){_VALUE}"),
+    # the query of a signed address: whoever has it may fetch the file
+    re.compile(
+        r"(?i)([?&;](?:x-(?:amz|goog|oss)-[a-z-]+|signature|sig|token|expires|key-pair-id|policy|code)=)[^&\s\"'<>]+"
+    ),
+    # form fields and JSON members of the token endpoint
+    re.compile(
+        r"(?i)(\b(?:access_token|refresh_token|id_token|client_secret|code_verifier|password)[\"']?\s*[=:]\s*)" + _VALUE
+    ),
+)
+"""What stands before a secret, as group 1, and the secret."""
+
+_lock = threading.Lock()
+_kept: frozenset[str] = frozenset()
+
+
+def keep_secret(*secrets: str) -> None:
+    """From now on `redact` takes these out of every text, however they are written: plain, in a URL, in JSON, in Base64."""
+    global _kept  # noqa: PLW0603  whoever writes a message cannot know the secrets of everybody else in the process
+    with _lock:
+        _kept |= {form for secret in secrets if secret for form in _written(secret)}
+
+
+def redact(text: str, *secrets: str) -> str:
+    """`text` without whatever looks like a credential or a signed address, and without the secrets given here or kept."""
+    known = sorted({*_kept, *secrets} - {""}, key=len, reverse=True)
+    finder = re.compile("|".join(map(_wherever, known)) or r"(?!)")
+    while (masked := _masked(text, finder)) != text:  # ends: a mask never grows, and all else becomes less
+        text = masked
+    return text
+
+
+def outside_text(text: object, most: int = 300) -> str:
+    """Text that comes from outside, fit for a message: no secret, no control character, one line, at most `most` characters."""
+    plain = " ".join(redact(str(text)[:MOST_LOOKED_AT]).split())
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in plain[:most])
+    return shown if len(plain) <= most else f"{shown}…"
+
+
+def _masked(text: str, finder: re.Pattern[str]) -> str:
+    for pattern in _PATTERNS:
+        text = pattern.sub(rf"\1{MASK}", text)
+    # Nothing is looked for within a mask: a secret may be a part of that word.
+    return MASK.join(finder.sub(MASK, part) for part in text.split(MASK))
+
+
+def _wherever(secret: str) -> str:
+    pattern = re.escape(secret)
+    return pattern if len(secret) >= LONG_ENOUGH else rf"(?<!\w){pattern}(?!\w)"
+
+
+def _written(secret: str) -> Iterator[str]:
+    """The ways in which a secret turns up in what servers and libraries say."""
+    as_bytes = secret.encode(errors="surrogateescape")  # an environment variable need not be UTF-8
+    yield from (secret, quote(as_bytes, safe=""), quote_plus(as_bytes), json.dumps(secret)[1:-1], repr(secret)[1:-1])
+    yield base64.b64encode(as_bytes).decode()

@@ -1,0 +1,296 @@
+"""bookferry.toml and the environment, as one checked `Settings`; nothing else in the project reads either.
+
+Secrets are named by environment variable in the file and looked up only when a tenant is signed in, so that looking at snapshots needs
+no password. A mistake is a `ConfigurationError` that names the file, the key and the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import SplitResult, unquote, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from pipelines.errors import ConfigurationError
+
+CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
+CONFIG_FILE = "bookferry.toml"
+
+TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+"""Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""
+
+VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""Of an environment variable: a secret itself, written in its place by mistake, seldom looks like one."""
+
+
+def _checked_base_url(text: str) -> str:
+    """`https://host[:port][/path]` in one spelling for one library; http only where the traffic cannot leave the machine."""
+    if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
+        raise ValueError("must not hold blanks, control characters or backslashes")
+    scheme, host, port, parts = _taken_apart(text)
+    if scheme not in _PORTS or not host:
+        raise ValueError("must be an address such as https://library.example.org")
+    if "@" in parts.netloc:
+        raise ValueError("must not hold a user name or password: name the variables in username_env and password_env")
+    if "?" in text or "#" in text:
+        raise ValueError("must not hold a query or a fragment")
+    path = parts.path.rstrip("/")
+    if re.search(r"/api(/v\d+(/.*)?)?$", path):
+        raise ValueError("must stop before /api: Bookferry adds /api/v2 or /api/v3 itself")
+    if {".", ".."} & set(unquote(path).split("/")) or "//" in path or "%" in host:
+        raise ValueError("must not hold `.`, `..` or `//` in its path, nor % in its host")
+    if scheme == "http" and not is_loopback(host):
+        raise ValueError("would send your credentials unencrypted: use https (http is for loopback addresses only)")
+    shown_host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
+    """Scheme, host and port in lower case, and the rest. What urlsplit says of a bad address would show a password in it."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise ValueError(
+            "must be an address such as https://library.example.org or https://library.example.org:8443"
+        ) from None
+    return parts.scheme, parts.hostname or "", port, parts
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to this host stays on this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _checked_time_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("is not a time zone; use a name such as Europe/Vienna or UTC") from None
+    return name
+
+
+class TenantSettings(BaseModel):
+    """One library at one base_url, and how to sign in there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: Annotated[str, AfterValidator(_checked_base_url)]
+    api: Literal["v2", "v3"]
+    username_env: VariableName | None = None
+    password_env: VariableName | None = None
+    session_cookie_env: VariableName | None = None
+    client_id: str | None = None
+    client_secret_env: VariableName | None = None
+    client_auth: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
+    requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
+
+    @model_validator(mode="after")
+    def _one_sign_in(self) -> Self:
+        if self.session_cookie_env and (self.username_env or self.password_env):
+            raise ValueError("has two sign-ins: keep either username_env and password_env, or session_cookie_env")
+        return self
+
+
+class _ConfigFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: str = "library-data"
+    postgres_env: VariableName | None = None
+    timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
+    nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
+    tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BasicCredentials:
+    """User name and password of a v2 account (service-api.md, v2: "HTTP Basic authentication")."""
+
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class SessionCookie:
+    """Value of `_library_session` (service-api.md, v2: "from an already signed-in browser session")."""
+
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a person configured; paths are absolute."""
+
+    path: Path
+    data: Path
+    timezone: str
+    nightly_at: str
+    tenants: Mapping[str, TenantSettings]
+
+    def tenant(self, name: str) -> TenantSettings:
+        """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
+        if name in self.tenants:
+            return self.tenants[name]
+        known = ", ".join(sorted(self.tenants)) or "none"
+        raise ConfigurationError(
+            f"{self.path}: there is no tenant '{name}'{_did_you_mean(name, self.tenants)}. Tenants in this file: {known}."
+        )
+
+    def credentials(self, name: str, environ: Mapping[str, str] = os.environ) -> BasicCredentials | SessionCookie:
+        """The v2 sign-in of a tenant, read from the environment now."""
+        tenant = self.tenant(name)
+        if tenant.session_cookie_env:
+            return SessionCookie(self._variable(name, "session_cookie_env", tenant.session_cookie_env, environ))
+        if not (tenant.username_env and tenant.password_env):
+            raise ConfigurationError(
+                f"{self.path}: tenants.{name} has no sign-in for v2. Name the variables that hold it: "
+                "username_env and password_env, or session_cookie_env."
+            )
+        return BasicCredentials(
+            self._variable(name, "username_env", tenant.username_env, environ),
+            self._variable(name, "password_env", tenant.password_env, environ),
+        )
+
+    def budget_of(self, name: str) -> tuple[str, int]:
+        """What the budget of a tenant is kept under, and its requests a minute.
+
+        The service grants the budget to a library, not to an entry of this file (I1: "counted over both API versions"), so entries
+        with one base_url share it, and the lowest of their limits holds.
+        """
+        library = self.tenant(name).base_url.lower()
+        sharing = [tenant for tenant in self.tenants.values() if tenant.base_url.lower() == library]
+        return library, min(tenant.requests_per_minute for tenant in sharing)
+
+    def _variable(self, tenant: str, key: str, variable: str, environ: Mapping[str, str]) -> str:
+        """The value of the variable that a key names; messages never show it, nor a name that may be the secret itself."""
+        where, value = f"{self.path}: tenants.{tenant}.{key}", environ.get(variable, "")
+        allowed, fault = _FIT[key]
+        if re.fullmatch(allowed, value):
+            return value
+        if value:
+            raise ConfigurationError(
+                f"{where}: the environment variable that it names holds {fault}. Correct its value."
+            )
+        state = "empty" if variable in environ else "not set"
+        if key != "username_env" and not variable.isupper():
+            raise ConfigurationError(
+                f"{where} must be the name of an environment variable that holds the secret, never the secret. The variable it names is "
+                f"{state}. Name it in capitals, for example {key.upper()}, and export it."
+            )
+        raise ConfigurationError(
+            f"{where} names the environment variable {variable}, which is {state}. Set it, for example: export {variable}=..."
+        )
+
+
+_FIT = {
+    "username_env": (
+        r"[^\x00-\x1f\x7f:]+",
+        "a colon or a control character, which no user name of HTTP Basic authentication has",
+    ),
+    "password_env": (r"[^\x00-\x1f\x7f]+", "a line break or another control character"),
+    "session_cookie_env": (
+        r"[!#-+\--:<-\[\]-~]+",
+        "a blank, quote, comma, semicolon or other character that no cookie has",
+    ),
+}
+"""Key → what a value of its variable may consist of (RFC 7617, RFC 6265), and what else it seems to hold."""
+
+
+def find_config(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The configuration file: `given` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
+    if given is not None:
+        path, source = given, "--config"
+    elif environ.get(CONFIG_VARIABLE):
+        path, source = Path(environ[CONFIG_VARIABLE]), f"${CONFIG_VARIABLE}"
+    else:
+        path, source = Path(CONFIG_FILE), "the working folder"
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{path}: no such configuration file (looked for by {source}). "
+            "Make one with `bookferry init`, or name one with --config."
+        )
+    return path.absolute()
+
+
+def load_settings(path: Path) -> Settings:
+    """Read and check one configuration file. Relative paths in it are relative to it, wherever the command is run."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        checked = _ConfigFile.model_validate(content)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
+    except ValidationError as error:
+        raise ConfigurationError(_explain(path, error)) from None
+    if checked.postgres_env is not None:
+        raise ConfigurationError(
+            f"{path}: postgres_env: this version stages into Parquet only. Remove the key; `bookferry query` and any DuckDB "
+            "client read the staged tables without a database server."
+        )
+    if "://" in checked.data:
+        raise ConfigurationError(
+            f"{path}: data: this version keeps data in a folder, not at {checked.data!r}. Name a folder."
+        )
+    try:
+        data = (path.absolute().parent / Path(checked.data).expanduser()).resolve()
+    except (ValueError, OSError, RuntimeError) as error:
+        raise ConfigurationError(f"{path}: data: {checked.data!r} is no folder ({error}). Name a folder.") from None
+    return Settings(path.absolute(), data, checked.timezone, checked.nightly_at, checked.tenants)
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    """Every mistake of the file on a line of its own: file, key, what is wrong, what to do."""
+    return "\n".join(f"{path}: {_explain_one(problem['loc'], problem['type'], problem)}" for problem in error.errors())
+
+
+def _explain_one(location: tuple[int | str, ...], kind: str, problem: Mapping[str, object]) -> str:
+    parts = [str(part) for part in location if part != "[key]"]
+    key = ".".join(parts)
+    if kind == "extra_forbidden":
+        model: type[BaseModel] = TenantSettings if len(parts) > 2 else _ConfigFile  # noqa: PLR2004  tenants.NAME.key
+        known = sorted(model.model_fields)
+        return f"{key}: unknown key{_did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
+    if kind == "missing":
+        return f"{key}: is missing. Add it."
+    if kind == "string_pattern_mismatch" and location[-1] == "[key]":
+        return f"{key}: a tenant's name is lower case letters, digits and _, and starts with a letter. Rename it."
+    if key == "nightly_at":
+        return f"{key}: {problem['input']!r} is not a time of day such as 02:00."
+    if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable
+        return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return f"{key}: {_shown(problem['input'])}{message[:1].lower()}{message[1:]}."
+
+
+def _shown(value: object) -> str:
+    """A wrong value for the message, unless it is a whole table, or an address that may hold a password."""
+    return f"{value!r} " if isinstance(value, str | int | float) and "@" not in str(value) else ""
+
+
+def _did_you_mean(word: str, known: Mapping[str, object] | list[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""

@@ -1,0 +1,214 @@
+"""Staging: the raw records of a resource become its tables. A function of the raw records alone, so it can be repeated at will.
+
+Large listings are staged while they are read, by a process of their own: reading keeps one core busy and staging another. It is fed raw
+batches as an Arrow IPC stream. If anything goes wrong there, nothing is lost: `stage` makes the tables from the raw file instead.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from io import IOBase
+from pathlib import Path
+from typing import Self, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.records.publications import StagedBatch, bounded
+from pipelines.records.regular import PublicationStager
+from pipelines.records.tables import PUBLICATION_FILES, STAGED, raw_table
+from pipelines.store.captures import Capture, TableWriter, table_writer
+from pipelines.store.durable import storage_errors
+
+STAGERS: dict[str, Callable[[], Callable[[Sequence[str], Sequence[str]], StagedBatch]]] = {
+    "publications": PublicationStager
+}
+"""Resource → what makes a stager: a callable that stages batch after batch of one listing."""
+
+LARGE = 20_000
+"""Records from which on a process of its own earns its start, which takes about half a second."""
+
+
+class StagedFacts(msgspec.Struct):
+    """What staging one resource gave."""
+
+    raw_rows: int
+    rows: dict[str, int]
+    """Table → rows."""
+    residue: dict[str, int]
+    files_count: int
+    files_bytes: int
+
+
+def stage(capture: Capture, resource: str) -> dict[str, int]:
+    """Make the staged tables of `resource` from its raw file, unless they were made while it was read. Returns table → rows."""
+    tables = STAGED[resource]
+    if any(table.name not in capture.facts.tables for table in tables):
+        raw = capture.raw_path(resource)
+        with storage_errors(raw), pq.ParquetFile(raw) as file:
+            note(capture, resource, stage_batches(capture, resource, _row_groups(file)))
+    return {table.name: capture.facts.tables[table.name].rows for table in tables}
+
+
+def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table]) -> StagedFacts:
+    """Write the staged tables of some raw batches, which hold `payload` and `sha256`."""
+    stage_batch = STAGERS[resource]()
+    raw_rows, residue, files = 0, Counter[str](), Counter[str]()
+    with ExitStack() as stack:
+        writers = {
+            table.name: stack.enter_context(table_writer(capture.table_path(table), table))
+            for table in STAGED[resource]
+        }
+        behind = stack.enter_context(one_batch_behind())
+        stack.enter_context(_no_cycle_collection())
+        for batch in batches:
+            payloads, hashes = (cast("list[str]", batch.column(name).to_pylist()) for name in ("payload", "sha256"))
+            staged = stage_batch(payloads, hashes)
+            raw_rows += len(payloads)
+            residue = bounded(residue + staged.residue)
+            files.update(_file_totals(staged))
+            behind(partial(_write_all, writers, staged))
+    rows = {name: writer.rows for name, writer in writers.items()}
+    return StagedFacts(raw_rows, rows, dict(residue.most_common()), files["count"], files["bytes"])
+
+
+def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
+    """Enter finished tables into the capture."""
+    for table in STAGED[resource]:
+        capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
+    if PUBLICATION_FILES in STAGED[resource]:
+        capture.facts.files_count, capture.facts.files_bytes = facts.files_count, facts.files_bytes
+    capture.facts.residue[resource] = facts.residue
+    capture.save()
+
+
+class StagingProcess:
+    """Stages a resource in a process of its own while it is read. Started by `start`, fed by `send`; `finish` tells what it made.
+
+    It is a help and never a condition: whatever goes wrong with it ends in `None`, and `stage` does the work.
+    """
+
+    def __init__(self, capture: Capture, resource: str) -> None:
+        self._command = [sys.executable, "-m", "pipelines.staging", str(capture.path), resource]
+        self._schema = raw_table(resource).schema
+        self._decided = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stream: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def start_if_large(self, expected: int | None) -> None:
+        """Start where the listing is large enough and the machine has a core to spare. What counts is the first call, before any `send`."""
+        decided, self._decided = self._decided, True
+        if not decided and (expected or 0) >= LARGE and _cores() > 1:
+            # A session of its own: Ctrl-C is for the one who feeds it, and ends this one by closing the stream.
+            with suppress(OSError):
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+                self._stream = pa.ipc.new_stream(pa.PythonFile(cast("IOBase", self._process.stdin), "w"), self._schema)
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        """Hand over one raw batch; waits while the process is busy with the one before."""
+        if self._stream is None:
+            return
+        try:
+            self._stream.write_batch(batch)
+        except (OSError, pa.ArrowException):
+            self._stream = None
+
+    def finish(self, raw_rows: int) -> StagedFacts | None:
+        """What was staged, if it is all of the `raw_rows`."""
+        if self._stream is None or self._process is None:
+            return None
+        with suppress(OSError, pa.ArrowException, msgspec.MsgspecError):
+            self._stream.close()
+            said, _nothing = self._process.communicate()
+            facts = msgspec.json.decode(said, type=StagedFacts)
+            if self._process.returncode == 0 and facts.raw_rows == raw_rows:
+                return facts
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.kill()
+            with suppress(OSError):
+                self._process.communicate()
+
+
+@contextmanager
+def one_batch_behind() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Runs the work it is given in a thread, one piece at a time, so that a batch is hashed, packed and written while the next is made."""
+    pending: list[Future[None]] = []
+
+    def behind(work: Callable[[], None]) -> None:
+        while pending:
+            pending.pop().result()
+        pending.append(thread.submit(work))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="behind") as thread:
+        yield behind
+        while pending:
+            pending.pop().result()
+
+
+@contextmanager
+def _no_cycle_collection() -> Iterator[None]:
+    """Lets Python's cycle collector rest.
+
+    Staging makes millions of containers and not one cycle; walking over them all again and again took a third of its time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
+    for group in range(file.num_row_groups):
+        yield file.read_row_group(group, columns=["payload", "sha256"])
+
+
+def _write_all(writers: Mapping[str, TableWriter], staged: StagedBatch) -> None:
+    for name, batch in staged.tables.items():
+        writers[name].write(batch)
+
+
+def _file_totals(staged: StagedBatch) -> dict[str, int]:
+    batch = staged.tables.get(PUBLICATION_FILES.name)
+    return {} if batch is None else {"count": batch.num_rows, "bytes": pc.sum(batch.column("size")).as_py() or 0}
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def main(path: str, resource: str) -> None:
+    """The process's own part: raw batches on stdin, what was staged on stdout."""
+    with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
+        facts = stage_batches(Capture.open(Path(path)), resource, stream)
+    sys.stdout.buffer.write(msgspec.json.encode(facts))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""What we keep: captures in progress, published snapshots, the DuckDB catalogue over them."""

@@ -1,0 +1,207 @@
+"""A capture: the folder in which one snapshot grows until it is proved and published. No reader looks into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import StorageError
+from pipelines.records.tables import Table, raw_table
+from pipelines.store.durable import storage_errors, write_atomically
+
+COMPRESSION_LEVEL = 1
+"""zstd's fastest: half the size of snappy on abstracts, and still not the bottleneck."""
+
+_PROSE = frozenset({"payload", "sha256", "abstract", "title", "residue"})
+"""Columns whose values hardly repeat: a dictionary would only cost time."""
+
+
+class ResourceFacts(msgspec.Struct, kw_only=True):
+    """What reading one resource gave: a part of the manifest."""
+
+    endpoint: str
+    records: int
+    distinct_ids: int
+    without_id: int
+    pages: int
+    x_total: int | None
+    requests: int
+    seconds: float
+    complete: bool
+    problems: list[str]
+    """What keeps the listing from being complete."""
+    notes: list[str] = []
+    """What a person should know of the proof although it holds."""
+
+
+class TableFacts(msgspec.Struct):
+    """One file of a snapshot: `path` is relative to the snapshot's folder."""
+
+    path: str
+    rows: int
+    bytes: int
+    sha256: str = ""
+
+
+class CaptureFacts(msgspec.Struct, kw_only=True):
+    """What is known of a capture so far; kept in capture.json, so that any process can go on with it."""
+
+    tenant: str
+    snapshot: str
+    base_url: str
+    api: str
+    started_at: str
+    resources: dict[str, ResourceFacts] = {}
+    tables: dict[str, TableFacts] = {}
+    residue: dict[str, dict[str, int]] = {}
+    """Resource → residue key → in how many records."""
+    files_count: int = 0
+    files_bytes: int = 0
+
+
+class Capture:
+    """One capture on disk. `facts` is read once and written by `save`."""
+
+    FACTS = "capture.json"
+
+    def __init__(self, path: Path, facts: CaptureFacts) -> None:
+        self.path = path
+        self.facts = facts
+
+    @classmethod
+    def create(cls, path: Path, facts: CaptureFacts) -> Capture:
+        """Make the folder and its first capture.json."""
+        with storage_errors(path):
+            (path / "raw").mkdir(parents=True)
+        capture = cls(path, facts)
+        capture.save()
+        return capture
+
+    @classmethod
+    def open(cls, path: Path) -> Capture:
+        """The capture in `path`; a `StorageError` where there is none."""
+        try:
+            content = (path / cls.FACTS).read_bytes()
+            return cls(path, msgspec.json.decode(content, type=CaptureFacts))
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+            missing = isinstance(error, FileNotFoundError)
+            raise StorageError(
+                f"{path}: there is no capture in progress{'' if missing else f' that can be read ({error})'}. The staged tables are "
+                "made from a listing of the same run: materialize the raw table together with them, or run `bookferry backup`."
+            ) from None
+
+    def save(self) -> None:
+        """Write capture.json."""
+        with storage_errors(self.path):
+            write_atomically(self.path / self.FACTS, msgspec.json.format(msgspec.json.encode(self.facts)))
+
+    def raw_path(self, resource: str) -> Path:
+        """Where the raw records of a resource are."""
+        return self.path / "raw" / f"{resource}.parquet"
+
+    def table_path(self, table: Table) -> Path:
+        """Where a staged table is."""
+        return self.path / f"{table.name}.parquet"
+
+    @contextmanager
+    def raw_writer(self, resource: str) -> Iterator[TableWriter]:
+        """Writes `raw/<resource>.parquet`."""
+        with table_writer(self.raw_path(resource), raw_table(resource)) as writer:
+            yield writer
+
+    def add_table(self, name: str, path: Path, rows: int) -> None:
+        """Note a finished file; its checksum is taken when the capture is published."""
+        self.facts.tables[name] = TableFacts(path.relative_to(self.path).as_posix(), rows, path.stat().st_size)
+
+
+class TableWriter:
+    """Writes one Parquet file, a row group for every batch; memory does not grow with the rows."""
+
+    def __init__(self, writer: pq.ParquetWriter, path: Path) -> None:
+        self._writer = writer
+        self._path = path
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append a batch of the table's schema."""
+        if batch.num_rows == 0:
+            return
+        with storage_errors(self._path):
+            self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+
+@contextmanager
+def table_writer(path: Path, table: Table) -> Iterator[TableWriter]:
+    """A writer for one file; the file is whole when the block ends without an error."""
+    schema = table.schema
+    with storage_errors(path):
+        writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=COMPRESSION_LEVEL,
+            use_dictionary=[name for name in schema.names if name not in _PROSE],  # type: ignore[arg-type] # the stubs know bool only
+            write_statistics=[name for name in schema.names if name not in _PROSE],
+        )
+    try:
+        yield TableWriter(writer, path)
+    except BaseException:
+        with suppress(Exception):  # what went wrong first is what counts
+            writer.close()
+        raise
+    with storage_errors(path):
+        writer.close()
+
+
+class IdCounts(msgspec.Struct):
+    """What the ids in a raw file say."""
+
+    rows: int
+    distinct: int
+    without: int
+    twice: list[int]
+    """Up to ten ids that occur more than once."""
+
+
+def count_ids(raw_path: Path) -> IdCounts:
+    """Count ids in the file itself: the proof rests on what is on the disk, not on what we believe we wrote.
+
+    DuckDB reads only the id column, and spills to disk rather than take more memory.
+    """
+    with _reading(raw_path) as database:
+        [(rows, distinct, present)] = database.execute(
+            "SELECT count(*), count(DISTINCT id), count(id) FROM file"
+        ).fetchall()
+        twice: list[tuple[int]] = []
+        if distinct != present:
+            repeated = "SELECT id FROM file WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 10"
+            twice = database.execute(repeated).fetchall()
+    return IdCounts(rows, distinct, rows - present, [row[0] for row in twice])
+
+
+def count_nulls(path: Path, columns: Sequence[str]) -> dict[str, int]:
+    """Column → rows in which it is empty, from the file itself."""
+    counts = ", ".join(f'count(*) - count("{column}")' for column in columns)
+    with _reading(path) as database:
+        [row] = database.execute(f"SELECT {counts} FROM file").fetchall()  # noqa: S608  names of our own descriptions
+    return dict(zip(columns, row, strict=True))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A small DuckDB with the Parquet file at `path` as the view `file`; what it spills goes beside the file."""
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "256MB",
+        "threads": 1,
+        "temp_directory": str(path.parent / ".spilled"),
+    }
+    with storage_errors(path), duckdb.connect(config=limits) as database:
+        database.read_parquet(str(path)).create_view("file")
+        yield database

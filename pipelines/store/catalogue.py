@@ -1,0 +1,175 @@
+"""`library.duckdb`: views over the snapshots, for any DuckDB client (design: analysts' first view).
+
+`<table>` shows the newest complete snapshot of each tenant, `<table>_history` every complete one, `snapshots` the manifests. The file
+holds no data. It is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+from filelock import FileLock
+
+from pipelines.errors import ConfigurationError
+from pipelines.records.tables import SNAPSHOT_COLUMNS, TABLES, Column, Table, raw_table
+from pipelines.store.durable import storage_errors
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+_BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
+
+SNAPSHOTS = Table(
+    "snapshots",
+    "One row for each snapshot in the data folder.",
+    ("tenant", "snapshot"),
+    (
+        *SNAPSHOT_COLUMNS,
+        Column("complete", _BOOLEAN, "Whether it is proved complete; only complete ones appear in the other views."),
+        Column("started_at", _TIME, "When the capture began."),
+        Column("finished_at", _TIME, "When the snapshot was published."),
+        Column("requests", pa.int64(), "Requests it cost."),
+        Column("records", pa.int64(), "Records of all resources."),
+        Column("path", pa.string(), "Folder of the snapshot."),
+    ),
+)
+
+_SQL_TYPES = {
+    pa.int64(): "BIGINT",
+    pa.int32(): "INTEGER",
+    pa.string(): "VARCHAR",
+    pa.date32(): "DATE",
+    _BOOLEAN: "BOOLEAN",
+    _TIME: "TIMESTAMP WITH TIME ZONE",
+}
+
+_FROM_PATH = ", ".join(
+    f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS
+)
+"""Only the last `tenant=` and `snapshot=` of a path count: Hive partitioning would also take a `type=books` above the data folder."""
+
+
+def rebuild_catalogue(data: DataFolder) -> Path:
+    """Make `library.duckdb` from the snapshots that are there now."""
+    target = data.catalogue_path
+    with storage_errors(target), FileLock(data.path / ".catalogue.lock"):  # two tenants may publish at once
+        building = target.with_name(f".library.{os.getpid()}.duckdb")
+        _remove_unfinished(data)  # of a process that was killed here
+        try:
+            with duckdb.connect(str(building)) as database:
+                statements = _statements(data.snapshots())
+                made = f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'"
+                for statement in ("BEGIN", *statements, made, "COMMIT", "CHECKPOINT"):
+                    database.execute(statement)
+            building.replace(target)
+        finally:
+            _remove_unfinished(data)
+    return target
+
+
+@contextmanager
+def open_catalogue(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection to the catalogue, which is made anew where it is missing or does not show what is in the folder now."""
+    snapshots = data.snapshots()
+    if not snapshots:
+        raise ConfigurationError(
+            f"There is no snapshot in {data.path} yet, so there is nothing to ask. Run `bookferry backup TENANT` first."
+        )
+    if not _is_current(data, snapshots):
+        rebuild_catalogue(data)
+    with storage_errors(data.catalogue_path):
+        database = duckdb.connect(str(data.catalogue_path), read_only=True)
+    with database:
+        database.execute("SET TimeZone = 'UTC'")
+        yield database
+
+
+def _remove_unfinished(data: DataFolder) -> None:
+    for path in data.path.glob(".library.*.duckdb*"):
+        path.unlink(missing_ok=True)
+
+
+def _is_current(data: DataFolder, snapshots: Sequence[Snapshot]) -> bool:
+    """Whether the catalogue is what would be made now: snapshots may have been pruned, the folder moved, Bookferry updated."""
+    if not data.catalogue_path.exists():
+        return False
+    try:
+        with duckdb.connect(str(data.catalogue_path), read_only=True) as database:
+            return database.execute("SELECT bookferry_catalogue()").fetchall() == [(_digest(_statements(snapshots)),)]
+    except duckdb.Error:
+        return False
+
+
+def _digest(statements: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(statements).encode()).hexdigest()
+
+
+def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
+    """All that makes the catalogue, as SQL."""
+    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
+    newest = list({snapshot.manifest.tenant: snapshot for snapshot in complete}.values())
+    statements = _view(SNAPSHOTS, _manifests(snapshots))
+    for table in (*TABLES.values(), raw_table("publications")):
+        columns = (*SNAPSHOT_COLUMNS, *table.columns)
+        now, before = (
+            f"{table.comment} Newest complete snapshot of each tenant.",
+            f"{table.comment} Every complete snapshot.",
+        )
+        statements += _view(replace(table, columns=columns, comment=now), _rows(table, newest))
+        history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
+        statements += _view(history, _rows(table, complete))
+    return statements
+
+
+def _view(table: Table, source: str) -> list[str]:
+    """A view with the columns and types of `table`, whatever its source lacks: an old snapshot may be without a new column."""
+    names = ", ".join(_quoted(column.name) for column in table.columns)
+    nothing = ", ".join(f"NULL::{_SQL_TYPES[column.type]} AS {_quoted(column.name)}" for column in table.columns)
+    rows = f"SELECT {nothing} WHERE false" + (f" UNION ALL BY NAME {source}" if source else "")
+    view = _quoted(table.name)
+    return [
+        f"CREATE VIEW {view} AS SELECT {names} FROM ({rows})",  # noqa: S608  names of our descriptions, quoted; a view binds nothing
+        f"COMMENT ON VIEW {view} IS {_literal(table.comment)}",
+        *(f"COMMENT ON COLUMN {view}.{_quoted(column.name)} IS {_literal(column.comment)}" for column in table.columns),
+    ]
+
+
+def _rows(table: Table, snapshots: Iterable[Snapshot]) -> str:
+    files = [
+        _literal(_exactly(snapshot.path / facts.path))
+        for snapshot in snapshots
+        if (facts := snapshot.manifest.tables.get(table.name)) is not None
+    ]
+    options = "union_by_name = true, hive_partitioning = false, filename = '_file'"
+    return f"SELECT {_FROM_PATH}, * FROM read_parquet([{', '.join(files)}], {options})" if files else ""  # noqa: S608  as above
+
+
+def _manifests(snapshots: Iterable[Snapshot]) -> str:
+    rows = [
+        f"({_literal(manifest.tenant)}, {_literal(manifest.snapshot)}, {manifest.complete}, "
+        f"TIMESTAMPTZ {_literal(manifest.started_at)}, TIMESTAMPTZ {_literal(manifest.finished_at)}, "
+        f"{manifest.requests}, {sum(snapshot.counts.values())}, {_literal(str(snapshot.path))})"
+        for snapshot in snapshots
+        for manifest in (snapshot.manifest,)
+    ]
+    columns = ", ".join(_quoted(column.name) for column in SNAPSHOTS.columns)
+    return f"SELECT * FROM (VALUES {', '.join(rows)}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
+
+
+def _exactly(path: Path) -> str:
+    """A path that DuckDB takes as it stands, not as a pattern."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,83 @@
+"""Writing to the data folder so that a crash leaves the old or the new, and a full disk leaves a clear message."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from pipelines.errors import StorageError
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full. Free some space and run the command again",
+    errno.EDQUOT: "the disk quota is used up. Free some space and run the command again",
+    errno.EFBIG: "the file is larger than this file system or user may write. Raise that limit and run the command again",
+    errno.EROFS: "it is read-only. Choose another `data` folder in bookferry.toml",
+    errno.EACCES: "this user may not write there. Change its owner, or choose another `data` folder in bookferry.toml",
+    errno.EPERM: "this user may not write there. Change its owner, or choose another `data` folder in bookferry.toml",
+    errno.EIO: "the disk reports an error. Check it before you rely on anything stored there",
+}
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turns what the operating system, Arrow or SQLite say of a full or unusable disk into one `StorageError`."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, sqlite3.Error, duckdb.Error) as error:
+        raise storage_error(error, path) from error
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether an error of any library says that the disk, the quota or the allowed file size is used up."""
+    if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return True
+    return any(words in str(error) for words in ("No space left on device", "disk is full", "File too large"))
+
+
+def storage_error(error: BaseException, path: Path | str) -> StorageError:
+    """The plain message for a failure to write or read `path`."""
+    number = getattr(error, "errno", None)
+    if number is None and is_disk_full(error):
+        number = errno.ENOSPC
+    remedy = _REMEDIES.get(number or 0, f"{error}. Mend that and run the command again")
+    return StorageError(f"Cannot write to or read from {path}: {remedy}. The last good snapshot is untouched.")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`: a reader sees the old file or the new one, also after a power cut."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of a file survive a power cut."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content in hexadecimal, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

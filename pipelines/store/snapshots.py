@@ -1,0 +1,268 @@
+"""Published snapshots: whole or not there (I5), each with the proof of what it holds in its manifest."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.records.tables import STAGED
+from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts
+from pipelines.store.durable import sha256_of, storage_error, storage_errors, sync_file, sync_folder, write_atomically
+from pipelines.version import VERSION
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Version of the layout below `snapshots/`; a newer one is refused, not guessed at."""
+
+
+class FileTotals(msgspec.Struct):
+    """Files that the records name: how many, their declared bytes, and how many are new since the last snapshot."""
+
+    count: int = 0
+    bytes: int = 0
+    new: int = 0
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """manifest.json: written last; a folder without it is not a snapshot."""
+
+    format: int = FORMAT
+    tenant: str
+    snapshot: str
+    """The instant the capture began, in UTC: 20261120T020000Z."""
+    base_url: str
+    api: str
+    complete: bool
+    problems: list[str]
+    notes: list[str] = []
+    started_at: str
+    finished_at: str
+    seconds: float
+    requests: int
+    tool: str
+    resources: dict[str, ResourceFacts]
+    files: FileTotals
+    tables: dict[str, TableFacts]
+    residue: dict[str, dict[str, int]]
+
+
+class Snapshot:
+    """One published snapshot: its folder and its manifest."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @property
+    def name(self) -> str:
+        """`tenant/snapshot`, as the commands print and take it."""
+        return f"{self.manifest.tenant}/{self.manifest.snapshot}"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Resource → records."""
+        return {resource: facts.records for resource, facts in self.manifest.resources.items()}
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of the proofs although they hold."""
+        return [f"{resource}: {note}" for resource, facts in self.manifest.resources.items() for note in facts.notes]
+
+
+class DataFolder:
+    """The folder that bookferry.toml names as `data`, and where everything in it is (design: what is on disk)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.snapshots_path = path / "snapshots"
+        self.work_path = path / "work"
+        self.state_path = path / "state.db"
+        self.catalogue_path = path / "library.duckdb"
+
+    def prepare(self) -> None:
+        """Make the folder if it is missing."""
+        if any(sign in str(self.path) for sign in "?\\"):
+            raise ConfigurationError(
+                f"{self.path}: DuckDB cannot open files in a folder with ? or \\ in its path. Name another folder as `data`."
+            )
+        with storage_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+
+    @contextmanager
+    def lease(self, tenant: str) -> Iterator[None]:
+        """The right to read `tenant`, for one run at a time; the kernel takes it back when the process dies.
+
+        Raises `TenantBusyError` at once when another run holds it: waiting would read the library twice in a row.
+        """
+        self.prepare()
+        lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:  # is an OSError too
+            raise TenantBusyError(
+                f"Another run is backing up '{tenant}' at this moment, and one library is never read by two runs at once. "
+                "Wait until it ends (`bookferry ui` shows it), then run this again if you still need to."
+            ) from None
+        except OSError as error:
+            raise storage_error(error, self.path) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def begin_capture(self, tenant: str, key: str, *, base_url: str, api: str, now: datetime) -> Capture:
+        """A new capture for the run `key`. Call it under the tenant's lease: what other runs left unfinished is removed."""
+        folder = self.work_path / f"tenant={tenant}"
+        with storage_errors(folder), suppress(FileNotFoundError):
+            shutil.rmtree(folder)
+        facts = CaptureFacts(
+            tenant=tenant,
+            snapshot=self._free_snapshot_id(tenant, now),
+            base_url=base_url,
+            api=api,
+            started_at=now.isoformat(timespec="seconds"),
+        )
+        return Capture.create(folder / key, facts)
+
+    def capture(self, tenant: str, key: str) -> Capture:
+        """The capture that the run `key` has begun."""
+        return Capture.open(self.work_path / f"tenant={tenant}" / key)
+
+    def publish(self, capture: Capture, now: datetime) -> Snapshot:
+        """Turn a finished capture into a snapshot: checksums, manifest last, then one rename that readers see."""
+        facts = capture.facts
+        _check_finished(capture)
+        target = self.snapshot_path(facts.tenant, facts.snapshot)
+        with storage_errors(capture.path):
+            for table in facts.tables.values():
+                file = capture.path / table.path
+                table.sha256, table.bytes = sha256_of(file), file.stat().st_size
+                sync_file(file)
+            sync_folder(capture.path / "raw")
+            manifest = _manifest(facts, now)
+            write_atomically(capture.path / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (capture.path / Capture.FACTS).unlink()
+            try:
+                capture.path.rename(target)
+            except OSError:
+                capture.save()  # so that this step can be repeated
+                raise
+            for folder in (target.parent, self.snapshots_path, self.path):  # the last two hold names that may be new
+                sync_folder(folder)
+        return Snapshot(target, manifest)
+
+    def snapshot_path(self, tenant: str, snapshot: str) -> Path:
+        """The Hive-partitioned folder of a snapshot."""
+        return self.snapshots_path / f"tenant={tenant}" / f"snapshot={snapshot}"
+
+    def snapshots(self, tenant: str | None = None) -> list[Snapshot]:
+        """All published snapshots, of one tenant or of all, oldest first."""
+        pattern = f"tenant={tenant or '*'}/snapshot=*/{MANIFEST}"
+        found = [
+            snapshot for path in self.snapshots_path.glob(pattern) if (snapshot := _read_snapshot(path)) is not None
+        ]
+        return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
+
+    def find_snapshot(self, name: str) -> Snapshot:
+        """The snapshot a person names: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete one."""
+        found = self.snapshots()
+        matches = [snapshot for snapshot in found if name in (snapshot.name, snapshot.manifest.snapshot)]
+        if len(matches) > 1:
+            raise ConfigurationError(
+                f"'{name}' names snapshots of several tenants: {', '.join(one.name for one in matches)}. Name one of them."
+            )
+        of_tenant = [snapshot for snapshot in found if snapshot.manifest.tenant == name]
+        complete = [snapshot for snapshot in of_tenant if snapshot.manifest.complete]
+        if matches or complete:
+            return (matches or complete)[-1]
+        if of_tenant:
+            raise ConfigurationError(
+                f"'{name}' has no complete snapshot in {self.path}; the newest partial one is {of_tenant[-1].name}: name it to see it."
+            )
+        raise ConfigurationError(
+            f"There is no snapshot '{name}' in {self.path}. `bookferry snapshots list` shows what is there."
+        )
+
+    def _free_snapshot_id(self, tenant: str, now: datetime) -> str:
+        moment = now.astimezone(UTC)
+        while self.snapshot_path(tenant, snapshot_id(moment)).exists():
+            moment += timedelta(seconds=1)
+        return snapshot_id(moment)
+
+
+def snapshot_id(moment: datetime) -> str:
+    """`20261120T020000Z`."""
+    return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def _check_finished(capture: Capture) -> None:
+    """Only what was read and staged to the end is published, even when a person repeats single steps."""
+    facts = capture.facts
+    wanted = [f"raw_{resource}" for resource in facts.resources]
+    wanted += [table.name for resource in facts.resources for table in STAGED[resource]]
+    missing = [name for name in wanted if name not in facts.tables]
+    if missing or not facts.resources:
+        raise StorageError(
+            f"{capture.path}: not published, because {', '.join(missing) or 'every table'} is still to be made. "
+            "Run the whole backup again: `bookferry backup`, or the job from its raw table on."
+        )
+
+
+def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
+    return Manifest(
+        tenant=facts.tenant,
+        snapshot=facts.snapshot,
+        base_url=facts.base_url,
+        api=facts.api,
+        complete=bool(facts.resources) and all(found.complete for found in facts.resources.values()),
+        problems=[f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems],
+        notes=[f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes],
+        started_at=facts.started_at,
+        finished_at=now.isoformat(timespec="seconds"),
+        seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
+        requests=sum(found.requests for found in facts.resources.values()),
+        tool=f"bookferry {VERSION}",
+        resources=facts.resources,
+        files=FileTotals(facts.files_count, facts.files_bytes),
+        tables=facts.tables,
+        residue=facts.residue,
+    )
+
+
+class _Heading(msgspec.Struct):
+    """What can be read of the manifest of any version."""
+
+    format: int
+    tool: str = "unknown"
+
+
+def _read_snapshot(manifest_path: Path) -> Snapshot | None:
+    """The snapshot of a manifest; `None` where it was removed after it was listed."""
+    try:
+        content = manifest_path.read_bytes()
+        heading = msgspec.json.decode(content, type=_Heading)
+        manifest = msgspec.json.decode(content, type=Manifest) if heading.format <= FORMAT else None
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(
+            f"{manifest_path} is damaged ({error}). Put it back from a copy, or move that snapshot's folder away."
+        ) from None
+    if manifest is None:
+        raise StorageError(
+            f"{manifest_path} was written by a newer version ({heading.tool}). Update Bookferry to read it."
+        )
+    folder = f"tenant={manifest.tenant}/snapshot={manifest.snapshot}"
+    if not manifest_path.parent.as_posix().endswith(f"/{folder}"):
+        raise StorageError(
+            f"{manifest_path} belongs into a folder {folder}. Give the folder back that name, or move it away from here."
+        )
+    return Snapshot(manifest_path.parent, manifest)

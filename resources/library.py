@@ -1,0 +1,18 @@
+"""The `library` resource: the path of a configuration file in, a `Library` out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+
+from pipelines.library import Library
+
+
+@dg.resource(
+    config_schema={"config": dg.Field(str, description="Path of bookferry.toml.")},
+    description="Settings, data folder and leases. Only a path is in the run configuration: secrets stay in the environment.",
+)
+def library_resource(context: dg.InitResourceContext) -> Iterator[Library]:
+    """Open the library for one run and give its leases back at the end."""
+    with Library.open(Path(context.resource_config["config"])) as library:
+        yield library

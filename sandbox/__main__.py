@@ -1,0 +1,240 @@
+"""``python -m sandbox``: starts the service, says on stdout where it is, and ends on SIGTERM or SIGINT.
+
+The ready line is one JSON object; everything else goes to stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sandbox.app import CONTROL, Sandbox
+from sandbox.clock import SystemClock
+from sandbox.errors import ApiError, unprocessable
+from sandbox.objects.elsewhere import Elsewhere
+from sandbox.objects.sigv4 import Keys
+from sandbox.server import Server
+from sandbox.settings import Settings
+from sandbox.state.database import Database
+from sandbox.state.tenants import tenant_names
+from sandbox.tenants import Account, Tenant, open_tenant
+
+_TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<wanted>\d+))?)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A tenant from the command line. ``records``: how many of the real library, None for all of them."""
+
+    name: str
+    records: int | None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run until somebody ends it."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    stop = _stop_event()
+    tenants: dict[str, Tenant] = {}
+    app = Sandbox(tenants)
+    storage = Server(options.host, options.storage_port, app.storage)
+    try:
+        settings = _settings(options)
+        elsewhere = _elsewhere(options)
+        database = Database(options.state)
+        tenants.update(_open_tenants(database, settings, options, storage.port, elsewhere))
+    except ApiError as error:
+        parser.error(error.message)
+    except sqlite3.Error as error:
+        parser.error(f"the state file {options.state} cannot be used: {error}")
+    server = Server(options.host, options.port, app)
+    for each in (server, storage):
+        threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+    print(json.dumps(_ready(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
+    if options.stop_at_eof:
+        threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
+    stop.wait()
+    server.shutdown()
+    storage.shutdown()
+    database.close()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m sandbox", description="A local library service for tests and rehearsals."
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 takes a free one (%(default)s)")
+    parser.add_argument(
+        "--storage-port", type=int, default=0, help="port of the storage service; 0 takes a free one (%(default)s)"
+    )
+    parser.add_argument(
+        "--uploads-to",
+        metavar="URL",
+        help="send uploads to this S3 endpoint instead; the keys are those of the environment, AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY and, if there is one, AWS_SESSION_TOKEN",
+    )
+    parser.add_argument("--uploads-bucket", metavar="NAME", help="the bucket there")
+    parser.add_argument("--uploads-region", default="us-east-1", metavar="NAME", help="its region (%(default)s)")
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="keep the state in this SQLite file (default: in memory)"
+    )
+    parser.add_argument(
+        "--tenant",
+        type=_tenant_option,
+        action="append",
+        dest="tenants",
+        metavar="NAME[=real[:N]|=empty]",
+        help="a library and what it starts with: the real records, the first N of them, or nothing; "
+        "may be repeated (default: library=real, or what the state file has)",
+    )
+    parser.add_argument(
+        "--requests-per-minute",
+        type=int,
+        default=60,
+        metavar="N",
+        help="requests a tenant accepts in any 60 seconds, 0 for no limit (%(default)s)",
+    )
+    parser.add_argument(
+        "--latency", type=float, default=0.0, metavar="SECONDS", help="wait before each answer (%(default)s)"
+    )
+    parser.add_argument(
+        "--url-seconds", type=int, default=900, metavar="N", help="how long download addresses last (%(default)s)"
+    )
+    parser.add_argument(
+        "--variation",
+        type=_variation_option,
+        action="append",
+        default=[],
+        dest="variations",
+        metavar="NAME=VALUE",
+        help="a liberty that this service takes, for example link=relative; may be repeated, see the README",
+    )
+    parser.add_argument(
+        "--oauth",
+        type=_variation_option,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the sign-in to v3, for example refresh_policy=leeway; may be repeated, see the README",
+    )
+    parser.add_argument("--user", default=Account().email, metavar="EMAIL", help="account of each tenant (%(default)s)")
+    parser.add_argument("--password", default=Account().password, metavar="PW", help="its password (%(default)s)")
+    parser.add_argument(
+        "--stop-at-eof", action="store_true", help="end as soon as standard input ends, as when a parent dies"
+    )
+    return parser
+
+
+def _tenant_option(text: str) -> Wanted:
+    parts = _TENANT.fullmatch(text)
+    if parts is None or (parts["kind"] == "empty" and parts["wanted"]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME, NAME=real, NAME=real:N or NAME=empty")
+    if parts["kind"] == "empty":
+        return Wanted(parts["name"], 0)
+    return Wanted(parts["name"], int(parts["wanted"]) if parts["wanted"] else None)
+
+
+def _variation_option(text: str) -> tuple[str, object]:
+    """``NAME=VALUE``; a value that is JSON is what JSON says, any other is text."""
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _stop_event() -> threading.Event:
+    stop = threading.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, lambda *_: stop.set())
+    return stop
+
+
+def _stop_at_eof(stop: threading.Event) -> None:
+    """Read past Python's buffer: a thread that waits inside it would abort the interpreter's own end."""
+    while os.read(sys.stdin.fileno(), 65536):
+        pass
+    stop.set()
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    names = ("latency", "requests_per_minute", "url_seconds")
+    return Settings().changed(
+        {
+            **{name: getattr(options, name) for name in names},
+            "variations": dict(options.variations),
+            "oauth": dict(options.oauth),
+        }
+    )
+
+
+def _elsewhere(options: argparse.Namespace) -> Elsewhere | None:
+    """The store that takes the uploads, if it is not the sandbox's own."""
+    if options.uploads_to is None:
+        return None
+    key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if (
+        urlsplit(options.uploads_to).scheme not in {"http", "https"}
+        or not options.uploads_bucket
+        or not (key and secret)
+    ):
+        raise unprocessable(
+            "--uploads-to needs an http(s) address, --uploads-bucket, and AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY "
+            "in the environment"
+        )
+    keys = Keys(key, secret, options.uploads_region, os.environ.get("AWS_SESSION_TOKEN"))
+    return Elsewhere(options.uploads_to, options.uploads_bucket, keys)
+
+
+def _open_tenants(
+    database: Database, settings: Settings, options: argparse.Namespace, storage_port: int, elsewhere: Elsewhere | None
+) -> dict[str, Tenant]:
+    """The tenants that were asked for, filled if the state does not have them yet."""
+    account = Account(options.user, options.password)
+    clock = SystemClock()
+    known = [Wanted(name, 0) for name in tenant_names(database)]
+    return {
+        each.name: open_tenant(
+            database,
+            each.name,
+            records=each.records,
+            account=account,
+            settings=settings,
+            clock=clock,
+            storage_port=storage_port,
+            elsewhere=elsewhere,
+        )
+        for each in options.tenants or known or [Wanted("library", None)]
+    }
+
+
+def _ready(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[str, Any]:
+    described = {
+        name: {
+            "base_url": f"{url}/{name}",
+            "user": tenant.account.email,
+            "password": tenant.account.password,
+            "session_cookie": tenant.session_cookie,
+            "publications": tenant.publications.count(),
+            "storage_keys": asdict(tenant.storage.keys),
+        }
+        for name, tenant in tenants.items()
+    }
+    return {"ready": True, "url": url, "tenants": described, "control": f"{url}/{CONTROL}", "storage": storage}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""What tests and rehearsals may do to a running sandbox, at ``/_control``: outside the API, without sign-in, never counted.
+
+| GET | /_control/tenants | requests, largest 60-second window and refusals of each tenant |
+| GET | /_control/requests?tenant= | the last requests of a tenant |
+| GET, PUT | /_control/settings | latency, rate, variations |
+| GET, POST, DELETE | /_control/faults | faults on order |
+| POST | /_control/tokens | an access token for version 3, without the way through OAuth |
+| | /_control/oauth/... | clients issued by an administrator, and grants: see ``oauth/administration.py`` |
+| GET | /_control/mails?tenant= | the mails that the service would have sent |
+| POST | /_control/reset | begin again: counts, faults, settings |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
+from werkzeug.routing import Map, Rule
+from werkzeug.wrappers import Request, Response
+
+from sandbox.answers import json_response
+from sandbox.errors import bad_request, method_not_allowed, route_not_found, unprocessable
+from sandbox.faults import fault_from
+from sandbox.oauth import administration
+from sandbox.oauth.administration import Administration
+from sandbox.tenants import Tenant
+
+Tenants = Mapping[str, Tenant]
+_PARTS = ("counts", "faults", "settings")
+
+
+def respond(request: Request, tenants: Tenants) -> Response:
+    """Answer a control request."""
+    try:
+        action, _ = _ROUTES.bind("").match(request.path, request.method)
+    except NotFound:
+        raise route_not_found(request.path) from None
+    except MethodNotAllowed as refused:
+        raise method_not_allowed(request.method, refused.valid_methods or ()) from None
+    return json_response(action(request, tenants))
+
+
+def _tell_counts(request: Request, tenants: Tenants) -> object:  # noqa: ARG001  # every action has one signature
+    return {name: tenant.counts() for name, tenant in tenants.items()}
+
+
+def _tell_requests(request: Request, tenants: Tenants) -> object:
+    return [asdict(seen) for tenant in _chosen(dict(request.args), tenants) for seen in list(tenant.seen)]
+
+
+def _tell_mails(request: Request, tenants: Tenants) -> object:
+    return [asdict(mail) for tenant in _chosen(dict(request.args), tenants) for mail in list(tenant.mails)]
+
+
+def _tell_settings(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
+    return {name: asdict(tenant.settings) for name, tenant in tenants.items()}
+
+
+def _change_settings(request: Request, tenants: Tenants) -> object:
+    changes = _body(request)
+    chosen = _chosen(changes, tenants)
+    changes.pop("tenant", None)
+    changed = [(tenant, tenant.settings.changed(changes)) for tenant in chosen]
+    for tenant, settings in changed:
+        tenant.settings = settings
+    return _tell_settings(request, tenants)
+
+
+def _tell_faults(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
+    return {name: tenant.faults.pending() for name, tenant in tenants.items()}
+
+
+def _order_fault(request: Request, tenants: Tenants) -> object:
+    order = _body(request)
+    chosen = _chosen(order, tenants)
+    order.pop("tenant", None)
+    fault = fault_from(order)
+    for tenant in chosen:
+        tenant.faults.order(fault)
+    return _tell_faults(request, tenants)
+
+
+def _clear_faults(request: Request, tenants: Tenants) -> object:
+    for tenant in _chosen(dict(request.args), tenants):
+        tenant.faults.clear()
+    return _tell_faults(request, tenants)
+
+
+def _administered(action: Administration) -> Callable[[Request, Tenants], object]:
+    """An action on exactly one tenant; the only one need not be named."""
+
+    def administer(request: Request, tenants: Tenants) -> object:
+        wanted = dict(request.args) if request.method == "GET" else _body(request)
+        chosen = _chosen(wanted, tenants)
+        if len(chosen) != 1:
+            raise unprocessable(f"tenant: must be one of {', '.join(tenants)}")
+        wanted.pop("tenant", None)
+        return action(chosen[0], wanted)
+
+    return administer
+
+
+def _reset(request: Request, tenants: Tenants) -> object:
+    wanted = _body(request)
+    parts = wanted.get("parts", _PARTS)
+    if not isinstance(parts, list | tuple) or any(part not in _PARTS for part in parts):
+        raise unprocessable(f"parts: must be a list of {', '.join(_PARTS)}")
+    for tenant in _chosen(wanted, tenants):
+        _reset_tenant(tenant, parts)
+    return _tell_counts(request, tenants)
+
+
+def _reset_tenant(tenant: Tenant, parts: Collection[str]) -> None:
+    if "counts" in parts:
+        tenant.traffic.reset()
+        tenant.seen.clear()
+        tenant.mails.clear()
+    if "faults" in parts:
+        tenant.faults.clear()
+    if "settings" in parts:
+        tenant.settings = tenant.initial_settings
+        tenant.clock.ahead = 0.0
+
+
+def _chosen(wanted: Mapping[str, Any], tenants: Tenants) -> list[Tenant]:
+    """The tenant that is named, or all."""
+    name = wanted.get("tenant")
+    if name is None:
+        return list(tenants.values())
+    if not isinstance(name, str) or name not in tenants:
+        raise unprocessable(f"tenant: must be one of {', '.join(tenants)}")
+    return [tenants[name]]
+
+
+def _body(request: Request) -> dict[str, Any]:
+    if not request.get_data():
+        return {}
+    try:
+        body = request.get_json(force=True)
+    except BadRequest:
+        raise bad_request("The body is not JSON") from None
+    if not isinstance(body, dict):
+        raise unprocessable("The body must be an object")
+    return body
+
+
+_ACTIONS: Mapping[tuple[str, str], Callable[[Request, Tenants], object]] = {
+    ("GET", "/_control/tenants"): _tell_counts,
+    ("GET", "/_control/requests"): _tell_requests,
+    ("GET", "/_control/mails"): _tell_mails,
+    ("GET", "/_control/settings"): _tell_settings,
+    ("PUT", "/_control/settings"): _change_settings,
+    ("GET", "/_control/faults"): _tell_faults,
+    ("POST", "/_control/faults"): _order_fault,
+    ("DELETE", "/_control/faults"): _clear_faults,
+    ("POST", "/_control/reset"): _reset,
+    **{address: _administered(action) for address, action in administration.ACTIONS.items()},
+}
+_ROUTES = Map(
+    [Rule(path, endpoint=action, methods=[method]) for (method, path), action in _ACTIONS.items()], merge_slashes=False
+)

@@ -1,0 +1,57 @@
+"""Puts the page together: its text, style and script are files beside this one, the descriptions come from the endpoints.
+
+Everything is in one answer and the browser is told to load nothing else, so the page works without any other address and costs
+one request, which does not count against the rate: it is not below ``/api/``.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable
+from html import escape
+from importlib.resources import files
+
+from werkzeug.wrappers import Request, Response
+
+from sandbox.endpoints import Version
+from sandbox.errors import method_not_allowed
+from sandbox.openapi import description
+from sandbox.tenants import Tenant
+
+PATHS = ("/api", "/api/")
+
+
+def respond(request: Request, tenant: Tenant, versions: Iterable[Version]) -> Response:
+    """The page, without sign-in."""
+    if request.method not in {"GET", "HEAD"}:
+        raise method_not_allowed(request.method, ("GET", "HEAD"))
+    base_url = f"{request.host_url}{tenant.name}"
+    variations = tenant.settings.variations
+    described = {each.name: description(each, base_url, variations) for each in versions}
+    style, script = _file("page.css"), _file("page.js")
+    parts = {
+        "tenant": escape(tenant.name),
+        "base_url": escape(base_url),
+        "style": style,
+        "script": script,
+        "descriptions": json.dumps(described).replace("<", "\\u003c"),
+    }
+    page = _file("page.html")
+    for name, text in parts.items():
+        page = page.replace(f"{{{{ {name} }}}}", text)
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Response(page, content_type="text/html; charset=utf-8", headers={"Content-Security-Policy": policy})
+
+
+def _file(name: str) -> str:
+    return files("sandbox.documentation").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a Content-Security-Policy allows to run: exactly this text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,75 @@
+"""Dataclasses filled from JSON that somebody sent: unknown names, wrong types and impossible values are 422.
+
+A rule stands beside the field it is for: ``one_of`` and ``at_least`` make such fields.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import Field, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sandbox.errors import unprocessable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Form = TypeVar("Form", bound="DataclassInstance")
+
+_TYPES: Mapping[object, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "int | str | None": (int, str, type(None)),
+    "list[int]": (list,),
+}
+
+
+def one_of(*allowed: str) -> Any:
+    """A field with one of these values; the first is the default."""
+    return field(default=allowed[0], metadata={"allowed": allowed})
+
+
+def at_least(least: float, default: float) -> Any:
+    """A field with a number that is not below ``least``."""
+    return field(default=default, metadata={"least": least})
+
+
+def changed(form: Form, values: Mapping[str, Any]) -> Form:
+    """The form with some values replaced, or 422. A field whose type is not plain is the caller's to check."""
+    rules = {each.name: each for each in fields(form)}
+    for name, value in values.items():
+        if name not in rules:
+            raise unprocessable(f"{name}: unknown; known are {', '.join(sorted(rules))}")
+        if problem := _problem(value, rules[name]):
+            raise unprocessable(f"{name}: {problem}")
+    return replace(form, **values)
+
+
+def sub_form(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The object under ``name``, empty when there is none."""
+    value = values.get(name, {})
+    if not isinstance(value, Mapping):
+        raise unprocessable(f"{name}: must be an object")
+    return value
+
+
+def _problem(value: Any, rule: Field[Any]) -> str | None:
+    if rule.type in _TYPES and not _is_one_of(value, _TYPES[rule.type]):
+        return f"must be {rule.type}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
+    if "allowed" in rule.metadata and value not in rule.metadata["allowed"]:
+        return f"must be one of {', '.join(rule.metadata['allowed'])}"
+    if "least" in rule.metadata and not value >= rule.metadata["least"]:
+        return f"must be at least {rule.metadata['least']}"
+    return None
+
+
+def _is_one_of(value: object, types: tuple[type, ...]) -> bool:
+    """JSON's true and false are no numbers, although Python's are."""
+    if isinstance(value, list):
+        return list in types and all(_is_one_of(each, (int,)) for each in value)
+    return isinstance(value, types) and (bool in types or not isinstance(value, bool))

@@ -1,0 +1,94 @@
+"""What a library has beside its publications: people, shelves, copies, authorities, collections and things to do.
+
+The people are invented; everything else is made of the records that are there. The same records always make the same.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import cycle
+
+from sandbox.state.inventory import names_in_use, numbers_of_kind
+from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS, USERS, Row, add_rows
+
+_PEOPLE: tuple[tuple[str, list[str]], ...] = (
+    ("Marta Quillfeather", ["librarian", "admin"]),
+    ("Tobias Inkwell", ["librarian"]),
+    ("Ngozi Shelfmark", ["librarian"]),
+    ("Ana-Lucía Péndola", ["librarian"]),
+    ("Henrik Lesesaal", []),
+    ("Yuki Shorui", []),
+    ("Bartholomew Overdue", []),
+)
+_LOCATIONS = (
+    ("Main building, ground floor", "Open shelves"),
+    ("Main building, first floor", "Open shelves"),
+    ("Reading room", "For use in the library only"),
+    ("Closed stacks", None),
+    ("Branch by the river", "Opens at noon"),
+    ("Main bldg, 1st floor", "The same as the first floor: to be merged"),
+)
+_STATUSES = ("available", "available", "on_loan", "available", "missing", "available", "on_loan")
+_LEAST = 3  # a name that so many publications have gets an authority record, and
+_FIRST = 20  # so does each name of the first publications
+_COLLECTED = 20
+
+
+def furnish(connection: sqlite3.Connection, tenant: int) -> None:
+    """Add everything to a library that has its publications and its first account."""
+    people = add_rows(connection, tenant, USERS, [_person(*each) for each in _PEOPLE])
+    shelves = add_rows(connection, tenant, LOCATIONS, [{"name": name, "note": note} for name, note in _LOCATIONS])
+    add_rows(connection, tenant, HARD_COPIES, list(_copies(connection, tenant, shelves)))
+    names = names_in_use(connection, tenant, least=_LEAST, first=_FIRST)
+    add_rows(connection, tenant, AUTHORITIES, [{"name": name, "kind": kind, "variants": []} for name, kind in names])
+    add_rows(connection, tenant, COLLECTIONS, list(_collections(connection, tenant)))
+    add_rows(connection, tenant, TASKS, list(_tasks(connection, tenant, people)))
+
+
+def _person(name: str, roles: list[str]) -> Row:
+    address = name.lower().replace(" ", ".").translate(str.maketrans("íéáóú", "ieaou"))
+    return {"email": f"{address}@library.example", "name": name, "roles": roles}
+
+
+def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iterator[Row]:
+    """A copy of each book, and a second one of every tenth."""
+    places, statuses = cycle(shelves), cycle(_STATUSES)
+    for number, (publication, published_on) in enumerate(numbers_of_kind(connection, tenant, "Book"), start=1):
+        for copy in range(1, 3 if number % 10 == 0 else 2):
+            yield {
+                "publication_id": publication,
+                "location_id": next(places) if number % 25 else None,
+                "barcode": f"B{publication:07}{copy}",
+                "call_number": f"{(published_on or 'n.d.')[:4]} {publication:05}",
+                "status": next(statuses),
+                "acquired_on": published_on and max(published_on, "1995-01-01"),
+            }
+
+
+def _collections(connection: sqlite3.Connection, tenant: int) -> Iterator[Row]:
+    for kind, name in (("Book", "Recommended books"), ("Report", "Reports to digitise"), ("Article", "Reading list")):
+        numbers = [number for number, _ in numbers_of_kind(connection, tenant, kind)][:_COLLECTED]
+        yield {
+            "name": name,
+            "description": f"The first of kind {kind}" if numbers else None,
+            "publication_ids": numbers,
+        }
+    yield {"name": "New this month", "publication_ids": []}
+
+
+def _tasks(connection: sqlite3.Connection, tenant: int, people: range) -> Iterator[Row]:
+    reports = [number for number, _ in numbers_of_kind(connection, tenant, "Report")][:3]
+    for number, assignee in zip(reports, cycle(people[:3])):
+        yield {
+            "title": f"Digitise report {number}",
+            "publication_id": number,
+            "assignee_id": assignee,
+            "due_on": "2026-12-15",
+        }
+    yield {
+        "title": "Merge the two names of the first floor",
+        "description": "See the locations",
+        "assignee_id": people[0],
+    }
+    yield {"title": "Order new bookends", "completed_at": "2026-09-01T08:30:00Z"}

@@ -1,0 +1,178 @@
+"""What an administrator does with clients and grants: the service's own endpoints for it are "not shown".
+
+The document: at most two secrets at a time, rotation "with a changeover window", revocation ends "all connections at once", PKCE
+"selectable at creation and on by default", and the surface is chosen at creation. Assumptions: a rotation that would make a
+third secret is refused, so that it never interrupts anybody; without a window it ends every older secret and always works.
+
+| GET, POST | /_control/oauth/clients | the issued clients; issue one: the metadata of a registration, `pkce`, `surface` |
+| POST | /_control/oauth/clients/rotate | `client_id`, `changeover_seconds`: a new secret |
+| POST | /_control/oauth/clients/revoke | `client_id`, of any kind |
+| GET | /_control/oauth/grants | who granted what to whom, as long as it lives |
+| POST | /_control/oauth/grants/end | the grants of `client_id`, of `person` (an e-mail address), or of both |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.callers import SCOPES
+from sandbox.errors import ApiError, record_not_found, unprocessable
+from sandbox.forms import at_least, changed, one_of
+from sandbox.oauth import tokens
+from sandbox.oauth.refusals import OAuthError
+from sandbox.oauth.registration import described, new_client, new_secret, read
+from sandbox.oauth.scopes import with_asset_scopes
+from sandbox.oauth.surfaces import MCP_SERVER, REST_API
+from sandbox.state.clients import Client, TooManySecrets
+from sandbox.state.grants import Grant
+from sandbox.tenants import Tenant
+
+MOST_SECRETS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Choices:
+    """What an administrator chooses beside the metadata."""
+
+    pkce: bool = True
+    surface: str = one_of(REST_API, MCP_SERVER)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rotation:
+    client_id: str = ""
+    changeover_seconds: float = at_least(0, 86400.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whose:
+    client_id: str = ""
+    person: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A token on order; ``before_assets``: as if it were issued before the scopes for assets existed."""
+
+    person: str = ""
+    surface: str = one_of(REST_API, MCP_SERVER)
+    before_assets: bool = False
+
+
+def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """An access token without the way through OAuth: ``person`` is an e-mail address, ``scopes`` a list (default: all)."""
+    scopes = body.get("scopes", list(SCOPES))
+    if not isinstance(scopes, list) or any(scope not in SCOPES for scope in scopes):
+        raise unprocessable(f"scopes: must be a list of {', '.join(SCOPES)}")
+    wanted = changed(_Token(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"})
+    person = tenant.accounts.with_email(wanted.person)
+    if person is None:
+        raise unprocessable("person: must be the e-mail address of a user")
+    if wanted.before_assets:
+        scopes = with_asset_scopes(scopes)
+    return {"access_token": tokens.issue(tenant, person, scopes, wanted.surface)}
+
+
+def tell_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
+    """The issued clients, without their secrets."""
+    return [_told(tenant, client) for client in tenant.clients.all_issued()]
+
+
+def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """A new client; its secret is shown here and never again."""
+    if tenant.settings.oauth.issued_clients == "closed":
+        raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
+    chosen = changed(_Choices(), {name: body[name] for name in ("pkce", "surface") if name in body})
+    try:
+        metadata = read(dict(body))
+    except OAuthError as refusal:
+        raise unprocessable(refusal.description) from None
+    if metadata.auth_method == "none":
+        raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
+    client = new_client(metadata, tenant.clock.now(), issued=True, pkce=chosen.pkce, surface=chosen.surface)
+    secret = new_secret()
+    tenant.clients.issue(client, secret)
+    return {**described(client, secret), "pkce": client.pkce, "surface": client.surface}
+
+
+def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """A new secret; the one before it stays good for the changeover window."""
+    wanted, now = changed(_Rotation(), body), tenant.clock.now()
+    client = _issued(tenant, wanted.client_id)
+    secret = new_secret()
+    try:
+        tenant.clients.rotate(
+            client.id, secret, now=now, old_until=now + wanted.changeover_seconds, at_most=MOST_SECRETS
+        )
+    except TooManySecrets:
+        message = f"{MOST_SECRETS} secrets are good already; wait for the older one to end, or rotate without a window"
+        raise ApiError(409, "TooManySecrets", message) from None
+    return {"client_id": client.id, "client_secret": secret, **_told(tenant, client)}
+
+
+def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """End a client and all its connections at once."""
+    wanted = changed(_Whose(), {"client_id": body.get("client_id", "")})
+    if tenant.clients.find(wanted.client_id) is None:
+        raise record_not_found()
+    tenant.clients.revoke(wanted.client_id, tenant.clock.now())
+    return {"client_id": wanted.client_id, "revoked": True}
+
+
+def tell_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
+    """Who granted what to whom."""
+    return [
+        {
+            "client_id": grant.client_id,
+            "person": grant.person.email,
+            "scopes": grant.scopes,
+            "surface": grant.surface,
+            "created_at": grant.created_at,
+        }
+        for grant in tenant.grants.living()
+    ]
+
+
+def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """End grants: of a client, of a person, of all when neither is named."""
+    wanted = changed(_Whose(), body)
+    keys = [grant.key for grant in tenant.grants.living() if _is_meant(grant, wanted)]
+    tenant.grants.end(keys, tenant.clock.now())
+    return {"ended": len(keys)}
+
+
+def _is_meant(grant: Grant, wanted: _Whose) -> bool:
+    return wanted.client_id in {"", grant.client_id} and wanted.person.lower() in {"", grant.person.email.lower()}
+
+
+def _issued(tenant: Tenant, client_id: str) -> Client:
+    client = tenant.clients.find(client_id)
+    if client is None or not client.issued:
+        raise record_not_found()
+    return client
+
+
+def _told(tenant: Tenant, client: Client) -> dict[str, Any]:
+    good = tenant.clients.secrets(client.id, tenant.clock.now())
+    return {
+        **described(client),
+        "pkce": client.pkce,
+        "surface": client.surface,
+        "revoked_at": client.revoked_at,
+        "secrets": [{"created_at": each.created_at, "expires_at": each.expires_at} for each in good],
+    }
+
+
+Administration = Callable[[Tenant, Mapping[str, Any]], object]
+
+ACTIONS: Mapping[tuple[str, str], Administration] = {
+    ("POST", "/_control/tokens"): issue_token,
+    ("GET", "/_control/oauth/clients"): tell_clients,
+    ("POST", "/_control/oauth/clients"): issue_client,
+    ("POST", "/_control/oauth/clients/rotate"): rotate,
+    ("POST", "/_control/oauth/clients/revoke"): revoke,
+    ("GET", "/_control/oauth/grants"): tell_grants,
+    ("POST", "/_control/oauth/grants/end"): end_grants,
+}

@@ -1,0 +1,230 @@
+"""``/oauth/authorize``: the page on which a person signs in and says what a program may do, and the way back.
+
+GET shows it, POST to the same address has the person's decision; the parameters of the authorization stay in the address.
+The document shows GET only: what the page posts is its own business. A form counts only with the token that came with its
+page (no other site can post one), and the page runs no script and asks for nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import urlsplit
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from werkzeug.wrappers import Request, Response
+
+from sandbox.oauth.addresses import base_url
+from sandbox.oauth.authorization import Addressee, Asked, addressee, asked
+from sandbox.oauth.parameters import Parameters
+from sandbox.oauth.redirects import with_answer
+from sandbox.oauth.refusals import OAuthError, Unsafe
+from sandbox.oauth.scopes import carried
+from sandbox.oauth.surfaces import REST_API
+from sandbox.state.accounts import User
+from sandbox.state.grants import Code, Wanted
+from sandbox.tenants import Tenant
+
+SESSION_COOKIE = "_library_session"
+VISIT_COOKIE = "_library_visit"
+
+# What each scope means to the person who releases it
+WORDS: Mapping[str, tuple[str, str]] = {
+    "library:read": ("Read the library", "Publications, copies, locations, collections and authorities"),
+    "library:write": ("Change the library", "Create, change and delete publications, copies and collections"),
+    "assets:read": ("Read files", "See and download what is attached to publications"),
+    "assets:write": ("Change files", "Attach, change and delete files"),
+    "users:read": ("Read people", "See who has an account, with address and roles"),
+    "users:write": ("Change people", "Create, change and delete accounts"),
+    "tasks:read": ("Read tasks", "See what is to be done, and by whom"),
+    "tasks:write": ("Change tasks", "Create, edit and complete tasks"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A browser at the page: who has signed in with it, and the cookies it is to keep."""
+
+    request: Request
+    tenant: Tenant
+    id: str
+    person: User | None
+    session: str | None
+
+    @property
+    def form_token(self) -> str:
+        """What a form has to carry: derived from a cookie that no other site can read."""
+        return hashlib.sha256(f"consent {self.id}".encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the page is shown again."""
+
+    text: str
+    status: int = 422
+
+
+def ask(request: Request, tenant: Tenant) -> Response:
+    """Show the page, or send the client its refusal."""
+    return _examined(request, tenant, lambda wanted: _page(_visit(request, tenant), wanted))
+
+
+def decide(request: Request, tenant: Tenant) -> Response:
+    """What follows from a form that was posted."""
+    return _examined(request, tenant, lambda wanted: _decided(_visit(request, tenant), wanted))
+
+
+def _examined(request: Request, tenant: Tenant, proceed: Callable[[Asked], Response]) -> Response:
+    given = Parameters(request.args)
+    try:
+        to = addressee(given, tenant)
+    except Unsafe as problem:
+        return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
+    try:
+        return proceed(asked(given, to, tenant.settings.oauth, base_url(request, tenant)))
+    except OAuthError as refusal:
+        return _back(to, given.get("state"), refusal.body())
+
+
+def _visit(request: Request, tenant: Tenant) -> Visit:
+    session = request.cookies.get(SESSION_COOKIE)
+    person = tenant.accounts.with_session(session, tenant.clock.now()) if session else None
+    known = request.cookies.get(VISIT_COOKIE)
+    return Visit(request, tenant, known or secrets.token_urlsafe(24), person, session if person else None)
+
+
+def _decided(visit: Visit, wanted: Asked) -> Response:
+    form = visit.request.form
+    if not _same(form.get("form_token", ""), visit.form_token):
+        return _page(visit, wanted, Problem("This page was out of date. Please decide again.", 403))
+    decision = form.get("decision")
+    if decision == "refuse":
+        raise OAuthError("access_denied", "The person refused")
+    if decision == "sign_out":
+        return _signed_out(visit, wanted)
+    if visit.person is not None:
+        return _allowed(visit, visit.person, wanted)
+    person = visit.tenant.accounts.with_password(form.get("email", "").strip(), form.get("password", ""))
+    if person is None:
+        return _page(visit, wanted, Problem("This e-mail address and password do not belong together."))
+    return _signed_in(visit, person, wanted)
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(), expected.encode())
+
+
+def _signed_in(visit: Visit, person: User, wanted: Asked) -> Response:
+    tenant = visit.tenant
+    seconds = tenant.settings.oauth.session_seconds
+    session = tenant.accounts.open_session(person, tenant.clock.now() + seconds)
+    response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, wanted)
+    _set_cookie(response, visit, SESSION_COOKIE, session, seconds)
+    return response
+
+
+def _signed_out(visit: Visit, wanted: Asked) -> Response:
+    if visit.session is not None:
+        visit.tenant.accounts.close_session(visit.session)
+    response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), wanted)
+    response.delete_cookie(SESSION_COOKIE, path=_cookie_path(visit))
+    return response
+
+
+def _allowed(visit: Visit, person: User, wanted: Asked) -> Response:
+    """A code for what the person released, on its way to the client.
+
+    Assumption: a person who releases nothing has not understood the page, and is asked again.
+    """
+    released = carried(wanted.scopes, visit.request.form.getlist("scope"))
+    if not released:
+        return _page(visit, wanted, Problem("Tick at least one thing that the program may do, or refuse."))
+    tenant, to, now = visit.tenant, wanted.addressee, visit.tenant.clock.now()
+    code = secrets.token_urlsafe(32)
+    details = Code(to.redirect_uri, wanted.challenge, wanted.resource, now + tenant.settings.oauth.code_seconds)
+    tenant.grants.open(Wanted(to.client.id, person, released, wanted.surface), code, details, now)
+    return _back(to, visit.request.args.get("state"), {"code": code})
+
+
+def _back(to: Addressee, state: str | None, answer: Mapping[str, str]) -> Response:
+    """Send the browser to the client. 303, so that what was posted here is not posted there."""
+    pairs = [*answer.items(), *([("state", state)] if state else [])]
+    response = Response(status=303, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
+    response.autocorrect_location_header = False
+    response.headers["Location"] = with_answer(to.redirect_uri, pairs)
+    return response
+
+
+def _page(visit: Visit, wanted: Asked, problem: Problem | None = None) -> Response:
+    """The page; one that is shown again keeps what was typed and ticked, but never a password."""
+    form, client = visit.request.form, wanted.addressee.client
+    ticked = form.getlist("scope") if problem else wanted.scopes
+    shown = {
+        "problem": problem.text if problem else None,
+        "library": visit.tenant.name,
+        "program": client.name.strip() or client.id,
+        "issued": client.issued,
+        "destination": _destination(wanted.addressee.redirect_uri),
+        "person": visit.person,
+        "email": form.get("email", ""),
+        "form_token": visit.form_token,
+        "scopes": [(scope, *WORDS[scope], scope in ticked) for scope in wanted.scopes],
+        "on_api": wanted.surface == REST_API,
+    }
+    response = _html("consent.html", shown, status=problem.status if problem else 200)
+    _set_cookie(response, visit, VISIT_COOKIE, visit.id, None)
+    return response
+
+
+def _destination(redirect_uri: str) -> tuple[str, bool]:
+    """The host that gets the answer, and whether that is the person's own computer."""
+    parts = urlsplit(redirect_uri)
+    return parts.netloc, parts.scheme == "http"
+
+
+def _set_cookie(response: Response, visit: Visit, name: str, value: str, seconds: int | None) -> None:
+    response.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path=_cookie_path(visit),
+        secure=visit.request.is_secure,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _cookie_path(visit: Visit) -> str:
+    return f"/{visit.tenant.name}/"
+
+
+def _html(name: str, shown: Mapping[str, Any], *, status: int) -> Response:
+    style, pages = _pages()
+    hashed = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{hashed}'; base-uri 'none'; frame-ancestors 'none'",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
+    text = pages.get_template(name).render(shown, style=style)
+    return Response(text, status=status, headers=headers, content_type="text/html; charset=utf-8")
+
+
+@cache
+def _pages() -> tuple[str, Environment]:
+    """The style sheet and the templates, read once; every value in them is escaped."""
+    folder = files("sandbox.oauth").joinpath("pages")
+    texts = {each.name: each.read_text("utf-8") for each in folder.iterdir()}
+    style = texts["style.css"]
+    pages = Environment(loader=DictLoader(texts), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return style, pages

@@ -1,0 +1,154 @@
+"""``POST /oauth/token``: a code or a refresh token becomes a new pair of tokens.
+
+The document shows the exchange of the code; the shape of the refresh is "not shown" and assumed to be OAuth's own (RFC 6749,
+section 6): ``grant_type=refresh_token``, ``refresh_token``, and if wanted a narrower ``scope``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+
+from werkzeug.wrappers import Request, Response
+
+from sandbox.answers import json_response
+from sandbox.oauth import surfaces
+from sandbox.oauth.addresses import base_url
+from sandbox.oauth.authentication import authenticate
+from sandbox.oauth.parameters import Parameters
+from sandbox.oauth.refusals import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
+from sandbox.oauth.renewal import POLICIES, OldPair, Verdict
+from sandbox.oauth.scopes import carried, is_written_well
+from sandbox.oauth.tokens import mint
+from sandbox.state.clients import Client
+from sandbox.state.grants import Code, Grant, Pair, Renewal, Tokens
+from sandbox.tenants import Tenant
+
+_FORM = "application/x-www-form-urlencoded"
+_VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
+
+
+def exchange(request: Request, tenant: Tenant) -> Response:
+    """Answer a token request."""
+    if request.mimetype != _FORM:
+        raise invalid_request(f"The body must be {_FORM}")
+    form = Parameters(request.form)
+    if form.repeated:
+        raise invalid_request(f"{form.repeated[0]} is there more than once")
+    client = authenticate(request, form, tenant)
+    tokens = _way(form, client)(form, client, tenant, base_url(request, tenant))
+    return _answer(tokens, tenant)
+
+
+Way = Callable[[Parameters, Client, Tenant, str], Tokens]
+
+
+def _way(form: Parameters, client: Client) -> Way:
+    grant_type = form.get("grant_type")
+    if grant_type is None:
+        raise invalid_request("grant_type is missing")
+    if grant_type not in _WAYS:
+        raise OAuthError("unsupported_grant_type", f"grant_type must be one of {', '.join(_WAYS)}")
+    if grant_type not in client.grant_types:
+        raise OAuthError("unauthorized_client", f"The client is not registered for {grant_type}")
+    return _WAYS[grant_type]
+
+
+def _by_code(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
+    code, redirect_uri = _required(form, "code"), _required(form, "redirect_uri")
+    now = tenant.clock.now()
+
+    def issue(details: Code, grant: Grant) -> Tokens:
+        if grant.client_id != client.id:
+            raise invalid_grant("The code was given to another client")
+        if details.expires_at <= now:
+            raise invalid_grant("The code has expired")
+        if details.redirect_uri != redirect_uri:
+            raise invalid_grant("redirect_uri is not the one of the authorization")
+        _check_verifier(form.get("code_verifier"), details.challenge)
+        _check_code_resource(form.get("resource"), details, grant, base)
+        return mint(tenant, grant.scopes)
+
+    tokens = tenant.grants.redeem(code, issue, now)
+    if tokens is None:
+        raise invalid_grant("The code is unknown, or it was used before")
+    return tokens
+
+
+def _check_verifier(verifier: str | None, challenge: str | None) -> None:
+    """PKCE with S256. A verifier without a challenge is refused: somebody may have taken the challenge away on the way."""
+    if challenge is None:
+        if verifier is not None:
+            raise invalid_grant("The authorization had no code_challenge")
+        return
+    if verifier is None:
+        raise invalid_grant("code_verifier is missing")
+    hashed = urlsafe_b64encode(hashlib.sha256(verifier.encode("utf-8", "replace")).digest()).rstrip(b"=")
+    if not _VERIFIER.fullmatch(verifier) or not hmac.compare_digest(hashed, challenge.encode()):
+        raise invalid_grant("code_verifier does not belong to the code_challenge")
+
+
+def _check_code_resource(resource: str | None, details: Code, grant: Grant, base: str) -> None:
+    """The document: "optional here; when sent it must equal the resource of the authorization"."""
+    authorized = details.resource or base + surfaces.PATHS[grant.surface]
+    if resource is not None and resource != authorized:
+        raise invalid_target("resource is not the one of the authorization")
+
+
+def _by_refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
+    rules, now = tenant.settings.oauth, tenant.clock.now()
+    policy = POLICIES[rules.refresh_policy]
+
+    def renew(pair: Pair) -> Renewal | None:
+        if pair.grant.client_id != client.id:
+            raise invalid_grant("The refresh token was given to another client")
+        verdict = policy.verdict(
+            ended=pair.ended, refreshed_at=pair.refreshed_at, now=now, leeway=rules.refresh_leeway_seconds
+        )
+        if verdict is Verdict.REFUSE:
+            raise invalid_grant("The refresh token is good no more")
+        if verdict is Verdict.END_GRANT:
+            return None
+        if (resource := form.get("resource")) is not None:
+            surfaces.check(resource, pair.grant.surface, base)
+        tokens = mint(tenant, _narrowed(form.get("scope"), pair.grant))
+        return Renewal(tokens, ends_old_pair=policy.old_pair is OldPair.ENDS)
+
+    tokens = tenant.grants.renew(_required(form, "refresh_token"), renew, now)
+    if tokens is None:
+        raise invalid_grant("The refresh token is unknown, or it was used before")
+    return tokens
+
+
+def _narrowed(scope: str | None, grant: Grant) -> tuple[str, ...]:
+    """The scopes of a new access token: the grant's, or fewer when the client asks for fewer; never more."""
+    if scope is None:
+        return grant.scopes
+    if not is_written_well(scope) or not set(scope.split(" ")) <= set(grant.scopes):
+        raise invalid_scope("scope must be a part of what was granted")
+    return carried(scope.split(" "))
+
+
+def _required(form: Parameters, name: str) -> str:
+    value = form.get(name)
+    if value is None:
+        raise invalid_request(f"{name} is missing")
+    return value
+
+
+def _answer(tokens: Tokens, tenant: Tenant) -> Response:
+    body = {
+        "access_token": tokens.access,
+        "token_type": "Bearer",
+        "expires_in": math.ceil(tokens.expires_at - tenant.clock.now()),
+        "refresh_token": tokens.refresh,
+        "scope": " ".join(tokens.scopes),
+    }
+    return json_response(body, headers={"Cache-Control": "no-store"})
+
+
+_WAYS: Mapping[str, Way] = {"authorization_code": _by_code, "refresh_token": _by_refresh}

@@ -1,0 +1,86 @@
+"""Where a client may be answered: the addresses it can register, and whether an address that is asked for is one of them.
+
+The document: plain http only for loopback IP literals with an explicit port; ``http://localhost/...`` without a port is
+rejected. Assumptions: ``localhost`` with a port is a name and no IP literal, and is rejected too; schemes other than http
+and https are rejected; the port is compared unless the setting ``loopback_port`` is ``any`` (RFC 8252, section 7.3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from ipaddress import IPv4Network, ip_address
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+_CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
+_LOOPBACK = IPv4Network("127.0.0.0/8")
+
+
+def problem(address: str) -> str | None:
+    """Why this address may not be registered; None when it may."""
+    if "#" in address:
+        return "must have no fragment"
+    if not _CHARACTERS.fullmatch(address):
+        return "must be an absolute address without other characters than addresses have"
+    parts = _split(address)
+    if parts is None or not parts.hostname:
+        return "must be an absolute address with a host"
+    if parts.username is not None or parts.password is not None:
+        return "must have no user name"
+    return _scheme_problem(parts)
+
+
+def _split(address: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        return None
+    return None if port == 0 else parts
+
+
+def _scheme_problem(parts: SplitResult) -> str | None:
+    if parts.scheme == "https":
+        return None
+    if parts.scheme != "http":
+        return "must begin with https, or with http on a loopback address"
+    if not _is_loopback(parts):
+        return "may use http only with a loopback IP literal, 127.0.0.0/8 or [::1]"
+    return "must name its port" if parts.port is None else None
+
+
+def _is_loopback(parts: SplitResult) -> bool:
+    host = parts.hostname or ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return host == "::1" if address.version == 6 else address in _LOOPBACK  # noqa: PLR2004  # IPv6
+
+
+def is_registered(address: str, registered: Iterable[str], *, any_loopback_port: bool) -> bool:
+    """Whether an authorization request may name this address: one of the registered ones, character by character."""
+    registered = list(registered)
+    if address in registered:
+        return True
+    return any_loopback_port and _portless(address) in {_portless(each) for each in registered} - {None}
+
+
+def _portless(address: str) -> SplitResult | None:
+    """A loopback address without its port; None for any other."""
+    parts = None if problem(address) else _split(address)
+    if parts is None or parts.scheme != "http":
+        return None
+    return parts._replace(netloc=parts.netloc.rpartition(":")[0])
+
+
+def with_answer(address: str, answer: Iterable[tuple[str, str]]) -> str:
+    """The address with the answer added to whatever query it has."""
+    parts = urlsplit(address)
+    query = "&".join(filter(None, (parts.query, urlencode(list(answer)))))
+    return parts._replace(query=query).geturl()
+
+
+def answer_in(address: str) -> dict[str, str]:
+    """What ``with_answer`` added, as the client reads it."""
+    return dict(parse_qsl(urlsplit(address).query, keep_blank_values=True))

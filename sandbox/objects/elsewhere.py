@@ -1,0 +1,61 @@
+"""Somebody else's object store, which takes the uploads in place of the sandbox's own: S3 or what speaks like it, path-style."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPSConnection
+from urllib.parse import quote, urlsplit
+
+from werkzeug.http import parse_options_header
+
+from sandbox.objects.sigv4 import Keys, signed_headers
+
+_SECONDS = 30
+_OK = 200
+_NOT_FOUND = 404
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a HEAD tells of an object."""
+
+    size: int
+    content_type: str | None
+    filename: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """A bucket at an endpoint, and the keys for it."""
+
+    endpoint: str
+    bucket: str
+    keys: Keys
+
+    @property
+    def address(self) -> str:
+        """Where forms are sent to."""
+        return f"{self.endpoint.rstrip('/')}/{quote(self.bucket)}"
+
+    def object_address(self, key: str) -> str:
+        """Where an object is."""
+        return f"{self.address}/{quote(key)}"
+
+    def head(self, key: str, now: float) -> Found | None:
+        """What is known of the object under a key, None when it is not there. Any other answer is an ``OSError``."""
+        address = self.object_address(key)
+        parts = urlsplit(address)
+        connection_type = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = connection_type(parts.hostname or "", parts.port, timeout=_SECONDS)
+        try:
+            connection.request("HEAD", parts.path, headers=signed_headers(self.keys, "HEAD", address, now))
+            answer = connection.getresponse()
+            if answer.status == _NOT_FOUND:
+                return None
+            if answer.status != _OK:
+                raise OSError(f"HEAD {address} was answered {answer.status} {answer.reason}")
+            _, options = parse_options_header(answer.headers.get("Content-Disposition", ""))
+            size = int(answer.headers.get("Content-Length", "0"))
+            return Found(size, answer.headers.get("Content-Type"), options.get("filename"))
+        finally:
+            connection.close()

@@ -1,0 +1,89 @@
+"""How an object store says no: a status and an XML document with a code, as Amazon S3's list of error responses has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from xml.sax.saxutils import escape
+
+from werkzeug.wrappers import Response
+
+
+class Refusal(Exception):  # noqa: N818  # an answer like others
+    """A request that is refused; ``details`` become elements beside code and message."""
+
+    def __init__(self, status: int, code: str, message: str, details: Mapping[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.details = dict(details or {})
+
+    def response(self) -> Response:
+        """The answer on the wire."""
+        elements = {"Code": self.code, "Message": self.message, **self.details}
+        inside = "".join(f"<{name}>{_text(value)}</{name}>" for name, value in elements.items())
+        body = f'<?xml version="1.0" encoding="UTF-8"?>\n<Error>{inside}</Error>'
+        return Response(body.encode(), status=self.status, content_type="application/xml")
+
+
+def _text(value: object) -> str:
+    """What XML may hold of a value: the signs it cannot express become question marks."""
+    return escape("".join(sign if sign.isprintable() or sign in "\t\n" else "?" for sign in str(value)))
+
+
+def access_denied(message: str = "Access Denied") -> Refusal:
+    """403 for whatever the signature or the policy does not allow."""
+    return Refusal(403, "AccessDenied", message)
+
+
+def invalid_argument(message: str, name: str, value: object = "") -> Refusal:
+    """400 for a part of the request that cannot be right."""
+    return Refusal(400, "InvalidArgument", message, {"ArgumentName": name, "ArgumentValue": value})
+
+
+def signature_does_not_match() -> Refusal:
+    """403 for a signature made with another key or for another request."""
+    message = "The request signature we calculated does not match the signature you provided. Check your key and signing method."
+    return Refusal(403, "SignatureDoesNotMatch", message)
+
+
+def invalid_access_key(access_key_id: str) -> Refusal:
+    """403 for a key that nobody has."""
+    message = "The AWS Access Key Id you provided does not exist in our records."
+    return Refusal(403, "InvalidAccessKeyId", message, {"AWSAccessKeyId": access_key_id})
+
+
+def invalid_token() -> Refusal:
+    """400 for a security token that the key does not have, or lacks."""
+    return Refusal(400, "InvalidToken", "The provided token is malformed or otherwise invalid.")
+
+
+def only_one_mechanism() -> Refusal:
+    """400 for a request that is signed in two ways at once."""
+    message = (
+        "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter "
+        "or the Authorization header should be specified"
+    )
+    return invalid_argument(message, "Authorization")
+
+
+def malformed_form(why: str) -> Refusal:
+    """400 for a body that is no form as RFC 7578 and RFC 2046 write it."""
+    message = f"The body of your POST request is not well-formed multipart/form-data. {why}"
+    return Refusal(400, "MalformedPOSTRequest", message)
+
+
+def no_such_key(key: str) -> Refusal:
+    """404 for an object that is not there."""
+    return Refusal(404, "NoSuchKey", "The specified key does not exist.", {"Key": key})
+
+
+def no_such_bucket(bucket: str) -> Refusal:
+    """404 for a bucket that is not there."""
+    return Refusal(404, "NoSuchBucket", "The specified bucket does not exist", {"BucketName": bucket})
+
+
+def method_not_allowed(method: str) -> Refusal:
+    """405 for what this store does not do."""
+    message = "The specified method is not allowed against this resource."
+    return Refusal(405, "MethodNotAllowed", message, {"Method": method})

@@ -1,0 +1,248 @@
+"""AWS Signature Version 4 for the service ``s3``: of POST policies, of addresses, of requests with an Authorization header.
+
+Written from AWS' description of the algorithm, with nothing but ``hmac``. Making and checking use the same functions; that they are
+the right ones is what boto3 proves in tests/interop.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+from sandbox.objects.refusals import (
+    Refusal,
+    access_denied,
+    invalid_access_key,
+    invalid_argument,
+    invalid_token,
+    signature_does_not_match,
+)
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+UNSIGNED = "UNSIGNED-PAYLOAD"
+
+_SERVICE = "s3"
+_ENDING = "aws4_request"
+_LONGEST_SECONDS = 7 * 24 * 3600
+_MOST_DIGITS = 6
+_SKEW = timedelta(minutes=15)
+_CREDENTIAL = re.compile(
+    r"(?P<key>[^/]+)/(?P<day>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/(?P<ending>[^/]+)", re.ASCII
+)
+_AUTHORIZATION = re.compile(
+    rf"{ALGORITHM}\s+Credential=(?P<credential>[^,\s]+),\s*SignedHeaders=(?P<headers>[^,\s]+),\s*Signature=(?P<signature>\w+)",
+    re.ASCII,
+)
+_QUERY = (
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Signature",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Who may sign. ``session_token`` belongs to keys that were lent for a while."""
+
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    region: str = "us-east-1"
+    session_token: str | None = field(default=None, repr=False)
+
+    def scope(self, day: str) -> str:
+        """What a signature of this day is good for."""
+        return f"{day}/{self.region}/{_SERVICE}/{_ENDING}"
+
+    def credential(self, day: str) -> str:
+        """The key's name with that scope."""
+        return f"{self.access_key_id}/{self.scope(day)}"
+
+    def sign(self, day: str, text: str) -> str:
+        """The signature of a text, in hexadecimal digits."""
+        key = f"AWS4{self.secret_access_key}".encode()
+        for part in (day, self.region, _SERVICE, _ENDING):
+            key = _hmac(key, part)
+        return _hmac(key, text).hex()
+
+    def check(self, credential: str, at: str) -> str:
+        """The day for which a credential is good, or the refusal: it has to be this key's, for this place and this date."""
+        parts = _CREDENTIAL.fullmatch(credential)
+        if parts is None:
+            raise invalid_argument("The credential is mal-formed", "X-Amz-Credential", credential)
+        if parts["key"] != self.access_key_id:
+            raise invalid_access_key(parts["key"])
+        if credential != self.credential(parts["day"]) or not at.startswith(parts["day"]):
+            raise invalid_argument(
+                "The credential is for another date, region or service", "X-Amz-Credential", credential
+            )
+        return parts["day"]
+
+    def check_token(self, token: str | None) -> None:
+        """Refuse a security token that is not the one of these keys."""
+        if token is None and self.session_token is None:
+            return
+        if token is None or self.session_token is None or not _equal(token, self.session_token):
+            raise invalid_token()
+
+
+@dataclass(frozen=True, slots=True)
+class Signable:
+    """What of a request is signed. ``headers`` with small letters; ``path`` and ``query`` decoded."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    headers: Mapping[str, str]
+
+    def canonical(self, signed: Iterable[str], payload_hash: str) -> str:
+        """The request in the one form that both sides write alike."""
+        names = sorted(signed)
+        query = sorted((_encoded(name), _encoded(value)) for name, value in self.query)
+        lines = [
+            self.method,
+            quote(self.path, safe="/-_.~"),
+            "&".join(f"{name}={value}" for name, value in query),
+            *(f"{name}:{' '.join(self.headers.get(name, '').split())}" for name in names),
+            "",
+            ";".join(names),
+            payload_hash,
+        ]
+        return "\n".join(lines)
+
+
+def amz_date(now: float) -> str:
+    """A time as signatures write it."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def signed_address(keys: Keys, address: str, now: float, seconds: int, query: Mapping[str, str] | None = None) -> str:
+    """An address at which anybody may GET an object for so many seconds."""
+    at = amz_date(now)
+    parts = urlsplit(address)
+    parameters = {
+        **(query or {}),
+        "X-Amz-Algorithm": ALGORITHM,
+        "X-Amz-Credential": keys.credential(at[:8]),
+        "X-Amz-Date": at,
+        "X-Amz-Expires": str(seconds),
+        "X-Amz-SignedHeaders": "host",
+        **({"X-Amz-Security-Token": keys.session_token} if keys.session_token else {}),
+    }
+    request = Signable("GET", unquote(parts.path), tuple(parameters.items()), {"host": parts.netloc})
+    signature = _signature(keys, at, request.canonical(["host"], UNSIGNED))
+    shown = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
+    return f"{address}?{shown}&X-Amz-Signature={signature}"
+
+
+def signed_headers(keys: Keys, method: str, address: str, now: float) -> dict[str, str]:
+    """The headers that sign a request without a body."""
+    at = amz_date(now)
+    parts = urlsplit(address)
+    headers = {"host": parts.netloc, "x-amz-content-sha256": hashlib.sha256(b"").hexdigest(), "x-amz-date": at}
+    if keys.session_token:
+        headers["x-amz-security-token"] = keys.session_token
+    query = tuple(parse_qsl(parts.query, keep_blank_values=True))
+    canonical = Signable(method, unquote(parts.path), query, headers).canonical(
+        headers, headers["x-amz-content-sha256"]
+    )
+    names = ";".join(sorted(headers))
+    signature = _signature(keys, at, canonical)
+    authorization = f"{ALGORITHM} Credential={keys.credential(at[:8])}, SignedHeaders={names}, Signature={signature}"
+    return {**headers, "authorization": authorization}
+
+
+def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterable[str]) -> None:
+    """Refuse an address that is not signed with these keys, was changed, or is no longer good.
+
+    ``methods``: those for which the signature may have been made; a signature is for one method.
+    """
+    query = dict(request.query)
+    if not any(name in query for name in _QUERY):
+        raise access_denied()
+    if len(query) != len(request.query) or any(name not in query for name in _QUERY) or query[_QUERY[0]] != ALGORITHM:
+        raise _bad_query(f"Query-string authentication version 4 requires the parameters {', '.join(_QUERY)}")
+    at, seconds = query["X-Amz-Date"], query["X-Amz-Expires"]
+    made = _time(at)
+    if made is None or not (
+        seconds.isascii()
+        and seconds.isdigit()
+        and len(seconds) <= _MOST_DIGITS
+        and 0 < int(seconds) <= _LONGEST_SECONDS
+    ):
+        raise _bad_query("X-Amz-Date or X-Amz-Expires is no date or no number from 1 to 604800")
+    keys.check(query["X-Amz-Credential"], at)
+    keys.check_token(query.get("X-Amz-Security-Token"))
+    given = query["X-Amz-Signature"]
+    signed = query["X-Amz-SignedHeaders"].split(";")
+    if "host" not in signed:
+        raise _bad_query("The header host has to be signed")
+    rest = tuple(pair for pair in request.query if pair[0] != "X-Amz-Signature")
+    candidates = [Signable(method, request.path, rest, request.headers) for method in methods]
+    if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), given) for each in candidates):
+        raise signature_does_not_match()
+    if made - _SKEW > _moment(now):
+        raise access_denied("Request is not valid yet")
+    if made + timedelta(seconds=int(seconds)) < _moment(now):
+        raise access_denied("Request has expired")
+
+
+def check_headers(keys: Keys, request: Signable, now: float) -> None:
+    """Refuse a request whose Authorization header is not a fresh signature with these keys."""
+    given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
+    if given is None:
+        raise invalid_argument("Unsupported Authorization Type", "Authorization")
+    at = request.headers.get("x-amz-date", "")
+    made = _time(at)
+    if made is None:
+        raise access_denied("AWS authentication requires a valid Date or x-amz-date header")
+    if abs(made - _moment(now)) > _SKEW:
+        message = "The difference between the request time and the current time is too large."
+        raise Refusal(403, "RequestTimeTooSkewed", message)
+    keys.check(given["credential"], at)
+    keys.check_token(request.headers.get("x-amz-security-token"))
+    names = given["headers"].split(";")
+    must = {"host", *(name for name in request.headers if name.startswith("x-amz-"))}
+    canonical = request.canonical(names, request.headers.get("x-amz-content-sha256", ""))
+    if must - set(names) or not _equal(_signature(keys, at, canonical), given["signature"]):
+        raise signature_does_not_match()
+
+
+def _signature(keys: Keys, at: str, canonical: str) -> str:
+    digest = hashlib.sha256(canonical.encode("utf-8", "surrogateescape")).hexdigest()
+    return keys.sign(at[:8], f"{ALGORITHM}\n{at}\n{keys.scope(at[:8])}\n{digest}")
+
+
+def _time(text: str) -> datetime | None:
+    """The moment that ``YYYYMMDDTHHMMSSZ`` names."""
+    try:
+        return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _moment(now: float) -> datetime:
+    return datetime.fromtimestamp(now, UTC)
+
+
+def _bad_query(message: str) -> Refusal:
+    return Refusal(400, "AuthorizationQueryParametersError", message)
+
+
+def _encoded(text: str) -> str:
+    return quote(text, safe="-_.~")
+
+
+def _hmac(key: bytes, text: str) -> bytes:
+    return hmac.new(key, text.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+
+
+def _equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))

@@ -1,0 +1,84 @@
+"""Pages of a list, alike in every version: 25 entries unless asked otherwise, 50 at most, ``X-Total`` and ``Link``.
+
+A ``page`` or ``per_page`` that is no positive whole number counts as absent. A page beyond the last is empty and links back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from werkzeug.datastructures import MultiDict
+from werkzeug.urls import iri_to_uri
+from werkzeug.wrappers import Request
+
+from sandbox.settings import Variations
+
+DEFAULT_PER_PAGE = 25
+MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list was asked for."""
+
+    number: int
+    size: int
+
+    @property
+    def offset(self) -> int:
+        """How many entries come before it."""
+        return (self.number - 1) * self.size
+
+    def last(self, total: int) -> int:
+        """The number of the last page; an empty list has one, empty page."""
+        return max(1, -(-total // self.size))
+
+
+def requested_page(request: Request, variations: Variations) -> Page:
+    """The page that the query asks for, cut to what the service grants."""
+    size = _positive(request.args.get("per_page")) or DEFAULT_PER_PAGE
+    return Page(_positive(request.args.get("page")) or 1, min(size, variations.per_page_limit))
+
+
+def _positive(text: str | None) -> int | None:
+    """A whole number above 0; one too long to be meant becomes the largest that is handled."""
+    if text is None or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text) if len(text) <= MOST_DIGITS else 10**MOST_DIGITS
+
+
+def page_headers(request: Request, page: Page, total: int, variations: Variations) -> dict[str, str]:
+    """``X-Total`` and ``Link``, as far as the variations let them be sent."""
+    headers = {}
+    if variations.x_total == "sent":
+        headers["X-Total"] = str(max(0, total + variations.x_total_error))
+    if variations.link != "none":
+        links = _links(page, total, loop=variations.link == "loop")
+        headers["Link"] = ", ".join(
+            f'<{_address(request, number, rel, variations)}>; rel="{rel}"' for rel, number in links
+        )
+    return headers
+
+
+def _links(page: Page, total: int, *, loop: bool) -> Iterator[tuple[str, int]]:
+    last = page.last(total)
+    yield "first", 1
+    if page.number > 1:
+        yield "prev", min(page.number - 1, last)
+    if page.number < last:
+        yield "next", page.number if loop else page.number + 1
+    yield "last", last
+
+
+def _address(request: Request, number: int, rel: str, variations: Variations) -> str:
+    """The same request for another page: every other parameter is kept as it came."""
+    query = MultiDict(request.args)
+    query["page"] = str(number)
+    target = f"{iri_to_uri(request.path)}?{urlencode(list(query.items(multi=True)))}"
+    if variations.link == "relative":
+        return target
+    if variations.link == "foreign" and rel == "next":
+        return variations.foreign_origin.rstrip("/") + target
+    return request.host_url.rstrip("/") + target

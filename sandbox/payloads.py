@@ -1,0 +1,200 @@
+"""Bodies of requests: JSON that meets the schema of its endpoint, or 422 that says where it does not.
+
+The schemas are those of the machine-readable description, so what is described and what is accepted cannot differ. The part
+of JSON Schema that they use is understood here; a word that is not is a mistake in the schema, and fails at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NoReturn
+
+from werkzeug.wrappers import Request
+
+from sandbox.errors import bad_request, unprocessable
+
+Schemas = Mapping[str, Mapping[str, Any]]
+
+_REFERENCE = "#/components/schemas/"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+_SILENT = {"description", "deprecated", "examples", "default", "title"}
+
+
+def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknown: bool = False) -> Any:
+    """The body, parsed; 400 when it is not JSON, 422 when it is not what the schema of this name asks for.
+
+    ``ignore_unknown``: fields of which the schema says nothing are no mistake.
+    """
+    payload = _parsed(request.get_data())
+    for problem in Checker(schemas, ignore_unknown=ignore_unknown).problems(payload, schemas[name], ""):
+        raise unprocessable(problem)
+    return payload
+
+
+def _parsed(body: bytes) -> Any:
+    """JSON as its standard has it: Python would take ``NaN``, and half a pair of surrogates, which no text can hold."""
+    try:
+        payload = json.loads(body, parse_constant=_refuse_constant, parse_float=_number)
+        json.dumps(payload, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise bad_request("The body is not JSON") from None
+    return payload
+
+
+def _number(text: str) -> int | float:
+    """``7.0`` is a whole number, as JSON Schema has it."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """Holds values against schemas; ``schemas`` are those that a ``$ref`` may name."""
+
+    schemas: Schemas
+    ignore_unknown: bool = False
+
+    def problems(self, value: Any, schema: Mapping[str, Any], place: str) -> Iterator[str]:
+        """What is wrong with a value, each with the place where it is wrong."""
+        for word, rule in schema.items():
+            if word in _OF_VALUES:
+                if text := _OF_VALUES[word](value, rule):
+                    yield _at(place, text)
+            elif word not in _SILENT:
+                yield from _OF_STRUCTURES[word](self, value, rule, place)
+        if schema.get("additionalProperties") is False and isinstance(value, dict) and not self.ignore_unknown:
+            unknown = value.keys() - schema["properties"].keys()
+            yield from (_at(_inside(place, name), "is unknown") for name in sorted(unknown))
+
+    def reference(self, value: Any, rule: str, place: str) -> Iterator[str]:
+        """The schema of another name."""
+        yield from self.problems(value, self.schemas[rule.removeprefix(_REFERENCE)], place)
+
+    def properties(self, value: Any, rule: Mapping[str, Any], place: str) -> Iterator[str]:
+        """The fields of an object."""
+        if isinstance(value, dict):
+            for name in rule:
+                if name in value:
+                    yield from self.problems(value[name], rule[name], _inside(place, name))
+
+    def items(self, value: Any, rule: Mapping[str, Any], place: str) -> Iterator[str]:
+        """The entries of a list."""
+        if isinstance(value, list):
+            for position, each in enumerate(value):
+                yield from self.problems(each, rule, f"{place}[{position}]")
+
+    def required(self, value: Any, rule: list[str], place: str) -> Iterator[str]:
+        """The fields that an object has to have."""
+        if isinstance(value, dict):
+            yield from (_at(_inside(place, name), "is missing") for name in rule if name not in value)
+
+    def any_of(self, value: Any, rule: list[Mapping[str, Any]], place: str) -> Iterator[str]:
+        """One of several forms; when it is none, the complaint of the first is given."""
+        found = [next(self.problems(value, each, place), None) for each in rule]
+        if None not in found:
+            yield str(found[0])
+
+
+def _type(value: Any, rule: str | list[str]) -> str | None:
+    allowed = [rule] if isinstance(rule, str) else rule
+    return None if any(_is(value, name) for name in allowed) else f"must be {' or '.join(allowed)}"
+
+
+def _is(value: Any, name: str) -> bool:
+    """JSON's true and false are no numbers, although Python's are."""
+    return name == "boolean" if isinstance(value, bool) else isinstance(value, _TYPES[name])
+
+
+def _enum(value: Any, rule: list[Any]) -> str | None:
+    known = any(type(value) is type(each) and value == each for each in rule)
+    return None if known else f"must be one of {', '.join(map(json.dumps, rule))}"
+
+
+def _min_properties(value: Any, rule: int) -> str | None:
+    return f"must have at least {rule} fields" if isinstance(value, dict) and len(value) < rule else None
+
+
+def _min_length(value: Any, rule: int) -> str | None:
+    return f"must have at least {rule} characters" if isinstance(value, str) and len(value) < rule else None
+
+
+def _max_length(value: Any, rule: int) -> str | None:
+    return f"must have at most {rule} characters" if isinstance(value, str) and len(value) > rule else None
+
+
+def _min_items(value: Any, rule: int) -> str | None:
+    return f"must have at least {rule} entries" if isinstance(value, list) and len(value) < rule else None
+
+
+def _pattern(value: Any, rule: str) -> str | None:
+    return f"must match {rule}" if isinstance(value, str) and not re.search(rule, value) else None
+
+
+def _format(value: Any, rule: str) -> str | None:
+    if rule == "date" and isinstance(value, str) and not _is_date(value):
+        return "must be a date, YYYY-MM-DD"
+    return None
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return _DATE.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _minimum(value: Any, rule: float) -> str | None:
+    is_number = _is(value, "number")
+    return f"must be at least {rule}" if is_number and value < rule else None
+
+
+def _additional(_value: Any, rule: Any) -> None:
+    """Told by ``Checker.problems``, which knows the properties; only whether there may be others can be said."""
+    if not isinstance(rule, bool):
+        raise TypeError("additionalProperties must be true or false")
+
+
+def _at(place: str, text: str) -> str:
+    return f"{place or 'The body'} {text}"
+
+
+def _inside(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+_OF_VALUES: Mapping[str, Callable[[Any, Any], str | None]] = {
+    "type": _type,
+    "enum": _enum,
+    "minProperties": _min_properties,
+    "minLength": _min_length,
+    "maxLength": _max_length,
+    "minItems": _min_items,
+    "pattern": _pattern,
+    "format": _format,
+    "minimum": _minimum,
+    "additionalProperties": _additional,
+}
+_OF_STRUCTURES: Mapping[str, Callable[[Checker, Any, Any, str], Iterator[str]]] = {
+    "$ref": Checker.reference,
+    "properties": Checker.properties,
+    "items": Checker.items,
+    "required": Checker.required,
+    "anyOf": Checker.any_of,
+}

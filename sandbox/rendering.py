@@ -1,0 +1,64 @@
+"""The parts of a record that look alike in every version: files, covers and assets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.endpoints import Call
+from sandbox.state.blobs import StoredFile
+from sandbox.state.publications import Asset, Named, Publication
+
+_STORED = "store"
+
+
+def cover_record(file: StoredFile, call: Call) -> dict[str, Any]:
+    """A cover; its address like an asset's only for who may read assets."""
+    return {**file_record(file), **({"url": _url(file, call)} if _may_read(call) else {})}
+
+
+def asset_record(asset: Asset, call: Call) -> dict[str, Any]:
+    """An asset; the three addresses are there only for who may read assets."""
+    return {
+        "id": asset.id,
+        "publication_id": asset.publication_id,
+        "name": asset.name,
+        "content_type": asset.content_type,
+        "file": file_record(asset.file),
+        **(_urls(asset.file, call) if _may_read(call) else {}),
+    }
+
+
+def file_record(file: StoredFile) -> dict[str, Any]:
+    """A stored file."""
+    metadata = {"size": file.size, "filename": file.filename, "mime_type": file.mime_type}
+    return {"id": file.id, "storage": _STORED, "metadata": metadata}
+
+
+def reference_record(referred: Named | None) -> dict[str, Any] | None:
+    """Something a record refers to."""
+    return None if referred is None else {"id": referred.id, "name": referred.name}
+
+
+def extra_fields(stored: Publication) -> dict[str, Any]:
+    """Fields of which the document says nothing, as any service may have."""
+    return {
+        "pmcid": f"PMC{stored.id}",
+        "language": "en" if stored.id % 2 else None,
+        "links": [{"rel": "self", "position": stored.id}],
+        "review": {"state": "open", "notes": []},
+    }
+
+
+def _may_read(call: Call) -> bool:
+    return call.signed_in.may("assets:read")
+
+
+def _urls(file: StoredFile, call: Call) -> dict[str, str | None]:
+    """A picture is its own thumbnail and preview; other files have none."""
+    is_picture = (file.mime_type or "").startswith("image/")
+    url = _url(file, call)
+    return {"url": url, "thumb_url": url if is_picture else None, "preview_url": url if is_picture else None}
+
+
+def _url(file: StoredFile, call: Call) -> str:
+    return call.tenant.storage.url(call.base_url, file.id, call.settings.url_seconds)

@@ -1,0 +1,1 @@
+"""What the service remembers, in SQLite: SQL lives here and nowhere else, API versions do not exist here."""

@@ -1,0 +1,102 @@
+"""Users and their browser sessions."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import secrets
+import sqlite3
+from dataclasses import dataclass
+
+from sandbox.state.database import Database
+from sandbox.state.tenants import next_ids
+
+_COLUMNS = "users.id, users.email, users.name, users.roles"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A person or a technical account of one tenant."""
+
+    id: int
+    email: str
+    name: str
+    roles: tuple[str, ...]
+
+
+class Accounts:
+    """The users of one tenant."""
+
+    def __init__(self, database: Database, tenant: int) -> None:
+        self._database = database
+        self._tenant = tenant
+
+    def with_password(self, email: str, password: str) -> User | None:
+        """The user these credentials belong to."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS}, password FROM users WHERE tenant = ? AND email = ?", (self._tenant, email)
+            ).fetchone()
+        if row is None or row[-1] is None or not hmac.compare_digest(row[-1].encode(), password.encode()):
+            return None
+        return _user(row)
+
+    def with_email(self, email: str) -> User | None:
+        """The user with this address."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM users WHERE tenant = ? AND email = ?", (self._tenant, email)
+            ).fetchone()
+        return _user(row) if row else None
+
+    def with_session(self, cookie: str, now: float) -> User | None:
+        """The user who signed in with a browser and got this cookie."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM sessions JOIN users ON users.key = sessions.user "
+                "WHERE sessions.cookie = ? AND users.tenant = ? AND (expires_at IS NULL OR expires_at > ?)",
+                (cookie, self._tenant, now),
+            ).fetchone()
+        return _user(row) if row else None
+
+    def open_session(self, user: User, expires_at: float) -> str:
+        """A cookie for a browser in which this user has signed in; good until ``expires_at``."""
+        cookie = secrets.token_hex(16)
+        with self._database.write() as connection:
+            connection.execute(
+                "INSERT INTO sessions (cookie, user, expires_at) SELECT ?, key, ? FROM users WHERE tenant = ? AND id = ?",
+                (cookie, expires_at, self._tenant, user.id),
+            )
+        return cookie
+
+    def close_session(self, cookie: str) -> None:
+        """Sign out a browser; the session that the ready line tells stays."""
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM sessions WHERE cookie = ? AND expires_at IS NOT NULL", (cookie,))
+
+
+def ensure_account(connection: sqlite3.Connection, tenant: int, *, email: str, password: str) -> str:
+    """The account that the ready line names: made or, if its password changed, brought up to date. Its session cookie."""
+    row = connection.execute("SELECT key FROM users WHERE tenant = ? AND email = ?", (tenant, email)).fetchone()
+    key = row[0] if row else _add_account(connection, tenant, email)
+    connection.execute("UPDATE users SET password = ? WHERE key = ?", (password, key))
+    session = connection.execute("SELECT cookie FROM sessions WHERE user = ? AND expires_at IS NULL", (key,)).fetchone()
+    if session:
+        return str(session[0])
+    cookie = secrets.token_hex(16)
+    connection.execute("INSERT INTO sessions (cookie, user) VALUES (?, ?)", (cookie, key))
+    return cookie
+
+
+def _add_account(connection: sqlite3.Connection, tenant: int, email: str) -> int:
+    (number,) = next_ids(connection, tenant, "users")
+    name = email.partition("@")[0].replace(".", " ").title()
+    cursor = connection.execute(
+        "INSERT INTO users (tenant, id, email, name, roles) VALUES (?, ?, ?, ?, ?)",
+        (tenant, number, email, name, json.dumps(["admin", "librarian"])),
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _user(row: tuple[int, str, str, str]) -> User:
+    return User(row[0], row[1], row[2], tuple(json.loads(row[3])))

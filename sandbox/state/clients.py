@@ -1,0 +1,208 @@
+"""OAuth clients: programs that registered themselves, and programs that an administrator issued."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox.state.database import Database
+
+_COLUMNS = (
+    "clients.id, clients.name, auth_method, redirect_uris, grant_types, response_types, clients.scopes, issued, "
+    "pkce, clients.surface, clients.created_at, clients.revoked_at"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A program that may ask people for access. Times in seconds since 1970.
+
+    ``issued``: by an administrator. ``pkce``: whether an issued client has to use it. ``surface``: what an issued client's
+    tokens are valid for; None for a client that registered itself and has to say so each time.
+    """
+
+    id: str
+    name: str
+    auth_method: str
+    redirect_uris: tuple[str, ...]
+    grant_types: tuple[str, ...]
+    response_types: tuple[str, ...]
+    scopes: tuple[str, ...]
+    issued: bool
+    pkce: bool
+    surface: str | None
+    created_at: float
+    revoked_at: float | None = None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it has no secret."""
+        return self.auth_method == "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """When a secret was made and until when it is good: None for as long as nobody rotates it."""
+
+    created_at: float
+    expires_at: float | None
+
+
+class Clients:
+    """The clients of one tenant. Secrets are kept as digests only."""
+
+    def __init__(self, database: Database, tenant: int) -> None:
+        self._database = database
+        self._tenant = tenant
+
+    def find(self, client_id: str) -> Client | None:
+        """The client with this id, unless it is revoked."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                f"SELECT {_COLUMNS} FROM clients WHERE tenant = ? AND id = ? AND revoked_at IS NULL",
+                (self._tenant, client_id),
+            ).fetchone()
+        return _client(row) if row else None
+
+    def all_issued(self) -> list[Client]:
+        """The clients that an administrator issued, revoked ones too, oldest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM clients WHERE tenant = ? AND issued ORDER BY key", (self._tenant,)
+            ).fetchall()
+        return [_client(row) for row in rows]
+
+    def register(self, client: Client, secret: str | None, *, at_most: int, since: float) -> float | None:
+        """Keep a client that registers itself; the time of the oldest one that counts when it is one too many.
+
+        ``at_most`` so many are accepted from ``since`` on.
+        """
+        with self._database.write() as connection:
+            times = connection.execute(
+                "SELECT created_at FROM clients WHERE tenant = ? AND NOT issued AND created_at > ? ORDER BY created_at",
+                (self._tenant, since),
+            ).fetchall()
+            if len(times) >= at_most:
+                return float(times[len(times) - at_most][0]) if at_most else client.created_at
+            _add(connection, self._tenant, client, secret)
+        return None
+
+    def issue(self, client: Client, secret: str) -> None:
+        """Keep a client that an administrator issues."""
+        with self._database.write() as connection:
+            _add(connection, self._tenant, client, secret)
+
+    def has_secret(self, client_id: str, secret: str, now: float) -> bool:
+        """Whether the secret is one of the client's that are good now."""
+        with self._database.read() as connection:
+            digests = connection.execute(
+                "SELECT digest FROM client_secrets JOIN clients ON clients.key = client "
+                "WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)",
+                (self._tenant, client_id, now),
+            ).fetchall()
+        given = digest(secret)
+        return any(hmac.compare_digest(known, given) for (known,) in digests)
+
+    def secrets(self, client_id: str, now: float) -> list[Secret]:
+        """The secrets that are good now, oldest first."""
+        with self._database.read() as connection:
+            return _secrets(connection, self._tenant, client_id, now)
+
+    def rotate(self, client_id: str, secret: str, *, now: float, old_until: float, at_most: int) -> None:
+        """Add a secret; the ones before it are good until ``old_until``. Or ``TooManySecrets``."""
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE client_secrets SET expires_at = min(coalesce(expires_at, ?), ?) WHERE client = "
+                "(SELECT key FROM clients WHERE tenant = ? AND id = ?)",
+                (old_until, old_until, self._tenant, client_id),
+            )
+            if len(_secrets(connection, self._tenant, client_id, now)) >= at_most:
+                raise TooManySecrets
+            _add_secret(connection, self._tenant, client_id, secret, now)
+
+    def revoke(self, client_id: str, now: float) -> None:
+        """End the client, its secrets and every grant that it has, at once."""
+        with self._database.write() as connection:
+            connection.execute(
+                "UPDATE clients SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL",
+                (now, self._tenant, client_id),
+            )
+            connection.execute(
+                "UPDATE grants SET ended_at = ? WHERE ended_at IS NULL AND client = "
+                "(SELECT key FROM clients WHERE tenant = ? AND id = ?)",
+                (now, self._tenant, client_id),
+            )
+
+
+class TooManySecrets(Exception):  # noqa: N818  # a refusal, not an error of the program
+    """As many secrets as may be good at one time are good already."""
+
+
+def digest(secret: str) -> str:
+    """What is kept of a secret or token: they are random and long, so one round of SHA-256 hides them."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _add(connection: sqlite3.Connection, tenant: int, client: Client, secret: str | None) -> None:
+    connection.execute(
+        "INSERT INTO clients (tenant, id, name, auth_method, redirect_uris, grant_types, response_types, scopes, issued, "
+        "pkce, surface, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            tenant,
+            client.id,
+            client.name,
+            client.auth_method,
+            *map(_listed, (client.redirect_uris, client.grant_types, client.response_types, client.scopes)),
+            client.issued,
+            client.pkce,
+            client.surface,
+            client.created_at,
+        ),
+    )
+    if secret is not None:
+        _add_secret(connection, tenant, client.id, secret, client.created_at)
+
+
+def _add_secret(connection: sqlite3.Connection, tenant: int, client_id: str, secret: str, now: float) -> None:
+    connection.execute(
+        "INSERT INTO client_secrets (digest, client, created_at) "
+        "SELECT ?, key, ? FROM clients WHERE tenant = ? AND id = ?",
+        (digest(secret), now, tenant, client_id),
+    )
+
+
+def _secrets(connection: sqlite3.Connection, tenant: int, client_id: str, now: float) -> list[Secret]:
+    rows = connection.execute(
+        "SELECT client_secrets.created_at, expires_at FROM client_secrets JOIN clients ON clients.key = client "
+        "WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY client_secrets.created_at",
+        (tenant, client_id, now),
+    )
+    return [Secret(*row) for row in rows]
+
+
+def _listed(values: Iterable[str]) -> str:
+    return json.dumps(list(values))
+
+
+def _client(row: tuple[Any, ...]) -> Client:
+    identity, name, method, *lists, issued, pkce, surface, created_at, revoked_at = row
+    redirects, grants, responses, scopes = (tuple(json.loads(each)) for each in lists)
+    return Client(
+        id=identity,
+        name=name,
+        auth_method=method,
+        redirect_uris=redirects,
+        grant_types=grants,
+        response_types=responses,
+        scopes=scopes,
+        issued=bool(issued),
+        pkce=bool(pkce),
+        surface=surface,
+        created_at=created_at,
+        revoked_at=revoked_at,
+    )

@@ -1,0 +1,111 @@
+"""Connections and transactions.
+
+A state file is opened by as many connections as there are readers, and one writer at a time. State in memory has exactly
+one connection, which is lent to one thread after the other: SQLite's shared cache would answer "table is locked" instead.
+"""
+
+from __future__ import annotations
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+
+from sandbox.state.folder import Folder
+
+_SCHEMA_VERSION = 2
+_BUSY_SECONDS = 30
+
+
+class Database:
+    """SQLite in a file, or in memory when ``path`` is None. A thread uses one ``read`` or ``write`` at a time."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self.folder = Folder(path and path.with_name(f"{path.name}-files"))
+        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._opened = False
+        self._taking = threading.Lock()
+        self._writing = threading.Lock()
+        with self._lent() as connection:
+            _prepare(connection)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the state over several queries."""
+        with self._lent() as connection, _transaction(connection, "BEGIN"):
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """All of the block's changes or, when it raises, none."""
+        with self._writing, self._lent() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection that is not in use; one that is belongs to a request that nobody waits for any more."""
+        with self._taking, suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+    @contextmanager
+    def _lent(self) -> Iterator[sqlite3.Connection]:
+        connection = self._take()
+        try:
+            yield connection
+        finally:
+            self._idle.put(connection)
+
+    def _take(self) -> sqlite3.Connection:
+        with self._taking:
+            with suppress(queue.Empty):
+                return self._idle.get_nowait()
+            if self._path is not None or not self._opened:
+                self._opened = True
+                return _connect(self._path)
+        return self._idle.get()
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the tables, in one step, so that a process killed here leaves nothing half made."""
+    with _transaction(connection, "BEGIN IMMEDIATE"):
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0:
+            for statement in _statements(files("sandbox.state").joinpath("schema.sql").read_text("utf-8")):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        elif version != _SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"it was made by another version of the sandbox (schema {version})")
+
+
+def _statements(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    connection.execute(begin)
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

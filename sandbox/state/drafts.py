@@ -1,0 +1,251 @@
+"""Publications on their way into the state: what one is to say, and the writing of it with all that hangs on it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from sandbox.state.blobs import StoredFile, file_key
+from sandbox.state.search import fold
+from sandbox.state.tenants import next_ids
+
+_LARGEST = 2**63 - 1
+
+
+class MissingReference(LookupError):  # noqa: N818  # says what is wrong
+    """A draft names a category, contributor, organization or asset by an id that the tenant does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """``type`` is ``person`` or ``corporate``."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """``type`` is for example ``doi``; ``value`` is verbatim."""
+
+    type: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewAsset:
+    """A stored file that is to be attached."""
+
+    name: str | None
+    content_type: str | None
+    file: StoredFile
+
+
+@dataclass(frozen=True, slots=True)
+class AssetChange:
+    """What is to become of an attached file: new words for it, by column, or its end."""
+
+    id: int
+    words: dict[str, str | None] = field(default_factory=dict)
+    remove: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a publication is to say.
+
+    ``categories``: an id associates the category that has it, a name finds or creates one. ``forgiving``: a category or an
+    organization that does not exist is left out; otherwise it is a ``MissingReference``, as a contributor always is.
+    A ``cover`` of None removes the one that is there.
+    """
+
+    title: str | None
+    publishable_type: str | None = None
+    published_on: str | None = None
+    abstract: str | None = None
+    authors: tuple[Author, ...] = ()
+    identifiers: tuple[Identifier, ...] = ()
+    categories: tuple[int | str, ...] = ()
+    contributor: int | None = None
+    organization: int | None = None
+    import_state: str | None = None
+    cover: StoredFile | Literal["kept"] | None = "kept"
+    new_assets: tuple[NewAsset, ...] = ()
+    asset_changes: tuple[AssetChange, ...] = ()
+    forgiving: bool = False
+
+
+def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[Draft]) -> list[int]:
+    """Store publications under the next ids; their keys, in the same order. Many at once are fast."""
+    ids = next_ids(connection, tenant, "publications", len(new))
+    (last,) = connection.execute("SELECT coalesce(max(key), 0) FROM publications").fetchone()
+    keys = list(range(last + 1, last + 1 + len(new)))
+    connection.executemany(
+        "INSERT INTO publications (key, tenant, id, authors) VALUES (?, ?, ?, '[]')",
+        ((key, tenant, number) for key, number in zip(keys, ids, strict=True)),
+    )
+    _write(connection, tenant, list(zip(keys, new, strict=True)))
+    return keys
+
+
+def rewrite_publication(connection: sqlite3.Connection, tenant: int, key: int, draft: Draft) -> None:
+    """Make a stored publication (by key) say what the draft says."""
+    connection.execute("DELETE FROM identifiers WHERE publication = ?", (key,))
+    connection.execute("DELETE FROM publication_categories WHERE publication = ?", (key,))
+    connection.execute("DELETE FROM words WHERE rowid = ?", (key,))
+    _write(connection, tenant, [(key, draft)])
+
+
+Drafts = Sequence[tuple[int, Draft]]
+
+
+def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
+    """Fill rows that exist and that nothing hangs on but assets."""
+    connection.executemany(
+        "UPDATE publications SET title = ?, publishable_type = ?, published_on = ?, abstract = ?, authors = ?, "
+        "import_state = ?, contributor = ?, organization = ? WHERE key = ?",
+        ((*_columns(connection, tenant, draft), key) for key, draft in drafts),
+    )
+    connection.executemany(
+        "INSERT INTO identifiers (publication, position, type, value, folded) VALUES (?, ?, ?, ?, ?)",
+        (
+            (key, position, each.type, each.value, fold(each.value))
+            for key, draft in drafts
+            for position, each in enumerate(draft.identifiers)
+        ),
+    )
+    names = _write_categories(connection, tenant, drafts)
+    connection.executemany(
+        "INSERT INTO words (rowid, title, authors, abstract, identifiers, categories) VALUES (?, ?, ?, ?, ?, ?)",
+        ((key, *_words(draft, categories)) for (key, draft), categories in zip(drafts, names, strict=True)),
+    )
+    for key, draft in drafts:
+        _write_files(connection, tenant, key, draft)
+
+
+def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple[object, ...]:
+    authors = json.dumps([{"name": each.name, "type": each.type} for each in draft.authors], ensure_ascii=False)
+    contributor = _referred(connection, tenant, "users", draft.contributor, forgiving=False)
+    organization = _referred(connection, tenant, "organizations", draft.organization, forgiving=draft.forgiving)
+    return (
+        draft.title,
+        draft.publishable_type,
+        draft.published_on,
+        draft.abstract,
+        authors,
+        draft.import_state,
+        contributor,
+        organization,
+    )
+
+
+def _referred(
+    connection: sqlite3.Connection, tenant: int, table: str, number: int | None, *, forgiving: bool
+) -> int | None:
+    """The key behind an id of this tenant."""
+    if number is None:
+        return None
+    row = (
+        number <= _LARGEST
+        and connection.execute(f"SELECT key FROM {table} WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
+    )
+    if row:
+        return int(row[0])
+    if forgiving:
+        return None
+    raise MissingReference(f"{table} {number}")
+
+
+def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> list[list[str]]:
+    """Associate each publication with its categories, made where they are new by name; the names for each."""
+    rows = connection.execute("SELECT key, id, name FROM categories WHERE tenant = ?", (tenant,)).fetchall()
+    by_name = {name: key for key, _, name in rows}
+    by_id = {number: (key, name) for key, number, name in rows}
+    links: list[tuple[int, int, int]] = []
+    names: list[list[str]] = []
+    for publication, draft in drafts:
+        found: dict[int, str] = {}
+        for wanted in draft.categories:
+            if isinstance(wanted, str):
+                if wanted not in by_name:
+                    by_name[wanted] = add_category(connection, tenant, wanted)
+                found[by_name[wanted]] = wanted
+            elif wanted in by_id:
+                found[by_id[wanted][0]] = by_id[wanted][1]
+            elif not draft.forgiving:
+                raise MissingReference(f"categories {wanted}")
+        links += ((publication, position, key) for position, key in enumerate(found))
+        names.append(list(found.values()))
+    connection.executemany(
+        "INSERT INTO publication_categories (publication, position, category) VALUES (?, ?, ?)", links
+    )
+    return names
+
+
+def add_category(connection: sqlite3.Connection, tenant: int, name: str) -> int:
+    """The key of a new category."""
+    (number,) = next_ids(connection, tenant, "categories")
+    cursor = connection.execute(
+        "INSERT INTO categories (tenant, id, name, folded) VALUES (?, ?, ?, ?)", (tenant, number, name, fold(name))
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def _words(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
+    return (
+        draft.title or "",
+        " ".join(each.name for each in draft.authors),
+        draft.abstract or "",
+        " ".join(each.value for each in draft.identifiers),
+        " ".join(categories),
+    )
+
+
+def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, draft: Draft) -> None:
+    if draft.cover != "kept":
+        set_cover(connection, publication, None if draft.cover is None else file_key(connection, tenant, draft.cover))
+    for change in draft.asset_changes:
+        _change_asset(connection, publication, change)
+    for new in draft.new_assets:
+        file = file_key(connection, tenant, new.file)
+        add_asset(connection, tenant, publication, name=new.name, content_type=new.content_type, file=file)
+
+
+def _change_asset(connection: sqlite3.Connection, publication: int, change: AssetChange) -> None:
+    """Change or remove one of the publication's own assets."""
+    own: tuple[Any, ...] = (publication, min(change.id, _LARGEST))
+    if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", own).fetchone() is None:
+        raise MissingReference(f"assets {change.id}")
+    for column in ("name", "content_type"):
+        if column in change.words:
+            connection.execute(
+                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.words[column], *own)
+            )
+    if change.remove:
+        connection.execute("DELETE FROM assets WHERE publication = ? AND id = ?", own)
+
+
+def add_asset(
+    connection: sqlite3.Connection,
+    tenant: int,
+    publication: int,
+    *,
+    name: str | None,
+    content_type: str | None,
+    file: int,
+) -> int:
+    """Attach a stored file to a publication (both by key); the asset's id."""
+    (number,) = next_ids(connection, tenant, "assets")
+    connection.execute(
+        "INSERT INTO assets (tenant, id, publication, name, content_type, file) VALUES (?, ?, ?, ?, ?, ?)",
+        (tenant, number, publication, name, content_type, file),
+    )
+    return number
+
+
+def set_cover(connection: sqlite3.Connection, publication: int, file: int | None) -> None:
+    """Make a stored file the cover of a publication (both by key); None takes the cover away."""
+    connection.execute("UPDATE publications SET cover = ? WHERE key = ?", (file, publication))

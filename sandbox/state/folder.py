@@ -1,0 +1,82 @@
+"""Where the bytes of uploads are: a folder with one file for each content, so that no upload is ever held in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+_CHUNK = 256 * 1024
+_UNFINISHED = ".part"
+
+
+class Folder:
+    """Contents by their SHA-256. Without a place of its own it is a temporary one, gone with the process.
+
+    Nothing is made on disk before there is something to keep.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._making = threading.Lock()
+        if path is not None and path.is_dir():
+            for left in path.glob(f"*{_UNFINISHED}"):
+                left.unlink(missing_ok=True)  # of an upload that a kill interrupted
+
+    def begin(self) -> NewContent:
+        """A content that is on its way."""
+        return NewContent(self._made())
+
+    def chunks(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
+        """A part of a content."""
+        with (self._made() / sha256).open("rb") as file:
+            file.seek(start)
+            while start < stop and (data := file.read(min(_CHUNK, stop - start))):
+                start += len(data)
+                yield data
+
+    def _made(self) -> Path:
+        with self._making:
+            if self._path is None:
+                self._path = Path(tempfile.mkdtemp(prefix="library-sandbox-"))
+                weakref.finalize(self, shutil.rmtree, self._path, ignore_errors=True)
+            self._path.mkdir(parents=True, exist_ok=True)
+            return self._path
+
+
+class NewContent:
+    """Bytes that are written and hashed as they come."""
+
+    def __init__(self, folder: Path) -> None:
+        descriptor, name = tempfile.mkstemp(suffix=_UNFINISHED, dir=folder)
+        self._file = os.fdopen(descriptor, "wb")
+        self._path = Path(name)
+        self._sha256 = hashlib.sha256()
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        """More bytes."""
+        self._sha256.update(data)
+        self._md5.update(data)
+        self.size += len(data)
+        return self._file.write(data)
+
+    def keep(self) -> tuple[str, str]:
+        """Put the content in its place, durably; its SHA-256 and MD5."""
+        sha256 = self._sha256.hexdigest()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._path.replace(self._path.with_name(sha256))
+        return sha256, self._md5.hexdigest()
+
+    def abandon(self) -> None:
+        """Forget what was not kept."""
+        self._file.close()
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,32 @@
+"""What the publications of a tenant have among them: questions about all of them at once."""
+
+from __future__ import annotations
+
+import sqlite3
+
+_AUTHORS = """
+    SELECT json_extract(value, '$.name'), json_extract(value, '$.type') FROM publications, json_each(authors)
+    WHERE tenant = ? GROUP BY 1, 2 HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY min(publications.id), 1, 2
+"""
+_SUBJECTS = """
+    SELECT name, 'subject' FROM publication_categories
+    JOIN categories ON categories.key = category JOIN publications ON publications.key = publication
+    WHERE categories.tenant = ? GROUP BY category HAVING count(*) >= ? OR min(publications.id) <= ? ORDER BY categories.id
+"""
+
+
+def names_in_use(connection: sqlite3.Connection, tenant: int, *, least: int, first: int) -> list[tuple[str, str]]:
+    """Names of authors and categories, each with person, corporate or subject.
+
+    Those that at least so many publications have, and those of the first so many publications.
+    """
+    found = [connection.execute(sql, (tenant, least, first)).fetchall() for sql in (_AUTHORS, _SUBJECTS)]
+    return [*found[0], *found[1]]
+
+
+def numbers_of_kind(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:
+    """Id and date of every publication of a kind, by id."""
+    return connection.execute(
+        "SELECT id, published_on FROM publications WHERE tenant = ? AND publishable_type = ? ORDER BY id",
+        (tenant, kind),
+    ).fetchall()

@@ -1,0 +1,218 @@
+"""The simpler resources: one table each, every column a field, an id from the tenant's sequence.
+
+A resource is a ``Table`` of ``TABLES``; everything else here is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sandbox.state.database import Database
+from sandbox.state.drafts import MissingReference
+from sandbox.state.tenants import next_ids
+
+_LARGEST_ID = 2**63 - 1
+
+Row = dict[str, Any]
+Merge = Callable[[sqlite3.Connection, int, int, int], None]
+
+
+class Taken(ValueError):  # noqa: N818  # says what is wrong
+    """Another record has this value, which only one may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """``json``: columns that hold JSON. ``references``: columns whose number, or numbers, are ids in another table.
+
+    ``merge`` moves to one record (the second number) what hangs on another (the first), which then goes.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    json: frozenset[str] = frozenset()
+    references: Mapping[str, str] = field(default_factory=dict)
+    merge: Merge | None = None
+
+
+def _merge_locations(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
+    connection.execute(
+        "UPDATE hard_copies SET location_id = ? WHERE tenant = ? AND location_id = ?", (into, tenant, number)
+    )
+
+
+def _merge_authorities(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
+    """The name and variants of the one that goes become variants of the one that stays."""
+    rows = dict(
+        connection.execute(
+            "SELECT id, json_array(name, json(variants)) FROM authorities WHERE tenant = ? AND id IN (?, ?)",
+            (tenant, number, into),
+        ).fetchall()
+    )
+    (name, variants), (kept_name, kept) = json.loads(rows[number]), json.loads(rows[into])
+    merged = [each for each in dict.fromkeys([*kept, name, *variants]) if each != kept_name]
+    connection.execute(
+        "UPDATE authorities SET variants = ? WHERE tenant = ? AND id = ?", (_encoded(merged), tenant, into)
+    )
+
+
+USERS = Table("users", ("email", "name", "roles", "avatar"), json=frozenset({"roles", "avatar"}))
+LOCATIONS = Table("locations", ("name", "note"), merge=_merge_locations)
+HARD_COPIES = Table(
+    "hard_copies",
+    ("publication_id", "location_id", "barcode", "call_number", "status", "acquired_on", "note"),
+    references={"publication_id": "publications", "location_id": "locations"},
+)
+AUTHORITIES = Table("authorities", ("name", "kind", "variants"), json=frozenset({"variants"}), merge=_merge_authorities)
+COLLECTIONS = Table(
+    "collections",
+    ("name", "description", "publication_ids"),
+    json=frozenset({"publication_ids"}),
+    references={"publication_ids": "publications"},
+)
+TASKS = Table(
+    "tasks",
+    ("title", "description", "publication_id", "assignee_id", "due_on", "completed_at"),
+    references={"publication_id": "publications", "assignee_id": "users"},
+)
+TABLES = (USERS, LOCATIONS, HARD_COPIES, AUTHORITIES, COLLECTIONS, TASKS)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Some of the records that match, and how many match in all."""
+
+    total: int
+    rows: list[Row]
+
+
+class Records:
+    """The records of one table of one tenant."""
+
+    def __init__(self, database: Database, tenant: int, table: Table) -> None:
+        self._database = database
+        self._tenant = tenant
+        self._table = table
+        self._select = f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE tenant = ?"
+
+    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> Slice:
+        """The records whose columns have these values, whatever their case; of a list, one of the values."""
+        conditions = "".join(f" AND {self._condition(column)}" for column in filters)
+        values = (self._tenant, *filters.values())
+        order = f"ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
+        with self._database.read() as connection:
+            (total,) = connection.execute(
+                f"SELECT count(*) FROM {self._table.name} WHERE tenant = ?{conditions}", values
+            ).fetchone()
+            rows = connection.execute(f"{self._select}{conditions} {order}", (*values, limit, offset)).fetchall()
+        return Slice(total, [self._row(row) for row in rows])
+
+    def get(self, number: int) -> Row | None:
+        """The record with this id."""
+        with self._database.read() as connection:
+            return self._load(connection, number)
+
+    def create(self, values: Row) -> Row:
+        """A new record, or ``MissingReference`` or ``Taken``. A column that is not named is null."""
+        with self._database.write() as connection:
+            self._check(connection, values)
+            try:
+                (number,) = add_rows(connection, self._tenant, self._table, [values])
+            except sqlite3.IntegrityError as error:
+                raise Taken(str(error)) from None
+            return self._load(connection, number) or {}
+
+    def change(self, number: int, values: Row) -> Row | None:
+        """The record with some columns replaced, None when there is none, or ``MissingReference`` or ``Taken``."""
+        with self._database.write() as connection:
+            if self._load(connection, number) is None:
+                return None
+            self._check(connection, values)
+            for column, value in values.items():
+                self._set(connection, number, column, value)
+            return self._load(connection, number)
+
+    def remove(self, number: int) -> bool:
+        """Remove the record with this id; whether there was one."""
+        with self._database.write() as connection:
+            return self._remove(connection, number)
+
+    def merge(self, number: int, into: int) -> Row | None:
+        """Let one record go into another, which is given back; None when one of them is not there. Into itself changes nothing."""
+        with self._database.write() as connection:
+            if number == into:
+                return self._load(connection, number)
+            if self._load(connection, number) is None or self._load(connection, into) is None:
+                return None
+            if self._table.merge:
+                self._table.merge(connection, self._tenant, number, into)
+            self._remove(connection, number)
+            return self._load(connection, into)
+
+    def _condition(self, column: str) -> str:
+        if column in self._table.json:
+            return f"EXISTS (SELECT 1 FROM json_each({column}) WHERE CAST(value AS TEXT) = ? COLLATE NOCASE)"
+        return f"CAST({column} AS TEXT) = ? COLLATE NOCASE"
+
+    def _load(self, connection: sqlite3.Connection, number: int) -> Row | None:
+        row = connection.execute(f"{self._select} AND id = ?", (self._tenant, min(number, _LARGEST_ID))).fetchone()
+        return self._row(row) if row else None
+
+    def _row(self, row: Sequence[Any]) -> Row:
+        named = zip(("id", *self._table.columns), row, strict=True)
+        return {name: json.loads(value) if name in self._table.json and value else value for name, value in named}
+
+    def _check(self, connection: sqlite3.Connection, values: Row) -> None:
+        """Every id that is referred to has to be there."""
+        for column, table in self._table.references.items():
+            wanted = values.get(column)
+            for number in wanted if isinstance(wanted, list) else [wanted]:
+                if number is not None and not _exists(connection, self._tenant, table, number):
+                    raise MissingReference(f"{column} {number}")
+
+    def _set(self, connection: sqlite3.Connection, number: int, column: str, value: object) -> None:
+        try:
+            connection.execute(
+                f"UPDATE {self._table.name} SET {column} = ? WHERE tenant = ? AND id = ?",
+                (_column(self._table, column, value), self._tenant, number),
+            )
+        except sqlite3.IntegrityError as error:
+            raise Taken(str(error)) from None
+
+    def _remove(self, connection: sqlite3.Connection, number: int) -> bool:
+        cursor = connection.execute(
+            f"DELETE FROM {self._table.name} WHERE tenant = ? AND id = ?", (self._tenant, min(number, _LARGEST_ID))
+        )
+        return cursor.rowcount > 0
+
+
+def add_rows(connection: sqlite3.Connection, tenant: int, table: Table, rows: Sequence[Row]) -> range:
+    """Store records under the next ids, which are given back. Nothing is checked."""
+    ids = next_ids(connection, tenant, table.name, len(rows))
+    names = ("tenant", "id", *table.columns)
+    connection.executemany(
+        f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+        ((tenant, number, *_columns(table, row)) for number, row in zip(ids, rows, strict=True)),
+    )
+    return ids
+
+
+def _columns(table: Table, row: Row) -> Iterable[object]:
+    return (_column(table, column, row.get(column)) for column in table.columns)
+
+
+def _column(table: Table, column: str, value: object) -> object:
+    return _encoded(value) if column in table.json and value is not None else value
+
+
+def _encoded(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _exists(connection: sqlite3.Connection, tenant: int, table: str, number: int) -> bool:
+    found = connection.execute(f"SELECT 1 FROM {table} WHERE tenant = ? AND id = ?", (tenant, min(number, _LARGEST_ID)))
+    return found.fetchone() is not None

@@ -1,0 +1,270 @@
+-- One schema for every API version: a publication is stored once, in a form that belongs to none of them.
+-- `key` joins tables; `id` is the number the tenant's API shows.
+
+CREATE TABLE tenants (
+    key INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    signing_key BLOB NOT NULL -- signs this tenant's download addresses
+);
+
+-- Numbers are never given twice, not even after a deletion.
+CREATE TABLE sequences (
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    resource TEXT NOT NULL,
+    last INTEGER NOT NULL,
+    PRIMARY KEY (tenant, resource)
+) WITHOUT ROWID;
+
+CREATE TABLE users (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    email TEXT NOT NULL COLLATE NOCASE,
+    name TEXT NOT NULL,
+    roles TEXT NOT NULL, -- JSON list of names
+    password TEXT,       -- as it is: the sandbox prints it when it starts
+    avatar TEXT,         -- JSON of a stored file
+    UNIQUE (tenant, id),
+    UNIQUE (tenant, email)
+);
+
+CREATE TABLE sessions (
+    cookie TEXT PRIMARY KEY,
+    user INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    expires_at REAL -- null for the one that the ready line tells
+) WITHOUT ROWID;
+
+CREATE TABLE blobs (
+    key INTEGER PRIMARY KEY,
+    sha256 TEXT NOT NULL UNIQUE,
+    md5 TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    bytes BLOB -- null: in the folder beside the state, under its SHA-256
+);
+
+-- What forms have uploaded to the storage service.
+CREATE TABLE uploads (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    storage_key TEXT NOT NULL,
+    blob INTEGER NOT NULL REFERENCES blobs,
+    filename TEXT NOT NULL,
+    content_type TEXT,
+    content_disposition TEXT,
+    UNIQUE (tenant, storage_key)
+);
+
+CREATE TABLE files (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id TEXT NOT NULL, -- the storage key without its first folder
+    blob INTEGER REFERENCES blobs, -- null: the bytes are in somebody else's store
+    filename TEXT NOT NULL,
+    mime_type TEXT,
+    size INTEGER NOT NULL,
+    UNIQUE (tenant, id)
+);
+
+-- A tenant has one, itself, from the start.
+CREATE TABLE organizations (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (tenant, id)
+);
+
+CREATE TABLE publications (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    title TEXT,
+    publishable_type TEXT,
+    published_on TEXT, -- YYYY-MM-DD
+    abstract TEXT,
+    authors TEXT NOT NULL, -- JSON list of {name, type}
+    import_state TEXT,
+    cover INTEGER REFERENCES files,
+    contributor INTEGER REFERENCES users ON DELETE SET NULL,
+    organization INTEGER REFERENCES organizations,
+    created REAL, -- seconds since 1970; null for the library the tenant began with
+    UNIQUE (tenant, id)
+);
+CREATE INDEX publications_by_date ON publications (tenant, published_on);
+
+CREATE TABLE identifiers (
+    publication INTEGER NOT NULL REFERENCES publications ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    value TEXT NOT NULL,  -- verbatim
+    folded TEXT NOT NULL, -- without blanks around it, case folded: what a search compares
+    PRIMARY KEY (publication, position)
+) WITHOUT ROWID;
+CREATE INDEX identifiers_by_value ON identifiers (type, folded);
+
+CREATE TABLE categories (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    UNIQUE (tenant, id),
+    UNIQUE (tenant, name)
+);
+CREATE INDEX categories_by_folded ON categories (tenant, folded);
+
+CREATE TABLE publication_categories (
+    publication INTEGER NOT NULL REFERENCES publications ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    category INTEGER NOT NULL REFERENCES categories,
+    PRIMARY KEY (publication, position)
+) WITHOUT ROWID;
+CREATE INDEX publications_by_category ON publication_categories (category);
+
+CREATE TABLE assets (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    publication INTEGER NOT NULL REFERENCES publications ON DELETE CASCADE,
+    name TEXT,
+    content_type TEXT,
+    file INTEGER NOT NULL REFERENCES files,
+    UNIQUE (tenant, id)
+);
+CREATE INDEX assets_by_publication ON assets (publication);
+
+-- OAuth: clients, what people granted to them, and the tokens that came of it. Secrets, codes and tokens are kept as digests.
+-- Times are seconds since 1970.
+CREATE TABLE clients (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    auth_method TEXT NOT NULL,
+    redirect_uris TEXT NOT NULL, -- this and the next three: JSON lists
+    grant_types TEXT NOT NULL,
+    response_types TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    issued INTEGER NOT NULL, -- by an administrator
+    pkce INTEGER NOT NULL,   -- whether an issued client has to use it
+    surface TEXT,            -- of an issued client
+    created_at REAL NOT NULL,
+    revoked_at REAL,
+    UNIQUE (tenant, id)
+);
+
+CREATE TABLE client_secrets (
+    digest TEXT PRIMARY KEY,
+    client INTEGER NOT NULL REFERENCES clients ON DELETE CASCADE,
+    created_at REAL NOT NULL,
+    expires_at REAL -- null until it is rotated
+) WITHOUT ROWID;
+CREATE INDEX client_secrets_by_client ON client_secrets (client);
+
+CREATE TABLE grants (
+    key INTEGER PRIMARY KEY,
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    client INTEGER REFERENCES clients ON DELETE CASCADE, -- null for a token ordered at the control endpoint
+    user INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
+    scopes TEXT NOT NULL, -- JSON list
+    surface TEXT NOT NULL,
+    created_at REAL NOT NULL,
+    ended_at REAL
+);
+CREATE INDEX grants_by_client ON grants (client);
+CREATE INDEX grants_by_user ON grants (user);
+
+CREATE TABLE codes (
+    digest TEXT PRIMARY KEY,
+    grant INTEGER NOT NULL REFERENCES grants ON DELETE CASCADE,
+    redirect_uri TEXT NOT NULL,
+    challenge TEXT,
+    resource TEXT,
+    expires_at REAL NOT NULL,
+    used_at REAL
+) WITHOUT ROWID;
+CREATE INDEX codes_by_grant ON codes (grant);
+
+-- An access token and the refresh token that came with it; a refresh makes a pair out of its parent.
+CREATE TABLE token_pairs (
+    key INTEGER PRIMARY KEY,
+    grant INTEGER NOT NULL REFERENCES grants ON DELETE CASCADE,
+    parent INTEGER REFERENCES token_pairs ON DELETE CASCADE,
+    access TEXT NOT NULL UNIQUE,
+    access_scopes TEXT NOT NULL, -- JSON list
+    access_expires_at REAL NOT NULL,
+    refresh TEXT UNIQUE,
+    refreshed_at REAL, -- when its refresh token was used first
+    ended_at REAL
+);
+CREATE INDEX token_pairs_by_grant ON token_pairs (grant);
+CREATE INDEX token_pairs_by_parent ON token_pairs (parent);
+
+-- Full text; rowid is publications.key.
+CREATE VIRTUAL TABLE words USING fts5 (
+    title, authors, abstract, identifiers, categories, tokenize = 'unicode61 remove_diacritics 2'
+);
+
+CREATE TABLE locations (
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    note TEXT,
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+
+CREATE TABLE hard_copies (
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    publication_id INTEGER NOT NULL,
+    location_id INTEGER,
+    barcode TEXT,
+    call_number TEXT,
+    status TEXT,
+    acquired_on TEXT, -- YYYY-MM-DD
+    note TEXT,
+    PRIMARY KEY (tenant, id),
+    FOREIGN KEY (tenant, publication_id) REFERENCES publications (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX hard_copies_by_publication ON hard_copies (tenant, publication_id);
+
+CREATE TABLE authorities (
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,     -- person, corporate or subject
+    variants TEXT NOT NULL, -- JSON list of names
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+
+CREATE TABLE collections (
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    description TEXT,
+    publication_ids TEXT NOT NULL, -- JSON list of publications.id
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+
+CREATE TABLE tasks (
+    tenant INTEGER NOT NULL REFERENCES tenants,
+    id INTEGER NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT,
+    publication_id INTEGER,
+    assignee_id INTEGER,
+    due_on TEXT,       -- YYYY-MM-DD
+    completed_at TEXT, -- YYYY-MM-DDTHH:MM:SSZ
+    PRIMARY KEY (tenant, id)
+) WITHOUT ROWID;
+
+CREATE TRIGGER publication_leaves AFTER DELETE ON publications BEGIN
+    UPDATE tasks SET publication_id = NULL WHERE tenant = OLD.tenant AND publication_id = OLD.id;
+    UPDATE collections
+    SET publication_ids = (SELECT json_group_array(value) FROM json_each(publication_ids) WHERE value <> OLD.id)
+    WHERE tenant = OLD.tenant AND EXISTS (SELECT 1 FROM json_each(publication_ids) WHERE value = OLD.id);
+END;
+
+CREATE TRIGGER user_leaves AFTER DELETE ON users BEGIN
+    UPDATE tasks SET assignee_id = NULL WHERE tenant = OLD.tenant AND assignee_id = OLD.id;
+END;

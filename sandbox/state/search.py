@@ -1,0 +1,88 @@
+"""What a list may be narrowed by, and the SQL that does it.
+
+An identifier is compared whole, without the blanks around it and whatever its case, and nothing else is cleaned:
+``10.1000/1`` does not find ``https://doi.org/10.1000/1``. Text is compared by whole words, without case and accents; every
+word has to occur.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+Condition = tuple[str, tuple[object, ...]]
+
+_NEVER: Condition = ("0", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """Every given criterion has to hold. ``partial``: an identifier may also be a part of the stored one.
+
+    ``indexed_until``: what was created later is not found, as by an index that lags behind.
+    """
+
+    identifiers: Mapping[str, str] = field(default_factory=dict)
+    author: str = ""
+    category: str = ""
+    year: str = ""
+    text: str = ""
+    partial: bool = False
+    indexed_until: float | None = None
+
+
+def fold(value: str) -> str:
+    """The form in which identifiers and names of categories are compared."""
+    return value.strip().casefold()
+
+
+def where(tenant: int, criteria: Criteria) -> tuple[str, list[object]]:
+    """The condition on ``publications`` and its values."""
+    conditions = [("tenant = ?", (tenant,)), *_conditions(tenant, criteria)]
+    return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
+
+
+def _conditions(tenant: int, criteria: Criteria) -> Iterator[Condition]:
+    for kind, value in criteria.identifiers.items():
+        yield _identifier(kind, fold(value), partial=criteria.partial)
+    if criteria.category:
+        yield _category(tenant, fold(criteria.category))
+    if criteria.year:
+        yield _year(criteria.year.strip())
+    if criteria.author:
+        yield _words(criteria.author, column="authors")
+    if criteria.text:
+        yield _words(criteria.text)
+    if criteria.indexed_until is not None:
+        yield "(created IS NULL OR created <= ?)", (criteria.indexed_until,)
+
+
+def _identifier(kind: str, folded: str, *, partial: bool) -> Condition:
+    comparison = "instr(folded, ?) > 0" if partial else "folded = ?"
+    return f"key IN (SELECT publication FROM identifiers WHERE type = ? AND {comparison})", (kind, folded)
+
+
+def _category(tenant: int, folded: str) -> Condition:
+    chosen = (
+        "SELECT publication FROM publication_categories JOIN categories ON categories.key = category "
+        "WHERE categories.tenant = ? AND categories.folded = ?"
+    )
+    return f"key IN ({chosen})", (tenant, folded)
+
+
+def _year(year: str) -> Condition:
+    if not (len(year) == len("YYYY") and year.isascii() and year.isdigit()):
+        return _NEVER
+    return "published_on BETWEEN ? AND ?", (f"{year}-01-01", f"{year}-12-31")
+
+
+def _words(text: str, column: str | None = None) -> Condition:
+    """Each blank-separated part becomes a quoted phrase, so that no sign in it means anything to the search engine.
+
+    Phrases side by side all have to match, and one without a letter or digit is left out; ``AND`` would let it find nothing.
+    """
+    phrases = " ".join('"' + part.replace('"', '""') + '"' for part in text.replace("\0", " ").split())
+    if not phrases:
+        return _NEVER
+    match = f"{column} : ({phrases})" if column else phrases
+    return "key IN (SELECT rowid FROM words WHERE words MATCH ?)", (match,)

@@ -1,0 +1,50 @@
+"""Which libraries a state holds."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from dataclasses import dataclass
+
+from sandbox.state.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class TenantRow:
+    """A tenant as the state knows it."""
+
+    key: int
+    name: str
+    signing_key: bytes
+
+
+def tenant_names(database: Database) -> list[str]:
+    """The tenants of this state, oldest first."""
+    with database.read() as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM tenants ORDER BY key")]
+
+
+def find_tenant(connection: sqlite3.Connection, name: str) -> TenantRow | None:
+    """The tenant of this name, if the state has it."""
+    row = connection.execute("SELECT key, name, signing_key FROM tenants WHERE name = ?", (name,)).fetchone()
+    return TenantRow(*row) if row else None
+
+
+def add_tenant(connection: sqlite3.Connection, name: str) -> TenantRow:
+    """A new tenant, with nothing but itself as an organization."""
+    values = (name, secrets.token_bytes(32))
+    cursor = connection.execute("INSERT INTO tenants (name, signing_key) VALUES (?, ?)", values)
+    key = int(cursor.lastrowid or 0)
+    (number,) = next_ids(connection, key, "organizations")
+    connection.execute("INSERT INTO organizations (tenant, id, name) VALUES (?, ?, ?)", (key, number, name))
+    return TenantRow(key, *values)
+
+
+def next_ids(connection: sqlite3.Connection, tenant: int, resource: str, count: int = 1) -> range:
+    """The next ``count`` numbers of a resource; none of them is ever given again."""
+    (last,) = connection.execute(
+        "INSERT INTO sequences (tenant, resource, last) VALUES (?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET last = last + excluded.last RETURNING last",
+        (tenant, resource, count),
+    ).fetchone()
+    return range(last - count + 1, last + 1)

@@ -1,0 +1,43 @@
+"""Who calls: HTTP Basic with the normal account credentials, or the cookie of a browser that has signed in.
+
+An ``Authorization`` header decides alone when there is one; the cookie counts only without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from werkzeug.wrappers import Request
+
+from sandbox.callers import Caller
+from sandbox.endpoints import Schema
+from sandbox.errors import unauthorized
+from sandbox.state.accounts import User
+from sandbox.tenants import Tenant
+
+SESSION_COOKIE = "_library_session"
+
+SECURITY: Mapping[str, Schema] = {
+    "basic": {"type": "http", "scheme": "basic"},
+    "session": {"type": "apiKey", "in": "cookie", "name": SESSION_COOKIE},
+}
+
+
+def sign_in(request: Request, tenant: Tenant) -> Caller:
+    """The user behind a request, who may do everything that the roles allow, or 401."""
+    user = _with_password(request, tenant) if "Authorization" in request.headers else _with_session(request, tenant)
+    if user is None:
+        raise unauthorized(f'Basic realm="{tenant.name}", charset="UTF-8"')
+    return Caller(user)
+
+
+def _with_password(request: Request, tenant: Tenant) -> User | None:
+    given = request.authorization
+    if given is None or given.type != "basic" or given.username is None or given.password is None:
+        return None
+    return tenant.accounts.with_password(given.username, given.password)
+
+
+def _with_session(request: Request, tenant: Tenant) -> User | None:
+    cookie = request.cookies.get(SESSION_COOKIE)
+    return tenant.accounts.with_session(cookie, tenant.clock.now()) if cookie else None

@@ -1,0 +1,22 @@
+"""API version 3: typed identifiers, OAuth 2.1, scopes. A preview."""
+
+from sandbox import assets, description
+from sandbox.endpoints import Version
+from sandbox.v3 import catalogue, publications, sign_in, users
+from sandbox.v3.schemas import SCHEMAS
+
+V3 = Version(
+    name="v3",
+    title="Library service, API version 3",
+    doc="Preview; may change before the stable release. Identifiers are a typed list.",
+    endpoints=(
+        *publications.ENDPOINTS,
+        *assets.ENDPOINTS,
+        *users.ENDPOINTS,
+        *catalogue.ENDPOINTS,
+        *description.ENDPOINTS,
+    ),
+    schemas={**SCHEMAS, **users.SCHEMAS, **catalogue.SCHEMAS},
+    sign_in=sign_in.sign_in,
+    security=sign_in.SECURITY,
+)

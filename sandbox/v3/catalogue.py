@@ -1,0 +1,150 @@
+"""Hard copies and their locations, authorities, collections and tasks. The document shows no fields: these are assumptions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from werkzeug.wrappers import Response
+
+from sandbox.answers import json_response
+from sandbox.endpoints import TEXT, Answer, Call, Endpoint, Schema
+from sandbox.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
+from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS
+from sandbox.v3.resources import MERGE, Resource, found
+
+_NAME: Schema = {"type": "string", "minLength": 1}
+_ID_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
+_KINDS = ("person", "corporate", "subject")
+_STATUSES = ("available", "on_loan", "missing")
+
+_HARD_COPIES = Resource(
+    table=HARD_COPIES,
+    name="HardCopy",
+    noun="hard copy",
+    path="/hard_copies",
+    read="library:read",
+    write="library:write",
+    fields={
+        "publication_id": ID,
+        "location_id": _ID_OR_NULL,
+        "barcode": TEXT_OR_NULL,
+        "call_number": TEXT_OR_NULL,
+        "status": {"type": "string", "enum": list(_STATUSES)},
+        "acquired_on": DATE_OR_NULL,
+        "note": TEXT_OR_NULL,
+    },
+    required=("publication_id",),
+    defaults={"status": _STATUSES[0]},
+    filters={name: name for name in ("publication_id", "location_id", "barcode", "status")},
+)
+
+_LOCATIONS = Resource(
+    table=LOCATIONS,
+    name="Location",
+    noun="location",
+    path="/hard_copies/locations",
+    read="library:read",
+    write="library:write",
+    fields={"name": _NAME, "note": TEXT_OR_NULL},
+    required=("name",),
+    filters={"name": "name"},
+)
+
+_AUTHORITIES = Resource(
+    table=AUTHORITIES,
+    name="Authority",
+    noun="authority",
+    path="/authorities",
+    read="library:read",
+    write="library:write",
+    fields={"name": _NAME, "kind": {"type": "string", "enum": list(_KINDS)}, "variants": array(TEXT)},
+    required=("name", "kind"),
+    defaults={"variants": []},
+    filters={"name": "name", "kind": "kind"},
+)
+
+_COLLECTIONS = Resource(
+    table=COLLECTIONS,
+    name="Collection",
+    noun="collection",
+    path="/collections",
+    read="library:read",
+    write="library:write",
+    fields={"name": _NAME, "description": TEXT_OR_NULL, "publication_ids": array(ID)},
+    required=("name",),
+    defaults={"publication_ids": []},
+    filters={"name": "name", "publication_id": "publication_ids"},
+)
+
+_TASKS = Resource(
+    table=TASKS,
+    name="Task",
+    noun="task",
+    path="/tasks",
+    read="tasks:read",
+    write="tasks:write",
+    fields={
+        "title": _NAME,
+        "description": TEXT_OR_NULL,
+        "publication_id": _ID_OR_NULL,
+        "assignee_id": _ID_OR_NULL,
+        "due_on": DATE_OR_NULL,
+    },
+    required=("title",),
+    shown={"completed_at": {"type": ["string", "null"], "format": "date-time"}},
+    filters={"assignee_id": "assignee_id", "publication_id": "publication_id", "due_on": "due_on"},
+)
+
+
+def complete_task(call: Call) -> Response:
+    """Note when a task was done; the first time counts."""
+    tasks = _TASKS.records(call)
+    task = found(tasks.get(call.number or 0))
+    if task["completed_at"] is None:
+        now = datetime.fromtimestamp(int(call.tenant.clock.now()), UTC)
+        task = found(tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}))
+    return json_response(task)
+
+
+_COMPLETION = Endpoint(
+    method="PATCH",
+    path="/tasks/{id}/complete",
+    summary="Complete a task",
+    handler=complete_task,
+    answer=Answer("The completed task", "Task"),
+    refusals=(404,),
+    scope="tasks:write",
+)
+
+ENDPOINTS = (
+    _HARD_COPIES.listing(),
+    _HARD_COPIES.creation(),
+    _HARD_COPIES.change(),
+    _HARD_COPIES.deletion(),
+    _LOCATIONS.listing(),
+    _LOCATIONS.change(),
+    _LOCATIONS.merging("Hard copies move to the location that is left."),
+    _AUTHORITIES.listing(),
+    _AUTHORITIES.creation(),
+    _AUTHORITIES.change(),
+    _AUTHORITIES.merging(
+        "Its name and variants become variants of the one that is left. Publications stay as they are."
+    ),
+    _COLLECTIONS.listing(),
+    _COLLECTIONS.creation(),
+    _COLLECTIONS.change(),
+    _COLLECTIONS.deletion(),
+    _TASKS.listing(),
+    _TASKS.creation(),
+    _TASKS.change(),
+    _COMPLETION,
+)
+
+SCHEMAS = {
+    **MERGE,
+    **_HARD_COPIES.schemas(),
+    **_LOCATIONS.schemas(),
+    **_AUTHORITIES.schemas(),
+    **_COLLECTIONS.schemas(),
+    **_TASKS.schemas(),
+}

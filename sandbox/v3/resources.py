@@ -1,0 +1,184 @@
+"""How a simple resource is declared in version 3: its fields as data, from which endpoints and schemas are made.
+
+A list has its pages and filters by whole values; what is created or changed is what the form allows; an id of something that
+does not exist in the account is 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+from sandbox.answers import created, deleted, json_response
+from sandbox.endpoints import Answer, Call, Endpoint, Parameter, Schema
+from sandbox.errors import record_not_found
+from sandbox.listing import LIST_HEADERS, PAGING, listed
+from sandbox.paging import requested_page
+from sandbox.schemas import ID, INTEGER, form, page_of, record
+from sandbox.state.drafts import MissingReference
+from sandbox.state.records import Records, Row, Table
+
+Render = Callable[[Row, Call], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """``name`` is the schema of a record, ``path`` where its list is, ``noun`` what people call it.
+
+    ``fields``: what a record says and a form may; ``required``: what a create form has to; ``shown``: fields that no form sets.
+    ``defaults``: what a new record has where the form says nothing. ``filters``: query parameters and their columns.
+    """
+
+    table: Table
+    name: str
+    noun: str
+    path: str
+    read: str
+    write: str
+    fields: Mapping[str, Schema]
+    required: tuple[str, ...]
+    shown: Mapping[str, Schema] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    filters: Mapping[str, str] = field(default_factory=dict)
+
+    def schemas(self) -> dict[str, Schema]:
+        """The record, its list, and its forms."""
+        return {
+            self.name: record({"id": INTEGER, **self.fields, **self.shown}),
+            f"{self.name}List": page_of(self.name),
+            f"{self.name}Create": form(self.fields, required=self.required),
+            f"{self.name}Change": form(self.fields),
+        }
+
+    def records(self, call: Call) -> Records:
+        """The tenant's records."""
+        return call.tenant.records[self.table.name]
+
+    def given(self, call: Call) -> Row:
+        """What the payload says of the fields; where the service is varied to ignore others, they are left out here."""
+        return {name: value for name, value in call.payload.items() if name in self.fields}
+
+    def listing(self) -> Endpoint:
+        """The list."""
+        return list_endpoint(self, lambda row, _: row)
+
+    def creation(self) -> Endpoint:
+        """A new record."""
+
+        def create(call: Call) -> Response:
+            row = written(lambda: self.records(call).create({**self.defaults, **self.given(call)}))
+            return created(row, call.settings.variations)
+
+        return Endpoint(
+            method="POST",
+            path=self.path,
+            summary=f"Create a {self.noun}",
+            handler=named(create, f"create_{self.table.name}"),
+            payload=f"{self.name}Create",
+            answer=Answer(f"The {self.noun}", self.name),
+            refusals=(404,),
+            scope=self.write,
+        )
+
+    def change(self) -> Endpoint:
+        """Other values for some fields of a record."""
+
+        def change(call: Call) -> Response:
+            return json_response(found(written(lambda: self.records(call).change(call.number or 0, self.given(call)))))
+
+        return Endpoint(
+            method="PATCH",
+            path=f"{self.path}/{{id}}",
+            summary=f"Change a {self.noun}",
+            handler=named(change, f"change_{self.table.name}"),
+            payload=f"{self.name}Change",
+            answer=Answer(f"The changed {self.noun}", self.name),
+            refusals=(404,),
+            scope=self.write,
+        )
+
+    def deletion(self) -> Endpoint:
+        """The end of a record."""
+
+        def delete(call: Call) -> Response:
+            if not self.records(call).remove(call.number or 0):
+                raise record_not_found()
+            return deleted(call.settings.variations)
+
+        return Endpoint(
+            method="DELETE",
+            path=f"{self.path}/{{id}}",
+            summary=f"Delete a {self.noun}",
+            handler=named(delete, f"delete_{self.table.name}"),
+            answer=Answer("An empty object", "Nothing"),
+            refusals=(404,),
+            scope=self.write,
+        )
+
+    def merging(self, doc: str) -> Endpoint:
+        """One record goes into another, which is answered."""
+
+        def merge(call: Call) -> Response:
+            return json_response(found(self.records(call).merge(call.number or 0, call.payload["into_id"])))
+
+        return Endpoint(
+            method="PATCH",
+            path=f"{self.path}/{{id}}/merge",
+            summary=f"Merge a {self.noun} into another, and be left with that one",
+            doc=doc,
+            handler=named(merge, f"merge_{self.table.name}"),
+            payload="Merge",
+            answer=Answer(f"The {self.noun} that is left", self.name),
+            refusals=(404,),
+            scope=self.write,
+        )
+
+
+MERGE = {"Merge": form({"into_id": ID}, required=("into_id",))}
+
+
+def list_endpoint(resource: Resource, render: Render) -> Endpoint:
+    """The endpoint that lists the records of a resource, each as ``render`` shows it."""
+
+    def listing(call: Call) -> Response:
+        page = requested_page(call.request, call.settings.variations)
+        given = {column: call.request.args.get(name, "").strip() for name, column in resource.filters.items()}
+        chosen = {column: value for column, value in given.items() if value}
+        descending = call.settings.variations.order == "descending"
+        part = resource.records(call).page(chosen, limit=page.size, offset=page.offset, descending=descending)
+        return listed(call, page, [render(row, call) for row in part.rows], part.total)
+
+    return Endpoint(
+        method="GET",
+        path=resource.path,
+        summary=f"List every {resource.noun}",
+        doc="Every given filter has to match a whole value, whatever its case. Ordered by id.",
+        handler=named(listing, f"list_{resource.table.name}"),
+        parameters=(*(Parameter(name, f"The whole {name}") for name in resource.filters), *PAGING),
+        answer=Answer("A page", f"{resource.name}List", LIST_HEADERS),
+        scope=resource.read,
+    )
+
+
+def written(write: Callable[[], Row | None]) -> Row:
+    """What was written; 404 for a record or a reference that is not there."""
+    try:
+        return found(write())
+    except MissingReference:
+        raise record_not_found() from None
+
+
+def found(row: Row | None) -> Row:
+    """The record, or 404."""
+    if row is None:
+        raise record_not_found()
+    return row
+
+
+def named(handler: Callable[[Call], Response], name: str) -> Callable[[Call], Response]:
+    """The handler under the name that the description calls it."""
+    handler.__name__ = name
+    return handler

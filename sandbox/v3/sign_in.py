@@ -1,0 +1,31 @@
+"""Who calls: an OAuth 2.1 bearer token that is bound to this API of this tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from werkzeug.wrappers import Request
+
+from sandbox.callers import SCOPES, Caller
+from sandbox.endpoints import Schema
+from sandbox.oauth.tokens import check_bearer
+from sandbox.tenants import Tenant
+
+SECURITY: Mapping[str, Schema] = {
+    "oauth2": {
+        "type": "oauth2",
+        "flows": {
+            "authorizationCode": {
+                "authorizationUrl": "{base_url}/oauth/authorize",
+                "tokenUrl": "{base_url}/oauth/token",
+                "refreshUrl": "{base_url}/oauth/token",
+                "scopes": SCOPES,
+            }
+        },
+    }
+}
+
+
+def sign_in(request: Request, tenant: Tenant) -> Caller:
+    """The person and scopes behind the token, or 401."""
+    return check_bearer(tenant, request.headers.get("Authorization"))

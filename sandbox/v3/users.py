@@ -1,0 +1,111 @@
+"""Users in version 3."""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Response
+
+from sandbox import people
+from sandbox.answers import json_response
+from sandbox.assets import presign_endpoint
+from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.people import EMAIL, NAME, ROLES, USER_SCHEMAS, full_record
+from sandbox.schemas import form, or_null, page_of
+from sandbox.state.records import USERS
+from sandbox.v3.resources import Resource, list_endpoint
+
+
+def get_user(call: Call) -> Response:
+    """One user."""
+    return json_response(full_record(people.find_user(call), call))
+
+
+def get_own_user(call: Call) -> Response:
+    """The caller."""
+    row = people.users(call).get(call.signed_in.person.id)
+    return json_response(full_record(row or {}, call))
+
+
+def create_user(call: Call) -> Response:
+    """A new user."""
+    return people.create_user(call, full_record)
+
+
+def change_user(call: Call) -> Response:
+    """A user with some fields replaced."""
+    return people.change_user(call, full_record)
+
+
+def delete_user(call: Call) -> Response:
+    """The end of a user."""
+    return people.delete_user(call)
+
+
+_USERS = Resource(
+    table=USERS,
+    name="User",
+    noun="user",
+    path="/users",
+    read="users:read",
+    write="users:write",
+    fields={},
+    required=(),
+    filters={"email": "email", "name": "name", "role": "roles"},
+)
+
+SCHEMAS = {
+    **USER_SCHEMAS,
+    "UserList": page_of("User"),
+    "UserChange": form({"email": EMAIL, "name": NAME, "roles": ROLES, "avatar": or_null("FileUpload")}),
+}
+
+ENDPOINTS = (
+    list_endpoint(_USERS, full_record),
+    Endpoint(
+        method="GET",
+        path="/users/me",
+        summary="The own record",
+        handler=get_own_user,
+        answer=Answer("The user who has signed in", "User"),
+    ),
+    Endpoint(
+        method="GET",
+        path="/users/{id}",
+        summary="One user",
+        handler=get_user,
+        answer=Answer("The user", "User"),
+        refusals=(404,),
+        scope="users:read",
+    ),
+    Endpoint(
+        method="POST",
+        path="/users",
+        summary="Create a user",
+        doc="The person gets a mail. 422 when another user has the address.",
+        handler=create_user,
+        payload="UserCreate",
+        answer=Answer("The user", "User"),
+        scope="users:write",
+    ),
+    Endpoint(
+        method="PATCH",
+        path="/users/{id}",
+        summary="Change a user",
+        doc="`avatar` takes an upload, or null to take the picture away.",
+        handler=change_user,
+        payload="UserChange",
+        answer=Answer("The changed user", "User"),
+        refusals=(404,),
+        scope="users:write",
+    ),
+    Endpoint(
+        method="DELETE",
+        path="/users/{id}",
+        summary="Delete a user",
+        doc="403 for the own account.",
+        handler=delete_user,
+        answer=Answer("An empty object", "Nothing"),
+        refusals=(404,),
+        scope="users:write",
+    ),
+    presign_endpoint("/users/avatar/presign", "avatars", "users:write"),
+)

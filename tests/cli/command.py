@@ -1,0 +1,141 @@
+"""The command line as people run it: a process of its own, in a folder of its own, with an environment that the test chose."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.sandbox.process import SandboxProcess
+
+ROOT = Path(__file__).parents[2]
+BOOKFERRY = (sys.executable, "-m", "cli.main")
+PASSWORD = "not-a-password-that-occurs-by-chance"
+
+CONFIG = """\
+data = "library-data"
+
+[tenants.{tenant}]
+base_url = "{base_url}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+requests_per_minute = {requests_per_minute}
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left on the terminal."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """The one JSON document that stdout is."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[str]:
+        """Lines of stdout."""
+        return self.out.splitlines()
+
+    def assert_failed(self, status: int, *said: str) -> None:
+        """One message on stderr that says all of `said`, nothing on stdout but its JSON if that was asked for; no traceback."""
+        assert (self.status, self.err.count("error: ")) == (status, 1), self
+        assert "Traceback" not in self.err
+        assert [words for words in said if words not in self.err] == [], self.err
+        if self.out:
+            message = self.err.partition("error: ")[2].removesuffix("\n")
+            assert self.document == {"error": message, "exit_status": status}
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """This process's environment without what would configure a Bookferry, and with `variables`."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("BOOKFERRY_", "DAGSTER_", "TEST_", "PYTEST_", "COLUMNS", "LINES", "COV_"))
+    }
+    return {**inherited, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default", **variables}
+
+
+def run(
+    *arguments: str | Path,
+    folder: Path,
+    variables: Mapping[str, str] = {},
+    before: Callable[[], None] | None = None,
+    seconds: float = 60,
+) -> Outcome:
+    """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process."""
+    done = subprocess.run(
+        [*BOOKFERRY, *map(str, arguments)],
+        cwd=folder,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        preexec_fn=before,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with a bookferry.toml whose tenant is one of a sandbox's, and that tenant's sign-in."""
+
+    folder: Path
+    sandbox: SandboxProcess
+    tenant: str
+
+    @classmethod
+    def make(cls, folder: Path, sandbox: SandboxProcess, tenant: str, requests_per_minute: int = 100_000) -> Home:
+        """Write the configuration."""
+        folder.mkdir(parents=True, exist_ok=True)
+        home = cls(folder, sandbox, tenant)
+        home.configure(base_url=sandbox.base_url(tenant), requests_per_minute=requests_per_minute)
+        return home
+
+    def configure(self, *, base_url: str, requests_per_minute: int = 100_000) -> None:
+        """Write the configuration anew."""
+        text = CONFIG.format(tenant=self.tenant, base_url=base_url, requests_per_minute=requests_per_minute)
+        (self.folder / "bookferry.toml").write_text(text)
+
+    @property
+    def sign_in(self) -> dict[str, str]:
+        """The variables that the configuration names."""
+        return {"TEST_USER": self.sandbox.user, "TEST_PASSWORD": self.sandbox.password}
+
+    def run(self, *arguments: str | Path, **options: Any) -> Outcome:
+        """Run a command here, signed in."""
+        return run(*arguments, folder=self.folder, **{"variables": self.sign_in, **options})
+
+    def backup(self, *options: str, **more: Any) -> Outcome:
+        """Run `bookferry backup TENANT`."""
+        return self.run("backup", self.tenant, *options, **more)
+
+    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Start a command here, signed in, and come back at once."""
+        return subprocess.Popen(
+            [*BOOKFERRY, *arguments],
+            cwd=self.folder,
+            env=environment(**self.sign_in),
+            text=True,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        )
+
+    def snapshots(self) -> dict[str, str]:
+        """Every published file and its SHA-256."""
+        root = self.folder / "library-data" / "snapshots"
+        files = (path for path in sorted(root.rglob("*")) if path.is_file())
+        return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -1,0 +1,237 @@
+"""What is asked after a backup: `query`, `tables`, `snapshots`; in words and as JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.records.tables import TABLES
+from tests.cli.command import BOOKFERRY, environment, run
+from tests.cli.conftest import BackedUp
+
+WEIRD = r"""
+SELECT
+    NULL AS nothing, DATE '2020-02-29' AS day, TIMESTAMP '2020-02-29 12:00:00' AS moment, 1.50::DECIMAL(9, 2) AS price,
+    170141183460469231731687303715884105727 AS huge, [1, NULL, 3] AS list, {'a': {'b': [DATE '2020-01-01']}} AS nested,
+    MAP {2: 'two'} AS map, 'a [red]b[/red] [/] \[c :book:' AS markup, 'x' || chr(27) || '[31m' || chr(10) || chr(0) AS control,
+    'nan'::DOUBLE AS nan, 'infinity'::DOUBLE AS infinite, true AS yes, '\x00\xff'::BLOB AS bytes,
+    INTERVAL 3 DAYS AS span, DATE '-infinity' AS long_ago, TIMESTAMP '290000-01-01' AS late, 1 AS a, 2 AS a
+"""
+
+
+def _rows(home: BackedUp, sql: str) -> list[dict[str, Any]]:
+    done = home.run("query", sql, "--json")
+    assert done.status == 0, done.err
+    rows: list[dict[str, Any]] = done.document["rows"]
+    return rows
+
+
+def test_an_answer_as_json(library: BackedUp) -> None:
+    done = library.run("query", "SELECT count(*) AS n FROM publications", "--json")
+    total = library.sandbox.publications()
+    assert done.document == {"columns": ["n"], "rows": [{"n": total}], "count": 1}
+    assert (done.status, done.err) == (0, "")
+
+
+def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
+    """Two columns of one name stay two; what JSON has no word for is text or null."""
+    (row,) = _rows(library, WEIRD)
+    assert row["nothing"] is None
+    assert (row["day"], row["moment"], row["price"]) == ("2020-02-29", "2020-02-29T12:00:00", "1.50")
+    assert row["huge"] == 170141183460469231731687303715884105727
+    assert (row["list"], row["nested"], row["map"]) == ([1, None, 3], {"a": {"b": ["2020-01-01"]}}, {"2": "two"})
+    assert row["markup"] == r"a [red]b[/red] [/] \[c :book:"
+    assert row["control"] == "x\x1b[31m\n\0"
+    assert (row["nan"], row["infinite"], row["yes"]) == (None, None, True)
+    assert (row["a"], row["a_2"]) == (1, 2)
+
+
+def test_any_value_is_shown_as_it_is(library: BackedUp) -> None:
+    """Markup in data is data, and a control character cannot reach the terminal."""
+    done = library.run("query", WEIRD)
+    assert done.status == 0, done.err
+    shown = dict(line.split(None, 1) for line in done.lines[1:-1] if len(line.split(None, 1)) == 2)
+    assert shown["markup"].rstrip() == r"a [red]b[/red] [/] \[c :book:"
+    assert shown["control"].rstrip() == r"x\x1b[31m\n\x00"
+    assert "\x1b" not in done.out
+    assert done.lines[-1] == "1 row"
+
+
+def test_rows_too_wide_for_a_table_are_shown_down_the_page(library: BackedUp) -> None:
+    """A table whose columns could not be read is not drawn; every value is there all the same."""
+    columns = ", ".join(f"repeat('{letter}', 30) AS column_{letter}" for letter in "abcdefghijkl")
+    wide = library.run("query", f"SELECT {columns} FROM range(2)")
+    assert [line for line in wide.lines if line.startswith("row ")] == ["row 1", "row 2"]
+    assert all(letter * 30 in wide.out for letter in "abcdefghijkl")
+    narrow = library.run("query", "SELECT 1 AS one, 'b' AS two")
+    assert [cell.strip() for cell in narrow.lines[0].split("┃")] == ["one", "two"]
+
+
+def test_the_terminal_gets_a_hundred_rows_and_json_all(library: BackedUp) -> None:
+    many = "SELECT * FROM range(250) AS t(n)"
+    assert library.run("query", many).lines[-1] == "100 rows; there are more (--limit 0 shows all)"
+    assert library.run("query", many, "--limit", "7").lines[-1] == "7 rows; there are more (--limit 0 shows all)"
+    assert library.run("query", many, "--limit", "0").lines[-1] == "250 rows"
+    assert len(_rows(library, many)) == 250
+
+
+def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
+    file = tmp_path / "ask.sql"
+    file.write_text("-- two statements; the last one answers\nSELECT 1;\nSELECT 'ü' AS letter;\n", encoding="utf-8")
+    assert library.run("query", "--file", file, "--json").document["rows"] == [{"letter": "ü"}]
+    library.run("query", "--file", tmp_path / "no.sql", "--json").assert_failed(2, "no.sql", "cannot be read")
+    library.run("query", "SELECT 1", "--file", file, "--json").assert_failed(2, "--file")
+    library.run("query", "--json").assert_failed(2, "--file")
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELEC 1", ["syntax error", "bookferry tables"]),
+        ("SELECT * FROM publicatons", ['Did you mean "publications"', "bookferry tables"]),
+        ("SELECT [red] FROM publications", ['"red"']),
+        ("", ["empty"]),
+        (" -- nothing", ["empty"]),
+    ],
+)
+def test_a_mistake_in_sql_is_told_and_is_the_callers(library: BackedUp, sql: str, said: list[str]) -> None:
+    library.run("query", sql, "--json").assert_failed(2, *said)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE mine (a INTEGER)",
+        "DELETE FROM publications",
+        "UPDATE snapshots SET complete = true",
+        "DROP VIEW publications",
+        "COPY snapshots FROM 'elsewhere.csv'",
+    ],
+)
+def test_a_query_changes_nothing(library: BackedUp, sql: str) -> None:
+    catalogue = library.folder / "library-data" / "library.duckdb"
+    library.run("query", "SELECT 1")
+    before = catalogue.read_bytes(), library.snapshots()
+    library.run("query", sql, "--json").assert_failed(2, "read-only")
+    assert (catalogue.read_bytes(), library.snapshots()) == before
+
+
+def test_before_the_first_backup_there_is_nothing_to_ask(tmp_path: Path) -> None:
+    run("init", folder=tmp_path)
+    run("query", "SELECT 1", "--json", folder=tmp_path).assert_failed(2, "no snapshot", "bookferry backup")
+    assert run("snapshots", "list", "--json", folder=tmp_path).document == {"snapshots": []}
+    assert "bookferry backup TENANT" in run("snapshots", "list", folder=tmp_path).out
+    run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry snapshots list")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(library: BackedUp) -> None:
+    """`bookferry query … | head`: no traceback, no message."""
+    for form in ([], ["--json"]):
+        asked = subprocess.Popen(
+            [*BOOKFERRY, "query", "SELECT * FROM raw_publications", "--limit", "0", *form],
+            cwd=library.folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert asked.stdout is not None
+        asked.stdout.readline()
+        asked.stdout.close()
+        assert asked.stderr is not None
+        assert asked.stderr.read() == ""
+        asked.stderr.close()
+        asked.wait(60)
+
+
+def test_a_full_disk_behind_stdout_is_told(library: BackedUp) -> None:
+    """An answer that did not arrive is not a success."""
+    for form in ([], ["--json"]):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*BOOKFERRY, "query", "SELECT 1", *form],
+                cwd=library.folder,
+                env=environment(),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert (done.returncode, done.stderr.count("error: ")) == (1, 1)
+        assert "standard output: the disk is full" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_the_list_of_snapshots(library: BackedUp) -> None:
+    """Oldest first; age, proof, records, size, requests."""
+    first = library.first.document
+    *_, newest = library.run("snapshots", "list", "--json").document["snapshots"]
+    assert {name: newest[name] for name in ("tenant", "snapshot", "complete", "counts", "requests", "path")} == {
+        name: first[name] for name in ("tenant", "snapshot", "complete", "counts", "requests", "path")
+    }
+    assert newest["bytes"] > 100_000
+    assert 0 <= newest["age_seconds"] < 3600
+    shown = library.run("snapshots", "list", "library")
+    assert [cell.strip() for cell in shown.lines[0].split("┃")] == [
+        "snapshot",
+        "age",
+        "proof",
+        "records",
+        "size",
+        "requests",
+    ]
+    assert f"library/{first['snapshot']}" in shown.out
+    assert "complete" in shown.out
+    library.run("snapshots", "list", "librari", "--json").assert_failed(2, "did you mean 'library'?")
+
+
+@pytest.mark.parametrize("form", ["{tenant}/{snapshot}", "{snapshot}", "{tenant}"])
+def test_one_snapshot_by_any_of_its_names(library: BackedUp, form: str) -> None:
+    first = library.first.document
+    document = library.run("snapshots", "show", form.format(**first), "--json").document
+    manifest = json.loads((Path(first["path"]) / "manifest.json").read_bytes())
+    assert document == {**manifest, "path": first["path"]}
+
+
+def test_one_snapshot_in_words(library: BackedUp) -> None:
+    total = f"{library.sandbox.publications():,}"
+    shown = library.run("snapshots", "show", "library").out
+    for words in (
+        "complete",
+        "Proof",
+        "X-Total",
+        total,
+        "publications/all",
+        "Tables",
+        "raw/publications.parquet",
+        "residue",
+        "import_state",
+    ):
+        assert words in shown
+
+
+def test_the_data_dictionary(library: BackedUp, tmp_path: Path) -> None:
+    """Every staged table with its sentence and, where there is a backup, its rows; without a configuration too."""
+    listed = {one["table"]: one for one in library.run("tables", "--json").document["tables"]}
+    assert {"raw_publications", *TABLES} <= set(listed)
+    assert listed["publications"]["rows"] == library.sandbox.publications()
+    without = {one["table"]: one for one in run("tables", "--json", folder=tmp_path).document["tables"]}
+    assert without["publications"]["rows"] is None
+    shown = library.run("tables").out
+    assert all(table.comment in shown for table in TABLES.values())
+
+
+@pytest.mark.parametrize("name", ["publications", "publications_history", "raw_publications", "snapshots"])
+def test_the_columns_of_a_table_are_those_that_a_query_sees(library: BackedUp, name: str) -> None:
+    described = library.run("tables", name, "--json").document
+    names = [column["column"] for column in described["columns"]]
+    assert names == library.run("query", f"SELECT * FROM {name} LIMIT 1", "--json").document["columns"]
+    assert all(column["comment"] for column in described["columns"])
+
+
+def test_a_table_that_is_not_there(tmp_path: Path) -> None:
+    run("tables", "publication", "--json", folder=tmp_path).assert_failed(2, "publications")

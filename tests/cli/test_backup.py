@@ -1,0 +1,260 @@
+"""`bookferry backup`: what it prints, what it costs, and what every failure leaves behind (I4, I5, I10, the exit table)."""
+
+from __future__ import annotations
+
+import json
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import PASSWORD, Home, run
+from tests.cli.conftest import SMALL, BackedUp
+from tests.sandbox.process import SandboxProcess
+
+OUR_PROGRESS = ("starting", "publications: ")
+CONTRACT = {"tenant", "snapshot", "complete", "counts", "files", "requests", "seconds", "path"}
+
+
+def test_json_is_one_document_with_the_keys_of_the_contract(library: BackedUp) -> None:
+    document = library.first.document
+    assert library.first.status == 0
+    assert set(document) >= CONTRACT
+    assert document["tenant"] == "library"
+    assert document["complete"] is True
+    assert document["counts"] == {"publications": library.sandbox.publications()}
+    assert set(document["files"]) == {"count", "bytes", "new"}
+    assert document["files"]["count"] > 0
+    assert document["seconds"] > 0
+    assert datetime.strptime(document["snapshot"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) <= datetime.now(UTC)
+    assert (Path(document["path"]) / "manifest.json").is_file()
+
+
+def test_nothing_but_the_document_and_our_progress_is_printed(library: BackedUp) -> None:
+    """Neither Dagster's log nor a warning of any library reaches the terminal."""
+    assert library.first.out.endswith("}\n")
+    assert [line for line in library.first.err.splitlines() if not line.startswith(OUR_PROGRESS)] == []
+
+
+def test_requests_are_one_for_every_fifty_records(library: BackedUp) -> None:
+    assert library.first.document["requests"] == -(-library.sandbox.publications() // 50)
+
+
+def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: BackedUp) -> None:
+    """And the last line of the answer in words states the truth."""
+    small.sandbox.change("small", variations={"all_endpoint": "missing"})
+    small.sandbox.reset("counts", tenant="small")
+    done = small.backup()
+    requests = -(-SMALL // 50) + 1
+    assert done.status == 0
+    assert small.sandbox.counts("small")["requests"] == requests
+    path, last = done.lines
+    assert last.startswith(f"Complete: {SMALL} publications; {requests} requests, ")
+    assert last.endswith(f" Snapshot small/{Path(path).name.removeprefix('snapshot=')}.")
+
+
+def test_an_empty_library_is_backed_up(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    document = Home.make(tmp_path, sandbox, "bare").backup("--json").document
+    assert (document["complete"], document["counts"]) == (True, {"publications": 0})
+
+
+def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
+    """Exit 3: what was read is kept and told, the last line says so, and the newest complete snapshot stays current (I4)."""
+    before = small.snapshots()
+    complete = small.run("snapshots", "show", "small", "--json").document["snapshot"]
+    small.sandbox.change("small", variations={"x_total_error": 1})
+    done = small.backup()
+    assert done.status == 3
+    assert done.lines[-1].startswith(f"PARTIAL: {SMALL} publications; ")
+    assert "not proved complete" in done.lines[-1]
+    assert f"{SMALL + 1} records" in done.lines[0]
+    *_, kept = small.run("snapshots", "list", "--json").document["snapshots"]
+    assert (kept["complete"], kept["counts"]) == (False, {"publications": SMALL})
+    assert before.items() <= small.snapshots().items()
+    assert small.run("snapshots", "show", "small", "--json").document["snapshot"] == complete
+    asked = small.run("query", "SELECT DISTINCT snapshot FROM publications", "--json").document
+    assert asked["rows"] == [{"snapshot": complete}]
+
+
+def _wrong_password(home: Home) -> dict[str, object]:
+    return {"variables": {**home.sign_in, "TEST_PASSWORD": PASSWORD}}
+
+
+def _missing_variable(home: Home) -> dict[str, object]:
+    return {"variables": {"TEST_USER": home.sandbox.user}}
+
+
+def _forbidden(home: Home) -> dict[str, object]:
+    home.sandbox.fault("status", "small", status=403, times=9)
+    return {}
+
+
+def _down_in_the_middle(home: Home) -> dict[str, object]:
+    """A service that asks for more than an hour ends the tries at once, as a minute of failures would."""
+    home.sandbox.fault("status", "small", status=503, retry_after=7200, path="page=2", times=99)
+    return {}
+
+
+def _loop(home: Home) -> dict[str, object]:
+    home.sandbox.change("small", variations={"link": "loop"})
+    return {}
+
+
+def _foreign(home: Home) -> dict[str, object]:
+    home.sandbox.change("small", variations={"link": "foreign"})
+    return {}
+
+
+def _unknown_key(home: Home) -> dict[str, object]:
+    config = home.folder / "bookferry.toml"
+    config.write_text(config.read_text().replace("requests_per_minute", "request_per_minute"))
+    return {}
+
+
+def _broken_toml(home: Home) -> dict[str, object]:
+    config = home.folder / "bookferry.toml"
+    config.write_text(config.read_text().replace("[tenants.small]", "[tenants.small"))
+    return {}
+
+
+def _plain_http(home: Home) -> dict[str, object]:
+    home.configure(base_url="http://library.example.org")
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status", "said"),
+    [
+        (_wrong_password, 4, ["401", "Check user name and password"]),
+        (_forbidden, 4, ["403", "account"]),
+        (_down_in_the_middle, 1, ["page=2", "503", "run the same command again after"]),
+        (_loop, 1, ["nothing was published"]),
+        (_foreign, 1, ["elsewhere.example"]),
+        (
+            _missing_variable,
+            2,
+            ["bookferry.toml", "tenants.small.password_env", "TEST_PASSWORD", "not set", "export TEST_PASSWORD="],
+        ),
+        (
+            _unknown_key,
+            2,
+            ["bookferry.toml", "tenants.small.request_per_minute", "did you mean 'requests_per_minute'?"],
+        ),
+        (_broken_toml, 2, ["bookferry.toml", "not valid TOML", "line 3"]),
+        (_plain_http, 2, ["bookferry.toml", "tenants.small.base_url", "use https"]),
+    ],
+    ids=lambda value: value.__name__.strip("_") if callable(value) else None,
+)
+def test_trouble_ends_with_its_status_and_one_message(
+    small: BackedUp, trouble: Callable[[Home], dict[str, object]], status: int, said: list[str]
+) -> None:
+    """Whatever goes wrong: the right status, one message that helps, no secret, and the last good snapshot byte for byte (I5, I10)."""
+    before = small.snapshots()
+    done = small.backup("--json", **trouble(small))
+    done.assert_failed(status, *said)
+    assert done.document["exit_status"] == status
+    assert PASSWORD not in done.err + done.out
+    assert small.sandbox.password not in done.err + done.out
+    assert small.snapshots() == before
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 12 MB; only the superuser can have one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", folder], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_is_told_as_such(tiny_disk: Path, sandbox: SandboxProcess) -> None:
+    """Wherever the space ends, in the budget's file or in Dagster's history: exit 1, one message, and what was published stays (I5)."""
+    home = Home.make(tiny_disk, sandbox, "library")
+    assert home.backup("--json").status == 0
+    before = home.snapshots()
+    for left in (1_000_000, 0):
+        filler = tiny_disk / "filler"
+        filler.unlink(missing_ok=True)
+        filler.write_bytes(bytes(shutil.disk_usage(tiny_disk).free - left))
+        home.backup("--json").assert_failed(1, str(tiny_disk / "library-data"), "disk is full")
+        assert home.snapshots() == before
+
+
+def test_a_limit_on_files_is_told_as_such(small: BackedUp) -> None:
+    """`ulimit -f`, which SQLite calls a disk error."""
+    before = small.snapshots()
+    limit = (4096, 4096)
+    done = small.backup("--json", before=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+    done.assert_failed(1, "Cannot write to or read from", "library-data")
+    assert small.snapshots() == before
+
+
+def test_a_folder_that_cannot_be_written_is_told_as_such(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    home = Home.make(tmp_path, sandbox, "bare")
+    (tmp_path / "library-data").write_text("not a folder")
+    home.backup("--json").assert_failed(1, "library-data")
+
+
+@pytest.mark.timeout(240)
+def test_nobody_answers_or_the_service_dies_in_the_middle(tmp_path: Path, small: BackedUp) -> None:
+    """A minute of tries, then exit 1 and a message that says what was tried; both at once, because a minute is long."""
+    with SandboxProcess("--tenant=dying=real:500", "--latency", "0.5", "--requests-per-minute", "0") as dying:
+        mid = Home.make(tmp_path / "mid", dying, "dying")
+        killed = mid.start("backup", "dying", "--json")
+        alone = Home.make(tmp_path / "alone", small.sandbox, "small")
+        alone.configure(base_url="http://127.0.0.1:9")
+        unreachable = alone.start("backup", "small", "--json")
+        while dying.counts("dying")["requests"] < 3:
+            assert killed.poll() is None
+        dying.kill()
+        for home, process, said in ((mid, killed, "page="), (alone, unreachable, "127.0.0.1:9")):
+            out, err = process.communicate(timeout=100)
+            assert process.returncode == 1, err
+            message = json.loads(out)["error"]
+            assert said in message
+            assert "7 tries" in message
+            assert "run the same command again" in message
+            assert "Traceback" not in err
+            assert home.snapshots() == {}
+
+
+def test_a_tenant_that_is_being_read_is_refused(small: BackedUp) -> None:
+    """One library is never read by two runs at once: the second one says so at once."""
+    small.sandbox.change("small", latency=3)
+    first = small.start("backup", "small", "--json")
+    small.sandbox.reset("counts", tenant="small")
+    while small.sandbox.counts("small")["requests"] == 0:
+        assert first.poll() is None
+    small.backup("--json").assert_failed(1, "Another run", "small")
+    small.sandbox.reset("settings", tenant="small")
+    out, _ = first.communicate(timeout=60)
+    assert json.loads(out)["complete"] is True
+
+
+def test_unknown_tenant_and_unknown_resource(small: BackedUp) -> None:
+    small.run("backup", "smal", "--json").assert_failed(2, "no tenant 'smal'", "did you mean 'small'?")
+    small.backup("--resources", "publications,stamps", "--json").assert_failed(2, "stamps", "publications")
+
+
+def test_the_configuration_is_found_where_it_was_named(small: BackedUp, tmp_path: Path) -> None:
+    """--config, then $BOOKFERRY_CONFIG, then the working folder; paths in the file are relative to it."""
+    config = str(small.folder / "bookferry.toml")
+    here = small.run("snapshots", "list", "--json").document
+    assert [one["path"] for one in here["snapshots"]]
+    elsewhere = {"folder": tmp_path, "variables": {"BOOKFERRY_CONFIG": config}}
+    for answer in (
+        run("snapshots", "list", "--json", "--config", config, folder=tmp_path),
+        run("snapshots", "list", "--json", **elsewhere),
+    ):
+        assert [one["path"] for one in answer.document["snapshots"]] == [one["path"] for one in here["snapshots"]]
+    run("snapshots", "list", "--json", folder=tmp_path).assert_failed(2, "no such configuration file", "bookferry init")
+    missing = {"BOOKFERRY_CONFIG": "nowhere.toml"}
+    run("tables", "--json", folder=tmp_path, variables=missing).assert_failed(2, "$BOOKFERRY_CONFIG", "nowhere.toml")

@@ -1,0 +1,118 @@
+"""`bookferry demo`: a whole real library backed up and questioned, and nothing left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import BOOKFERRY, Outcome, environment, run
+
+RECORDS = 5445
+ANSWERS = {"collection_by_decade", "gaps_by_kind", "possible_duplicates"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the demonstration ran."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def first(folder: Path) -> Outcome:
+    """The demonstration as people see it."""
+    return run("demo", folder=folder)
+
+
+def test_it_backs_up_a_real_library_and_asks_it_questions(first: Outcome) -> None:
+    assert first.status == 0
+    assert f"{RECORDS:,} real publications" in first.err
+    assert "the real service grants about 60" in first.err
+    assert first.lines[-1].startswith(f"Complete: {RECORDS:,} publications; 109 requests, ")
+    for question in ("by decade of publication", "lack what readers look for", "describe the same publication"):
+        assert question in first.out
+    assert "Traceback" not in first.err
+
+
+def test_its_sandbox_is_gone(first: Outcome) -> None:
+    address = re.search(r"http://127\.0\.0\.1:[0-9]+", first.err)
+    assert address is not None
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address[0], timeout=5)
+
+
+def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> None:
+    """Every command of "what to look at next" works as printed, word for word."""
+    steps = [line.strip() for line in first.lines if line.startswith("  bookferry ")]
+    assert [step.split()[1] for step in steps] == ["tables", "query", "snapshots", "ui"]
+    for step in steps[:3]:
+        subprocess.run(
+            f'bookferry() {{ {" ".join(BOOKFERRY)} "$@"; }}; {step}',
+            shell=True,
+            cwd=folder,
+            env=environment(),
+            check=True,
+            capture_output=True,
+        )
+
+
+def test_a_second_demonstration_adds_a_snapshot(first: Outcome, folder: Path) -> None:
+    """With --json one document: the backup's, where the configuration is, and the answers."""
+    document = run("demo", "--json", folder=folder).document
+    assert (document["complete"], document["counts"]) == (True, {"publications": RECORDS})
+    assert document["config"] == str(folder / "bookferry-demo" / "bookferry.toml")
+    assert set(document["answers"]) == ANSWERS
+    assert all(document["answers"].values())
+    listed = run("snapshots", "list", "--config", document["config"], "--json", folder=folder).document["snapshots"]
+    assert [one["complete"] for one in listed] == [True, True]
+
+
+def test_a_configuration_of_ones_own_is_not_touched(tmp_path: Path) -> None:
+    mine = tmp_path / "bookferry.toml"
+    mine.write_bytes(b"# mine \xff")
+    run("demo", "--folder", ".", "--json", folder=tmp_path).assert_failed(2, "not the demonstration's", "--folder")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("bookferry.toml", b"# mine \xff")]
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    run("demo", "--folder", "file/below", "--json", folder=tmp_path).assert_failed(2, "file/below", "--folder")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
+    """However it ends: stopped by a person it says so; killed it cannot, and the sandbox ends all the same."""
+    demo = subprocess.Popen(
+        [*BOOKFERRY, "demo", "--json"],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert demo.stderr is not None
+    address = re.search(r"http://127\.0\.0\.1:[0-9]+", demo.stderr.readline())
+    assert address is not None
+    os.kill(demo.pid, number)
+    out, err = demo.communicate(timeout=30)
+    if number == signal.SIGTERM:
+        assert demo.returncode == 1
+        assert json.loads(out)["error"].startswith("Stopped before the end.")
+        assert "Traceback" not in err
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            urllib.request.urlopen(address[0], timeout=5)
+        except urllib.error.HTTPError:
+            time.sleep(0.1)
+        except OSError:
+            return
+    pytest.fail("the sandbox still answers")

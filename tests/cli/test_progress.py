@@ -1,0 +1,206 @@
+"""Progress: a bar on a terminal, a line now and then elsewhere; what it says is true at every moment."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import re
+import signal
+import struct
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+import pytest
+
+from cli.progress import LINE_SECONDS, ProgressDisplay
+from pipelines.backup import Progress
+from pipelines.service.client import Waiting
+from tests.cli.command import Home
+from tests.sandbox.process import SandboxProcess
+
+
+class Clock:
+    """Time that passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        """Tell it."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def display(clock: Clock) -> ProgressDisplay:
+    return ProgressDisplay(clock)
+
+
+def _at(records: int, requests: int, expected: int | None = 6000, requests_per_minute: int = 60) -> Progress:
+    return Progress("publications", records, expected, requests, requests_per_minute)
+
+
+def test_before_the_first_page_it_is_starting(display: ProgressDisplay) -> None:
+    assert (display.subject, display.numbers, display.pause) == ("starting", "", "")
+
+
+def test_numbers_are_records_rate_requests_and_time_left(display: ProgressDisplay, clock: Clock) -> None:
+    display.progress(_at(50, 1))
+    clock.now += 10
+    display.progress(_at(500, 10))
+    assert display.subject == "publications"
+    assert display.numbers == "500 of 6,000, 50/s, 10 requests, 1 min 50 s left"
+
+
+def test_time_left_is_that_of_the_budget_or_of_a_service_that_is_slower(display: ProgressDisplay, clock: Clock) -> None:
+    """110 pages are 110 seconds of the budget; at 5 records a second they are 18 minutes."""
+    display.progress(_at(50, 1))
+    clock.now += 100
+    display.progress(_at(500, 10))
+    assert display.numbers.endswith("5/s, 10 requests, 18 min 20 s left")
+
+
+def test_time_left_counts_down_while_nothing_comes(display: ProgressDisplay, clock: Clock) -> None:
+    display.progress(_at(50, 1))
+    clock.now += 10
+    display.progress(_at(3000, 60))
+    assert display.numbers.endswith(", 1 min 0 s left")
+    clock.now += 20
+    assert display.numbers.endswith(", 40 s left")
+    clock.now += 40
+    assert display.numbers.endswith("60 requests"), "no promise that has been broken"
+
+
+def test_without_a_total_nothing_is_promised(display: ProgressDisplay, clock: Clock) -> None:
+    display.progress(_at(50, 1, expected=None))
+    clock.now += 1
+    assert display.numbers == "50, 50/s, 1 requests"
+
+
+def test_after_the_last_page_the_tables_are_made(display: ProgressDisplay) -> None:
+    display.progress(_at(6000, 120))
+    assert display.numbers == "6,000 read, 120 requests; making the tables"
+
+
+def test_a_wait_is_told_while_nothing_moves_and_counts_down(display: ProgressDisplay, clock: Clock) -> None:
+    display.progress(_at(3000, 60))
+    display.waiting(Waiting("the budget is used up", 57))
+    assert display.pause == "", "pages that were asked for still come"
+    clock.now += 2
+    assert display.pause == "waiting 55 s: the budget is used up"
+    clock.now += 50
+    assert display.pause == "waiting 5 s: the budget is used up"
+    display.progress(_at(3050, 61))
+    assert display.pause == ""
+    clock.now += 50
+    assert display.pause == "", "a wait that is over"
+
+
+def test_short_waits_are_the_budget_at_work(display: ProgressDisplay, clock: Clock) -> None:
+    clock.now += 10
+    display.waiting(Waiting("the budget is used up", 2.9))
+    assert display.pause == ""
+
+
+def test_trouble_before_the_first_page_is_told(display: ProgressDisplay, clock: Clock) -> None:
+    clock.now += 2
+    display.waiting(Waiting("cannot connect: [Errno 111] Connection refused", 8))
+    assert display.pause == "waiting 8 s: cannot connect: [Errno 111] Connection refused"
+
+
+def test_lines_are_ten_seconds_apart_at_least() -> None:
+    assert min(LINE_SECONDS) >= 10
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[SandboxProcess]:
+    """Ten pages that take more than ten seconds."""
+    with SandboxProcess("--tenant=slow=real:500", "--latency", "0.2", "--requests-per-minute", "0") as sandbox:
+        yield sandbox
+
+
+def test_a_terminal_sees_a_bar_and_then_the_truth(slow: SandboxProcess, tmp_path: Path) -> None:
+    """The bar is drawn in its place and wiped away; only the answer stays. Nothing of Dagster's is on the terminal."""
+    home = Home.make(tmp_path, slow, "slow")
+    status, seen = _on_a_terminal(home, 100)
+    assert status == 0
+    assert re.search(r"publications [━╸╺]+ [0-9]+ of 500, [0-9]+/s, [0-9]+ requests", _drawn(seen))
+    path, last = _left(seen)
+    assert Path(path).is_dir()
+    assert last.startswith("Complete: 500 publications; 10 requests, ")
+    assert "dagster" not in re.sub(re.escape(str(tmp_path)), "", seen).lower()
+    assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h"), "the cursor is shown again"
+
+
+def test_a_terminal_is_told_why_nothing_moves_and_left_tidy_by_ctrl_c(slow: SandboxProcess, tmp_path: Path) -> None:
+    home = Home.make(tmp_path, slow, "slow", requests_per_minute=3)
+    status, seen = _on_a_terminal(home, 100, until=r"waiting [0-9]+ s: the budget is used up")
+    assert status == 1
+    (last,) = _left(seen)
+    assert last.startswith("error: Stopped before the end.")
+    assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h"), "the cursor is shown again"
+
+
+def test_a_log_gets_a_line_now_and_then(slow: SandboxProcess, tmp_path: Path) -> None:
+    home = Home.make(tmp_path, slow, "slow", requests_per_minute=3)
+    process = home.start("backup", "slow")
+    assert process.stderr is not None
+    while (told := process.stderr.readline()) == "starting\n":
+        pass
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert re.fullmatch(
+        r"publications: 150 of 500, [0-9]+/s, 3 requests, [0-9a-z ]+ left, waiting [0-9]+ s: the budget is used up\n",
+        told,
+    )
+
+
+def _on_a_terminal(home: Home, width: int, until: str | None = None) -> tuple[int, str]:
+    """Run a backup on a terminal of its own; press Ctrl-C when `until` was seen. Its status, and all that it wrote."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    process = home.start(
+        "backup", home.tenant, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=lambda: _own_terminal(theirs)
+    )
+    os.close(theirs)
+    seen = b""
+    while chunk := _read(ours):
+        seen += chunk
+        if until and re.search(until, seen.decode(errors="ignore")):
+            os.write(ours, b"\x03")
+            until = None
+    os.close(ours)
+    return process.wait(60), seen.decode()
+
+
+def _own_terminal(descriptor: int) -> None:
+    os.setsid()
+    os.close(os.open(os.ttyname(descriptor), os.O_RDWR))  # the first terminal that a session opens is its own
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError as error:
+        if error.errno != errno.EIO:  # how Linux says that the other side is closed
+            raise
+        return b""
+
+
+def _drawn(seen: str) -> str:
+    """Everything that was ever on the screen, without colours and moves."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+
+
+def _left(seen: str) -> list[str]:
+    """The lines that stay on the screen after the bar was wiped away."""
+    _wiped, _, after = seen.rpartition("\x1b[2K")
+    return [line for line in _drawn(after).split("\r\n") if line.strip()]

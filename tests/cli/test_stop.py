@@ -1,0 +1,117 @@
+"""Ctrl-C and SIGTERM during a backup: a quick end, one line, nothing published, and the next backup works (I5, I9)."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Home
+from tests.cli.conftest import BackedUp
+
+QUICK = 10
+"""Seconds. One or two where nothing else runs; what they must not be is the 30 of an answer or the 60 of the budget."""
+
+SAID = "Stopped before the end. Nothing was published and the last good snapshot is untouched"
+
+
+def _end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[float, str, str]:
+    """Send a signal; seconds until the end, stdout, stderr."""
+    asked = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return time.monotonic() - asked, out, err
+
+
+def _at_once(_home: Home) -> None:
+    """While it is still importing."""
+    time.sleep(0.3)
+
+
+def _starting(_home: Home) -> None:
+    """Somewhere in Dagster's start."""
+    time.sleep(1.5)
+
+
+def _waiting_for_an_answer(home: Home) -> None:
+    while home.sandbox.counts("small")["requests"] < 1:
+        time.sleep(0.02)
+
+
+def _foreground() -> None:
+    """A shell's job in the foreground hears Ctrl-C, whatever started the tests."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        (signal.SIGINT, _at_once),
+        (signal.SIGTERM, _at_once),
+        (signal.SIGINT, _starting),
+        (signal.SIGINT, _waiting_for_an_answer),
+        (signal.SIGTERM, _waiting_for_an_answer),
+    ],
+    ids=lambda value: value.__name__.strip("_") if callable(value) else value.name,
+)
+def test_a_stop_ends_a_backup_and_leaves_what_was(
+    small: BackedUp, number: signal.Signals, moment: Callable[[Home], None]
+) -> None:
+    """Exit 1: a backup that was stopped is a backup that failed. It waits for nobody's answer."""
+    before = small.snapshots()
+    small.sandbox.change("small", latency=30)
+    small.sandbox.reset("counts", tenant="small")
+    process = small.start("backup", "small", "--json", preexec_fn=_foreground)
+    moment(small)
+    seconds, out, err = _end(process, number)
+    assert process.returncode == 1
+    *progress, last = err.splitlines()
+    assert json.loads(out) == {"error": last.removeprefix("error: "), "exit_status": 1}
+    assert last.startswith(f"error: {SAID}")
+    assert progress in ([], ["starting"])
+    assert seconds < QUICK
+    assert small.snapshots() == before
+
+
+def test_a_stop_while_the_budget_is_used_up(small: BackedUp, tmp_path: Path) -> None:
+    """A minute of waiting is no reason to be deaf; and the next backup works."""
+    home = Home.make(tmp_path, small.sandbox, "small", requests_per_minute=1)
+    process = home.start("backup", "small", "--json")
+    small.sandbox.reset("counts", tenant="small")
+    while small.sandbox.counts("small")["requests"] < 1:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    seconds, out, _ = _end(process, signal.SIGTERM)
+    assert (process.returncode, json.loads(out)["error"][: len(SAID)]) == (1, SAID)
+    assert seconds < QUICK
+    assert home.snapshots() == {}
+    home.configure(base_url=small.sandbox.base_url("small"), requests_per_minute=1000)
+    assert home.backup("--json").document["complete"] is True
+
+
+def test_a_stop_that_comes_too_late_to_stop_it_says_so(small: BackedUp) -> None:
+    """Once the snapshot is published "nothing was published" would be a lie, whatever was left to do."""
+    before = small.snapshots()
+    process = small.start("backup", "small", "--json", preexec_fn=_foreground)
+    while len(small.snapshots()) == len(before):
+        assert process.poll() is None
+        time.sleep(0.01)
+    _seconds, out, _err = _end(process, signal.SIGTERM)
+    document = json.loads(out)
+    assert (process.returncode, document["complete"]) == (0, True)
+    assert Path(document["path"]).is_dir()
+
+
+def test_a_job_in_the_background_does_not_hear_the_terminal(small: BackedUp) -> None:
+    """`bookferry backup … &` in a script: the shell has SIGINT ignored, and it stays ignored."""
+    small.sandbox.change("small", latency=0.5)
+    small.sandbox.reset("counts", tenant="small")
+    process = small.start("backup", "small", "--json", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    _waiting_for_an_answer(small)
+    _seconds, out, _err = _end(process, signal.SIGINT)
+    assert (process.returncode, json.loads(out)["complete"]) == (0, True)

@@ -1,0 +1,107 @@
+"""Help, version, mistakes in the command itself, and `init`."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from pipelines.settings import load_settings
+from tests.cli.command import run
+
+COMMANDS = ("demo", "init", "backup", "snapshots list", "snapshots show", "query", "tables", "ui", "sandbox")
+
+
+def test_version(tmp_path: Path) -> None:
+    done = run("--version", folder=tmp_path)
+    assert (done.status, done.out, done.err) == (0, f"bookferry {version('bookferry')}\n", "")
+
+
+def test_help_names_every_command_and_the_exit_statuses(tmp_path: Path) -> None:
+    done = run("--help", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    for word in {command.split()[0] for command in COMMANDS} | {"Exit status", "3 partial"}:
+        assert word in done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_its_help(command: str, tmp_path: Path) -> None:
+    done = run(*command.split(), "--help", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    assert "usage:" in done.out.lower()
+    assert "--json" in done.out or command == "sandbox"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("group", [[], ["snapshots"]])
+def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> None:
+    """Exit 2: a script that forgot the command must not take it for a success."""
+    done = run(*group, folder=tmp_path)
+    assert (done.status, done.err) == (2, "")
+    assert "Commands" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bakcup", "old"], ["bakcup", "Did you mean 'backup'?", "`bookferry --help`"]),
+        (["backup"], ["Missing argument", "`bookferry backup --help`"]),
+        (["backup", "old", "--resource", "users"], ["--resource", "`bookferry backup --help`"]),
+        (["query", "SELECT 1", "--limit", "many"], ["--limit", "`bookferry query --help`"]),
+        (["ui", "--port", "0"], ["--port"]),
+    ],
+    ids=lambda value: " ".join(value[:1]),
+)
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
+def test_a_mistake_in_the_command_is_one_message(
+    arguments: list[str], said: list[str], form: list[str], tmp_path: Path
+) -> None:
+    done = run(*arguments, *form, folder=tmp_path)
+    done.assert_failed(2, *said)
+    assert bool(done.out) == bool(form)
+
+
+def test_init_writes_a_file_that_loads(tmp_path: Path) -> None:
+    """And says what to do next; --json too."""
+    done = run("init", "--tenant", "old", "--base-url", "https://library.example.com", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    assert "export OLD_USER=... OLD_PASSWORD=..." in done.out
+    assert done.lines[-1].endswith("bookferry backup old")
+    tenant = load_settings(tmp_path / "bookferry.toml").tenant("old")
+    assert (tenant.base_url, tenant.api, tenant.requests_per_minute) == ("https://library.example.com", "v2", 60)
+    assert (tenant.username_env, tenant.password_env) == ("OLD_USER", "OLD_PASSWORD")
+
+
+def test_init_never_overwrites(tmp_path: Path) -> None:
+    config = tmp_path / "bookferry.toml"
+    config.write_text("# mine")
+    run("init", "--json", folder=tmp_path).assert_failed(2, "bookferry.toml", "left as it is")
+    assert config.read_text() == "# mine"
+    other = run("init", "--config", "other.toml", "--json", folder=tmp_path).document
+    assert other["config"] == str(tmp_path / "other.toml")
+    assert other["next"] == "bookferry backup library --config other.toml"
+    assert load_settings(tmp_path / "other.toml").tenant("library")
+
+
+def test_init_takes_any_folder_name(tmp_path: Path) -> None:
+    name = 'büch"er \\ 📚'
+    assert run("init", "--data", name, folder=tmp_path).status == 0
+    assert tomllib.loads((tmp_path / "bookferry.toml").read_text(encoding="utf-8"))["data"] == name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--tenant", "Old Library"], ["--tenant 'Old Library'", "lower case"]),
+        (["--tenant", "a]\nb"], ["lower case"]),
+        (["--base-url", "http://library.example.com"], ["use https"]),
+        (["--base-url", "library.example.com/api/v2"], ["base_url"]),
+        (["--config", "no/such/folder/bookferry.toml"], ["cannot be written"]),
+    ],
+    ids=lambda value: value[0].strip("-") if len(value) == 2 else None,
+)
+def test_init_leaves_no_file_that_does_not_load(arguments: list[str], said: list[str], tmp_path: Path) -> None:
+    run("init", *arguments, "--json", folder=tmp_path).assert_failed(2, *said)
+    assert list(tmp_path.iterdir()) == []

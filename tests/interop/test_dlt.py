@@ -1,0 +1,40 @@
+"""dlt's rest_api source, which nobody here wrote, reads every record of both versions by following ``Link``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.process import SandboxProcess
+
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+def sign_in(sandbox: SandboxProcess, version: str) -> dict[str, Any]:
+    """What dlt calls the ways to sign in."""
+    if version == "v2":
+        return {"type": "http_basic", "username": sandbox.user, "password": sandbox.password}
+    token = sandbox.control("POST", "tokens", {"tenant": "library"})["access_token"]
+    return {"type": "bearer", "token": token}
+
+
+@pytest.mark.parametrize("path", ["publications", "publications/all"])
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_dlt_reads_every_record(version: str, path: str) -> None:
+    """Rule: "`Link` (first, previous, next, last page URLs); while a next link exists, more pages remain"."""
+    rest_api = pytest.importorskip("dlt.sources.rest_api")
+    with SandboxProcess("--tenant", "library=real:333", "--requests-per-minute", "0") as sandbox:
+        configuration = {
+            "client": {
+                "base_url": f"{sandbox.base_url()}/api/{version}/",
+                "auth": sign_in(sandbox, version),
+                "paginator": {"type": "header_link"},
+            },
+            "resources": [
+                {"name": "records", "endpoint": {"path": path, "params": {"per_page": 50}, "data_selector": "records"}}
+            ],
+        }
+        (resource,) = rest_api.rest_api_resources(configuration)
+        assert [record["id"] for record in resource] == list(range(1, 334))
+        assert sandbox.counts()["requests"] == 7

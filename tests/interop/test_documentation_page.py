@@ -1,0 +1,86 @@
+"""The documentation page in a real browser: headless Chromium reads it and tries an operation. Skipped where none is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.interop.test_consent_page import BROWSER, DRIVER, SECONDS, browser
+from tests.sandbox.process import SandboxProcess
+
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+__all__ = ["browser"]  # the fixture
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    with SandboxProcess("--tenant", "library=real:30", "--requests-per-minute", "0") as running:
+        yield running
+
+
+def operation(browser: webdriver.Chrome, method: str, path: str) -> WebElement:
+    """The entry of an operation, opened."""
+    for details in browser.find_elements(By.TAG_NAME, "details"):
+        summary = details.find_element(By.TAG_NAME, "summary")
+        if summary.text.split()[:2] == [method, path]:
+            summary.click()
+            return details
+    raise AssertionError(f"there is no {method} {path}")
+
+
+def send(browser: webdriver.Chrome, details: WebElement) -> tuple[str, str]:
+    """Try it: status and body."""
+    details.find_element(By.CSS_SELECTOR, "button.send").click()
+    WebDriverWait(browser, SECONDS).until(lambda _: details.find_elements(By.TAG_NAME, "pre"))
+    return details.find_element(By.CLASS_NAME, "status").text, details.find_element(By.TAG_NAME, "pre").text
+
+
+def test_an_operation_of_version_3_is_tried(browser: webdriver.Chrome, sandbox: SandboxProcess) -> None:
+    token = sandbox.control("POST", "tokens", {"tenant": "library"})["access_token"]
+    browser.get(f"{sandbox.base_url()}/api")
+    details = operation(browser, "GET", "/publications")
+    assert send(browser, details)[0].startswith("401")
+    browser.find_element(By.CSS_SELECTOR, ".sign-in input").send_keys(token)
+    details.find_element(By.NAME, "per_page").send_keys("2")
+    WebDriverWait(browser, SECONDS).until(lambda _: send(browser, details)[0].startswith("200"))
+    body = details.find_element(By.TAG_NAME, "pre").text
+    assert [record["id"] for record in json.loads(body)["records"]] == [1, 2]
+
+
+def test_an_operation_of_version_2_is_tried(browser: webdriver.Chrome, sandbox: SandboxProcess) -> None:
+    browser.get(f"{sandbox.base_url()}/api")
+    browser.find_elements(By.CSS_SELECTOR, ".versions button")[1].click()
+    for field, text in zip(
+        browser.find_elements(By.CSS_SELECTOR, ".sign-in input"), (sandbox.user, sandbox.password), strict=True
+    ):
+        field.send_keys(text)
+    details = operation(browser, "GET", "/publications/{id}")
+    details.find_element(By.NAME, "id").send_keys("7")
+    status, body = send(browser, details)
+    assert (status[:3], json.loads(body)["id"]) == ("200", 7)
+
+
+def test_every_operation_opens_and_nothing_is_loaded_from_elsewhere(
+    browser: webdriver.Chrome, sandbox: SandboxProcess
+) -> None:
+    browser.get(f"{sandbox.base_url()}/api")
+    for button in range(2):
+        browser.find_elements(By.CSS_SELECTOR, ".versions button")[button].click()
+        entries = browser.find_elements(By.TAG_NAME, "details")
+        for entry in entries:
+            entry.find_element(By.TAG_NAME, "summary").click()
+        WebDriverWait(browser, SECONDS).until(
+            lambda _, found=entries: all(each.find_elements(By.CLASS_NAME, "inside") for each in found)
+        )
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    addresses = [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+    foreign = {urlsplit(address).netloc for address in addresses if address.startswith("http")}
+    assert foreign == {f"127.0.0.1:{sandbox.port}"}
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []

@@ -1,0 +1,164 @@
+"""OAuth clients that nobody here wrote sign in to version 3: Authlib's two, and requests-oauthlib's.
+
+Each registers, sends a person to the consent page, exchanges the code with PKCE, calls the API, and refreshes.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from oauthlib.oauth2 import InvalidGrantError
+from oauthlib.oauth2.rfc6749.errors import CustomOAuth2Error
+from requests_oauthlib import OAuth2Session as RequestsSession
+
+from tests.sandbox.process import SandboxProcess
+
+with warnings.catch_warnings(record=True):  # Authlib would rather have a successor of httpx, and insists on saying so
+    from authlib.integrations.base_client import OAuthError
+    from authlib.integrations.httpx_client import OAuth2Client
+    from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
+
+CALLBACK = "http://127.0.0.1:8123/callback"
+SCOPE = "library:read users:read"
+METHODS = ("client_secret_basic", "client_secret_post", "none")
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    options = ("--tenant", "library=real:30", "--requests-per-minute", "0", "--oauth", "registrations_per_day=1000")
+    with SandboxProcess(*options) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both libraries insist on https, and take this for a yes to plain http on a loopback address."""
+    monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
+    monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+
+
+def registered(sandbox: SandboxProcess, method: str) -> dict[str, Any]:
+    """Registration by RFC 7591, which none of the libraries has a call for."""
+    metadata = {
+        "client_name": "Interop",
+        "redirect_uris": [CALLBACK],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": method,
+        "scope": SCOPE,
+    }
+    client: dict[str, Any] = httpx.post(f"{sandbox.base_url()}/oauth/clients", json=metadata).raise_for_status().json()
+    return client
+
+
+def consented(sandbox: SandboxProcess, authorization_url: str) -> str:
+    """The address to which the person's browser is sent after consent."""
+    with httpx.Client() as browser:
+        page = browser.get(authorization_url)
+        token = re.search(r'name="form_token" value="(\w+)"', page.text)
+        assert token, page.text
+        form = {"form_token": token[1], "email": sandbox.user, "password": sandbox.password, "decision": "allow"}
+        answer = browser.post(authorization_url, data={**form, "scope": SCOPE.split()})
+    assert answer.status_code == 303
+    return answer.headers["Location"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("make", [AuthlibSession, OAuth2Client], ids=["requests", "httpx"])
+def test_authlib(sandbox: SandboxProcess, make: Any, method: str) -> None:
+    base_url, client = sandbox.base_url(), registered(sandbox, method)
+    verifier = secrets.token_urlsafe(48)
+    with make(
+        client["client_id"],
+        client.get("client_secret"),
+        token_endpoint_auth_method=method,
+        redirect_uri=CALLBACK,
+        scope=SCOPE,
+        code_challenge_method="S256",
+        token_endpoint=f"{base_url}/oauth/token",
+    ) as session:
+        url, state = session.create_authorization_url(
+            f"{base_url}/oauth/authorize", code_verifier=verifier, resource=f"{base_url}/api/v3"
+        )
+        token = session.fetch_token(
+            f"{base_url}/oauth/token",
+            authorization_response=consented(sandbox, url),
+            code_verifier=verifier,
+            state=state,
+            resource=f"{base_url}/api/v3",
+        )
+        assert token["scope"] == SCOPE
+        assert session.get(f"{base_url}/api/v3/publications").headers["X-Total"] == "30"
+        renewed = session.refresh_token(f"{base_url}/oauth/token")
+        assert renewed["refresh_token"] != token["refresh_token"]
+        assert session.get(f"{base_url}/api/v3/publications/1").status_code == 200
+        with pytest.raises(OAuthError, match="invalid_grant"):
+            session.refresh_token(f"{base_url}/oauth/token", refresh_token=token["refresh_token"])
+
+
+def test_authlib_renews_by_itself(sandbox: SandboxProcess) -> None:
+    """A token that has expired is renewed before the request, and the new pair is handed to whoever stores it."""
+    base_url, client = sandbox.base_url(), registered(sandbox, "none")
+    stored: list[dict[str, Any]] = []
+    verifier = secrets.token_urlsafe(48)
+    with OAuth2Client(
+        client["client_id"],
+        token_endpoint_auth_method="none",
+        redirect_uri=CALLBACK,
+        scope=SCOPE,
+        code_challenge_method="S256",
+        token_endpoint=f"{base_url}/oauth/token",
+        update_token=lambda token, **_: stored.append(dict(token)),
+        leeway=0,
+    ) as session:
+        url, state = session.create_authorization_url(
+            f"{base_url}/oauth/authorize", code_verifier=verifier, resource=f"{base_url}/api/v3"
+        )
+        answer = consented(sandbox, url)
+        session.fetch_token(authorization_response=answer, code_verifier=verifier, state=state)
+        session.token["expires_at"] = 1
+        assert session.get(f"{base_url}/api/v3/publications").status_code == 200
+    assert len(stored) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_requests_oauthlib(sandbox: SandboxProcess, method: str) -> None:
+    base_url, client = sandbox.base_url(), registered(sandbox, method)
+    with RequestsSession(client["client_id"], redirect_uri=CALLBACK, scope=SCOPE.split(), pkce="S256") as session:
+        url, _ = session.authorization_url(f"{base_url}/oauth/authorize", resource=f"{base_url}/api/v3")
+        how: dict[str, Any] = {
+            "client_secret_basic": {"client_secret": client.get("client_secret")},
+            "client_secret_post": {"client_secret": client.get("client_secret"), "include_client_id": True},
+            "none": {"include_client_id": True},
+        }[method]
+        if method == "client_secret_post":
+            how["auth"] = lambda request: request
+        token = session.fetch_token(f"{base_url}/oauth/token", authorization_response=consented(sandbox, url), **how)
+        assert token["scope"] == SCOPE.split()
+        assert session.get(f"{base_url}/api/v3/publications").headers["X-Total"] == "30"
+        again: dict[str, Any] = {
+            "client_secret_basic": {"auth": (client["client_id"], client.get("client_secret"))},
+            "client_secret_post": {"client_id": client["client_id"], "client_secret": client.get("client_secret")},
+            "none": {"client_id": client["client_id"]},
+        }[method]
+        renewed = session.refresh_token(f"{base_url}/oauth/token", **again)
+        assert renewed["refresh_token"] != token["refresh_token"]
+        assert session.get(f"{base_url}/api/v3/publications/1").status_code == 200
+        with pytest.raises(InvalidGrantError):
+            session.refresh_token(f"{base_url}/oauth/token", refresh_token=token["refresh_token"], **again)
+
+
+def test_a_refusal_is_understood(sandbox: SandboxProcess) -> None:
+    """What goes wrong at the authorization is an error of the library's own kind."""
+    base_url, client = sandbox.base_url(), registered(sandbox, "none")
+    with RequestsSession(client["client_id"], redirect_uri=CALLBACK, scope=SCOPE.split(), pkce="S256") as session:
+        url, _ = session.authorization_url(f"{base_url}/oauth/authorize")
+        answer = httpx.get(url).headers["Location"]
+        with pytest.raises(CustomOAuth2Error, match="invalid_target"):
+            session.fetch_token(f"{base_url}/oauth/token", authorization_response=answer)

@@ -1,0 +1,97 @@
+"""JSON as a hostile library may send it, and as text: repeated keys, lone surrogates, NaN, any number, wrong types everywhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from pipelines.records.publications import ADDRESSES, IDENTIFIER_FIELDS
+
+FILE = {"id": None, "storage": None, "metadata": {"size": None, "filename": None, "mime_type": None}}
+SHAPE: dict[str, Any] = {
+    "id": None,
+    "title": None,
+    "publishable_type": None,
+    "published_on": None,
+    "abstract": None,
+    **dict.fromkeys(IDENTIFIER_FIELDS),
+    "authors": [{"name": None, "type": None}],
+    "categories": [{"id": None, "name": None}],
+    "cover": FILE,
+    "assets": [{"id": None, "publication_id": None, "name": None, "content_type": None, "file": FILE}],
+}
+"""What service-api.md says a v2 publication looks like: an object, an array of such, or a plain value (None)."""
+
+
+@dataclass(frozen=True)
+class Members:
+    """A JSON object in the order in which it is written; a key may come twice."""
+
+    pairs: tuple[tuple[str, Any], ...]
+
+
+def text_of(value: object) -> str:
+    """The JSON text of a value. All but ASCII is escaped, so that lone surrogates can travel."""
+    if isinstance(value, Members):
+        return "{" + ", ".join(f"{json.dumps(key)}:{text_of(member)}" for key, member in value.pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(text_of, value)) + "]"
+    return json.dumps(value)
+
+
+def meaning(value: object) -> Any:
+    """What a reader makes of a value: the last of two equal keys, U+FFFD for lone surrogates, text for what is no JSON number."""
+    if isinstance(value, Members):
+        return {meaning(key): meaning(member) for key, member in value.pairs}
+    if isinstance(value, list):
+        return [meaning(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
+
+
+texts = st.text(st.characters(exclude_categories=()), max_size=8)
+keys = (
+    st.sampled_from(sorted({*SHAPE, *SHAPE["assets"][0], *FILE, *FILE["metadata"], *ADDRESSES}))
+    | st.sampled_from(["authors[0].role", "assets[0]", "cover.metadata.size", "(record)", "assets[0].file.id", ""])
+    | texts
+)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(2**62, 2**70)
+    | st.integers(-(10**400), 10**400)
+    | st.floats()
+    | texts
+    | st.sampled_from(["", "7", "2021-02-29", "2020-02-29", "0000-01-01", "10000-01-01", "２０２０-01-01", "\x00"])
+)
+
+
+def _members(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Members]:
+    return st.lists(st.tuples(keys, values), max_size=5).map(tuple).map(Members)
+
+
+anything = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | _members(inner), max_leaves=12)
+
+
+def _like(shape: Any) -> st.SearchStrategy[Any]:
+    """Values of about this shape, with surprises: missing and foreign members, wrong types, repeated keys."""
+    if isinstance(shape, list):
+        right: st.SearchStrategy[Any] = st.lists(_like(shape[0]), max_size=3)
+    elif isinstance(shape, dict):
+        known = [st.tuples(st.just(key), _like(inner)) for key, inner in shape.items()]
+        foreign = st.tuples(keys, anything)
+        right = st.lists(st.one_of(*known, foreign), max_size=8).map(tuple).map(Members)
+    else:
+        right = scalars
+    return right | right | right | anything
+
+
+records = _like(SHAPE)

@@ -1,0 +1,341 @@
+"""Staging takes whatever a library sends, loses nothing and does not depend on how records are batched (I6, I7, I13)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipelines.records.publications import (
+    ADDRESSES,
+    IDENTIFIER_FIELDS,
+    MAX_KEY_CHARACTERS,
+    MAX_RESIDUE_KEYS,
+    StagedBatch,
+    bounded,
+    record_ids,
+    stage_publications,
+)
+from pipelines.records.tables import STAGED, TABLES
+from tests.records.json_values import SHAPE, Members, anything, meaning, records, text_of
+
+
+def stage(payloads: Sequence[str]) -> StagedBatch:
+    return stage_publications(payloads, [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads])
+
+
+def rows(staged: StagedBatch, table: str = "publications") -> list[dict[str, Any]]:
+    return staged.tables[table].to_pylist()
+
+
+def staged_one(record: str | dict[str, Any]) -> tuple[dict[str, Any], StagedBatch]:
+    """The publications row of one record, and all that was staged from it."""
+    staged = stage([record if isinstance(record, str) else json.dumps(record)])
+    [row] = rows(staged)
+    return row, staged
+
+
+def residue(row: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(row["residue"] or "{}")
+    return found
+
+
+class TestTotal:
+    """No value of any kind stops the staging, and each record is one row (I7, trap B9)."""
+
+    @given(st.lists(records | anything, max_size=5))
+    def test_one_row_a_record_whatever_it_holds(self, values: list[Any]) -> None:
+        """Every record is one row of publications, with its own hash, and every batch has its table's schema."""
+        payloads = [text_of(value) for value in values]
+        staged = stage(payloads)
+        assert [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads] == [
+            row["sha256"] for row in rows(staged)
+        ]
+        for name, batch in staged.tables.items():
+            batch.validate(full=True)
+            assert batch.schema.equals(TABLES[name].schema, check_metadata=True)
+            for column in TABLES[name].required:
+                assert batch.column(column).null_count == 0
+
+    @given(st.lists(records | anything, max_size=5))
+    def test_the_raw_table_and_publications_agree_on_ids(self, values: list[Any]) -> None:
+        """`record_ids`, which reads as little as possible, finds the ids that the full staging finds."""
+        payloads = [text_of(value) for value in values]
+        assert record_ids([payload.encode() for payload in payloads]) == [row["id"] for row in rows(stage(payloads))]
+
+    @pytest.mark.parametrize(
+        "payload",
+        ["", "{", "nonsense", '{"id": 1', "\ufeff{}", '{"id": 1} {"id": 2}', "\x00", '"text"', "[]", "null", "1e5"],
+    )
+    def test_what_is_no_object_is_residue_as_a_whole(self, payload: str) -> None:
+        """Text that is not a JSON object, or not JSON, is a row without an id, kept under the key `(record)` (I6)."""
+        row, staged = staged_one(payload)
+        assert row["id"] is None
+        assert list(residue(row)) == ["(record)"]
+        assert staged.residue == {"(record)": 1}
+        assert record_ids([payload.encode()]) == [None]
+
+    @pytest.mark.parametrize("depth", [100, 900, 990, 1000, 5000, 200_000])
+    def test_nesting_of_any_depth(self, depth: int) -> None:
+        """A record nested deeper than any parser goes is still one row; the residue says so or holds it."""
+        payload = '{"id": 1, "authors": [{"name": %s}], "x": %s}' % (("[" * depth + "]" * depth,) * 2)
+        row, _ = staged_one(payload)
+        assert row["sha256"] == hashlib.sha256(payload.encode()).hexdigest()
+        assert residue(row) if depth < sys.getrecursionlimit() // 2 else row["residue"]
+        record_ids([payload.encode()])
+
+    def test_numbers_of_any_length(self) -> None:
+        """A number with more digits than Python converts neither stops the staging nor costs the record its id."""
+        digits = "9" * 10_000
+        row, _ = staged_one(f'{{"id": 5, "title": {digits}, "x": [1e{digits}, -{digits}], "y": NaN}}')
+        assert (row["id"], row["title"]) == (5, digits)
+        assert residue(row) == {"x": [f"1e{digits}", f"-{digits}"], "y": "NaN"}
+
+    @pytest.mark.parametrize(
+        ("sent", "kept"),
+        [
+            (7, 7),
+            ("7", 7),
+            (-1, -1),
+            (2**63 - 1, 2**63 - 1),
+            (2**63, None),
+            ("9" * 18, int("9" * 18)),
+            ("9" * 19, None),
+            (7.0, None),
+            (True, None),
+            (" 7", None),
+            ("٧", None),
+            ([7], None),
+            (None, None),
+        ],
+    )
+    def test_an_id_is_a_whole_number_or_residue(self, sent: object, kept: int | None) -> None:
+        """An id is an integer or its ASCII digits, within 64 bits; anything else leaves the column empty and stays in the residue."""
+        row, _ = staged_one({"id": sent})
+        assert row["id"] == kept
+        assert residue(row) == ({} if kept is not None or sent is None else {"id": sent})
+
+    @pytest.mark.parametrize(
+        ("sent", "day"),
+        [
+            ("2020-02-29", date(2020, 2, 29)),
+            ("0001-01-01", date(1, 1, 1)),
+            ("2021-02-29", None),
+            ("2021", None),
+            ("2021-1-1", None),
+            ("20210101", None),
+            ("2021-01-01T00:00:00Z", None),
+            (" 2021-01-01", None),
+            ("2021-01-01\n", None),
+            ("0000-01-01", None),
+            (20210101, None),
+        ],
+    )
+    def test_a_date_is_a_date_or_raw_text(self, sent: object, day: date | None) -> None:
+        """service-api.md: "string, date YYYY-MM-DD"; everything is kept as it came beside what could be read (trap B9)."""
+        row, _ = staged_one({"published_on": sent})
+        assert (row["published_on"], row["published_on_raw"]) == (day, sent if isinstance(sent, str) else str(sent))
+
+
+class TestNothingIsLost:
+    """Every value of a record is in a column or in the residue, under a name that tells where it was (I6)."""
+
+    @given(records.filter(lambda value: isinstance(value, Members)))
+    @example(Members((("authors", [Members((("role", 1),))]), ("authors[0].role", 2))))
+    @example(Members((("assets[0].id", 2), ("assets", [Members((("id", "x"), ("publication_id", 9)))]))))
+    def test_every_value_is_found_again(self, record: Members) -> None:
+        """From columns and residue every value of any object can be rebuilt, addresses of files excepted."""
+        assert_kept(meaning(record), *staged_one(text_of(record)))
+
+    def test_every_value_of_the_real_library(self, real_payloads: list[str]) -> None:
+        """The same for every real record; the one key without a column is counted."""
+        staged = stage(real_payloads)
+        tables = {name: _by_publication(rows(staged, name)) for name in staged.tables if name != "publications"}
+        for payload, row in zip(real_payloads, rows(staged), strict=True):
+            _assert_kept(json.loads(payload), row, {name: table.get(row["id"], []) for name, table in tables.items()})
+        assert staged.residue == {"import_state": len(real_payloads)}
+
+    def test_a_file_of_another_publication_is_shown(self) -> None:
+        """An asset's publication_id says nothing new where it is the record's own id, and is residue where it is not."""
+        assets = [{"id": 1, "publication_id": 5}, {"id": 2, "publication_id": 6}, {"id": 3, "publication_id": "5"}]
+        row, _ = staged_one({"id": 5, "assets": assets})
+        assert residue(row) == {"assets[1].publication_id": 6, "assets[2].publication_id": "5"}
+
+    def test_residue_is_counted_by_records_not_by_occurrences(self) -> None:
+        """The manifest counts in how many records a key was residue; positions in lists do not make it another key."""
+        payloads = [
+            json.dumps({"id": number, "authors": [{"role": 1}] * number, "isbn13": "x"}) for number in range(1, 4)
+        ]
+        assert stage(payloads).residue == {"authors[].role": 3, "isbn13": 3}
+
+    def test_hostile_keys_do_not_fill_the_manifest(self) -> None:
+        """Many, long or broken residue keys are counted in bounded space and as text that UTF-8 can hold (I13)."""
+        long, broken = "k" * 100_000, r"\ud800"
+        many = "".join(f', "key{number}": 0' for number in range(MAX_RESIDUE_KEYS))
+        row, staged = staged_one(f'{{"{long}": 1, "{broken}": 2{many}}}')
+        assert residue(row)[long] == 1
+        assert len(staged.residue) == MAX_RESIDUE_KEYS + 1
+        assert staged.residue["(other keys)"] == 2
+        assert max(map(len, staged.residue)) <= MAX_KEY_CHARACTERS
+        json.dumps(staged.residue, ensure_ascii=False).encode()
+
+    @given(st.lists(st.dictionaries(st.text(min_size=1, max_size=3), st.integers(1, 9), max_size=30), max_size=5))
+    def test_counting_in_bounded_space_keeps_the_sum(self, batches: list[dict[str, int]]) -> None:
+        """However often counts are merged and cut, no occurrence disappears."""
+        merged = Counter[str]()
+        for batch in batches:
+            merged = bounded(merged + Counter(batch), most=7)
+        assert merged.total() == sum(Counter(batch).total() for batch in batches)
+        assert len(merged) <= 8
+
+
+class TestSecrets:
+    """Addresses of files are signed: whoever has one may fetch the file (I10, trap A11)."""
+
+    def test_no_address_leaves_the_payload(self) -> None:
+        """Addresses of covers and assets are ignored by name: in no table, not even in the residue."""
+        signed = "https://storage.example/f?X-Amz-Signature=abc"
+        file = {"id": "f", "url": signed, "thumb_url": signed, "preview_url": signed}
+        asset = {**file, "id": 2, "file": {**file, "metadata": {"size": 1}}}
+        _, staged = staged_one({"id": 1, "cover": {**file, "storage": "store"}, "assets": [asset]})
+        assert not any(signed in json.dumps(rows(staged, name), default=str) for name in staged.tables)
+        assert staged.residue == {}
+
+    def test_no_address_of_the_real_library_leaves_the_payload(self, real_payloads: list[str]) -> None:
+        """The same for every real record that has a file."""
+        signed = [payload for payload in real_payloads if "ignature=" in payload]
+        assert signed, "the sandbox signs its addresses"
+        staged = stage(signed)
+        for name in staged.tables:
+            assert "ignature=" not in json.dumps(rows(staged, name), default=str)
+
+
+class TestBatches:
+    """How records are grouped is a matter of speed, never of content."""
+
+    @given(st.lists(records, min_size=1, max_size=6))
+    def test_in_one_batch_or_one_by_one(self, values: list[Any]) -> None:
+        """A surprise in one record does not change how another one is staged."""
+        assert_same_in_pieces([text_of(value) for value in values], 1)
+
+    @pytest.mark.parametrize("size", [7, 1999])
+    def test_the_real_library_in_one_batch_or_in_pieces(self, real_payloads: list[str], size: int) -> None:
+        """Pieces of any size give the same rows and the same counts."""
+        assert_same_in_pieces(real_payloads, size)
+
+    @given(st.lists(records, max_size=4))
+    def test_twice_is_the_same_as_once(self, values: list[Any]) -> None:
+        """Staging again gives the same rows (I7: idempotent), so it can be repeated from the raw table at will."""
+        payloads = [text_of(value) for value in values]
+        assert stage(payloads) == stage(payloads)
+
+    def test_no_records_are_tables_without_rows(self) -> None:
+        """An empty library has all tables, with their columns."""
+        assert {name: batch.num_rows for name, batch in stage([]).tables.items()} == dict.fromkeys(TABLES, 0)
+
+
+def test_every_table_has_a_key_of_its_own_columns_and_a_sentence_for_each() -> None:
+    """Design 3.5: "Each is described once (name, Arrow schema, key, comment per column)"."""
+    for tables in STAGED.values():
+        for table in tables:
+            names = [column.name for column in table.columns]
+            assert set(table.key) <= set(names)
+            assert len(names) == len(set(names))
+            assert all(column.comment.endswith(".") for column in table.columns)
+            assert table.comment.endswith(".")
+
+
+def assert_same_in_pieces(payloads: list[str], size: int) -> None:
+    whole = stage(payloads)
+    pieces = [stage(payloads[start : start + size]) for start in range(0, len(payloads), size)]
+    for name, batch in whole.tables.items():
+        assert pa.Table.from_batches([batch]).equals(
+            pa.Table.from_batches([piece.tables[name] for piece in pieces]).combine_chunks()
+        )
+    assert whole.residue == sum((piece.residue for piece in pieces), Counter())
+
+
+def assert_kept(record: dict[str, Any], row: dict[str, Any], staged: StagedBatch) -> None:
+    _assert_kept(record, row, {name: rows(staged, name) for name in staged.tables if name != "publications"})
+
+
+def _assert_kept(record: dict[str, Any], row: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> None:
+    """Every value of `record` that is no address is in its column, or in the residue under its path."""
+    columns = dict(_columns(row, tables))
+    left = residue(row)
+    for path, value in _flat(record, SHAPE, ""):
+        if path in left and left[path] == value:
+            continue
+        if f"{path}'" in left and left[f"{path}'"] == value:  # the record has a key that looks like this path
+            continue
+        column = columns.get(path, columns.get(f"{path}.name"))
+        if path.endswith(".publication_id"):
+            assert value == record.get("id")
+        elif path in IDENTIFIER_FIELDS:
+            sent = [] if value == "" else value if isinstance(value, list) else [value]
+            assert all(_holds(raw, one) for raw, one in zip(column, sent, strict=True)), path
+        else:
+            assert _holds(column, value), path
+
+
+def _flat(value: Any, shape: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Path and value of all that the shape does not take apart, and of what it does not name. Nulls hold nothing."""
+    if isinstance(shape, dict) and isinstance(value, dict):
+        in_file = path.startswith(("cover", "assets")) and not path.endswith(".metadata")
+        for key, member in value.items():
+            if not (in_file and key in ADDRESSES):
+                yield from _flat(member, shape.get(key), f"{path}.{key}" if path else key)
+    elif isinstance(shape, list) and isinstance(value, list):
+        for position, one in enumerate(value):
+            yield from _flat(one, shape[0], f"{path}[{position}]")
+    elif value is not None:
+        yield path, value
+
+
+def _columns(row: dict[str, Any], tables: dict[str, list[dict[str, Any]]]) -> Iterator[tuple[str, Any]]:
+    """The path in the record that each staged value was read from, and the value."""
+    yield from {**row, "published_on": row["published_on_raw"], "id": row["id"]}.items()
+    for field in IDENTIFIER_FIELDS:
+        yield field, [one["raw"] for one in tables["publication_identifiers"] if one["source_field"] == field]
+    for author in tables["publication_authors"]:
+        yield f"authors[{author['position']}].name", author["name"]
+        yield f"authors[{author['position']}].type", author["type"]
+    for category in tables["publication_categories"]:
+        yield f"categories[{category['position']}].id", category["category_id"]
+        yield f"categories[{category['position']}].name", category["name"]
+    for file in tables["publication_files"]:
+        where = "cover" if file["kind"] == "cover" else f"assets[{file['position']}].file"
+        yield f"{where}.id", file["file_id"]
+        yield f"{where}.storage", file["storage"]
+        yield f"{where}.metadata.filename", file["filename"]
+        yield f"{where}.metadata.mime_type", file["mime_type"]
+        yield f"{where}.metadata.size", file["size"]
+        if file["kind"] == "asset":
+            yield f"assets[{file['position']}].id", file["asset_id"]
+            yield f"assets[{file['position']}].name", file["name"]
+            yield f"assets[{file['position']}].content_type", file["content_type"]
+
+
+def _holds(column: Any, value: Any) -> bool:
+    """Whether a column holds a value: itself if it has its type or is text, else its JSON."""
+    if isinstance(column, int) and isinstance(value, str):
+        return column == int(value)
+    if value is None or isinstance(value, str) or not isinstance(column, str):
+        return bool(column == value or (column, value) == ("", None))
+    return bool(json.loads(column) == value)
+
+
+def _by_publication(found: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:
+    grouped: dict[int, list[dict[str, Any]]] = {}
+    for row in found:
+        grouped.setdefault(row["publication_id"], []).append(row)
+    return grouped

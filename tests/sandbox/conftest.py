@@ -1,0 +1,110 @@
+"""The service in one process, on a clock that the test owns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from sandbox.app import Sandbox
+from sandbox.settings import Settings
+from sandbox.state.database import Database
+from sandbox.tenants import Account, Tenant, open_tenant
+
+ORIGIN = "http://service.test"
+
+
+@dataclass
+class OwnClock:
+    """Time that passes only when the test says so; ``slept`` is what requests waited."""
+
+    time: float = 1_800_000_000.0
+    slept: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        """The same time for all purposes."""
+        return self.time
+
+    def monotonic(self) -> float:
+        """The same time for all purposes."""
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass at once."""
+        self.slept.append(seconds)
+        self.time += seconds
+
+
+@dataclass
+class Service:
+    """A tenant, and clients that talk to it without a socket."""
+
+    tenant: Tenant
+    app: Sandbox
+    clock: OwnClock
+
+    @property
+    def base_url(self) -> str:
+        """The tenant's address."""
+        return f"{ORIGIN}/{self.tenant.name}"
+
+    def client(self, **options: Any) -> httpx.Client:
+        """A signed-in client at the v2 address; ``auth=None`` for one that is not."""
+        settings = {"auth": (self.tenant.account.email, self.tenant.account.password), **options}
+        transport = httpx.WSGITransport(app=self.app)
+        return httpx.Client(base_url=f"{self.base_url}/api/v2", transport=transport, **settings)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        """A signed-in GET."""
+        with self.client() as client:
+            return client.get(path, **options)
+
+    def vary(self, **variations: Any) -> None:
+        """Let the service take liberties."""
+        self.tenant.settings = self.tenant.settings.changed({"variations": variations})
+
+    def change(self, **settings: Any) -> None:
+        """Change settings."""
+        self.tenant.settings = self.tenant.settings.changed(settings)
+
+
+@pytest.fixture(scope="session")
+def real_library() -> Iterator[Database]:
+    """The whole real library, loaded once; tests leave it as it is."""
+    database = Database()
+    yield database
+    database.close()
+
+
+def open_service(database: Database, records: int | None, clock: OwnClock, name: str = "library") -> Service:
+    settings = Settings(requests_per_minute=0)
+    tenant = open_tenant(database, name, records=records, account=Account(), settings=settings, clock=clock)
+    return Service(tenant, Sandbox({name: tenant}), clock)
+
+
+@pytest.fixture
+def clock() -> OwnClock:
+    return OwnClock()
+
+
+@pytest.fixture
+def library(real_library: Database, clock: OwnClock) -> Service:
+    """The real library without a limit. Read only: it is shared."""
+    return open_service(real_library, None, clock)
+
+
+@pytest.fixture
+def make_service(clock: OwnClock) -> Iterator[Callable[[int], Service]]:
+    """Makes a service of the test's own with the first so many real records."""
+    databases: list[Database] = []
+
+    def make(records: int) -> Service:
+        databases.append(Database())
+        return open_service(databases[-1], records, clock)
+
+    yield make
+    for database in databases:
+        database.close()

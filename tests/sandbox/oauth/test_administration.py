@@ -1,0 +1,195 @@
+"""The control endpoint for clients and grants, and the command that uses it; a state file across a kill."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from sandbox.callers import SCOPES
+from sandbox.oauth.tokens import check_bearer
+from sandbox.tenants import Account
+from tests.sandbox.process import SandboxProcess
+from tests.spec.conftest import Library
+from tests.spec.program import CALLBACK, Program, issued_program, program
+
+ROOT = Path(__file__).parents[3]
+
+
+def control(library: Library, method: str, path: str, body: Any = None) -> httpx.Response:
+    with httpx.Client(transport=library.transport()) as client:
+        return client.request(method, f"{library.origin}/_control/{path}", json=body)
+
+
+@pytest.mark.parametrize(("body", "status"), [
+    ({}, 422), ({"redirect_uris": ["http://example.org/"]}, 422), ({"redirect_uris": [CALLBACK], "pkce": "no"}, 422),
+    ({"redirect_uris": [CALLBACK], "surface": "web"}, 422), ({"redirect_uris": [CALLBACK], "scope": "everything"}, 422),
+    ({"redirect_uris": [CALLBACK], "tenant": "nobody"}, 422), ({"redirect_uris": [CALLBACK]}, 200),
+])  # fmt: skip
+def test_a_client_that_cannot_be_issued(library: Library, body: dict[str, Any], status: int) -> None:
+    assert control(library, "POST", "oauth/clients", body).status_code == status
+    assert len(control(library, "GET", "oauth/clients").json()) == (status == 200)
+
+
+def test_issued_clients_are_listed_without_their_secrets(library: Library) -> None:
+    app = issued_program(library, pkce=False, surface="mcp_server")
+    program(library)
+    (told,) = control(library, "GET", "oauth/clients").json()
+    assert (told["client_id"], told["pkce"], told["surface"], told["revoked_at"]) == (app.id, False, "mcp_server", None)
+    assert told["secrets"] == [{"created_at": library.clock.time, "expires_at": None}]
+    assert app.secret not in json.dumps(told)
+
+
+def test_a_client_that_is_not_there_can_be_neither_rotated_nor_revoked(library: Library) -> None:
+    own = program(library)
+    for body in ({"client_id": "unknown"}, {"client_id": own.id}, {}):
+        assert control(library, "POST", "oauth/clients/rotate", body).status_code == 404
+    app = issued_program(library)
+    assert control(library, "POST", "oauth/clients/revoke", {"client_id": app.id}).status_code == 200
+    assert control(library, "POST", "oauth/clients/revoke", {"client_id": app.id}).status_code == 404
+    assert control(library, "POST", "oauth/clients/rotate", {"client_id": app.id}).status_code == 404
+    assert control(library, "GET", "oauth/clients").json()[0]["revoked_at"] == library.clock.time
+
+
+def test_a_client_that_registered_itself_can_be_revoked_too(library: Library) -> None:
+    app = program(library)
+    tokens = app.sign_in()
+    control(library, "POST", "oauth/clients/revoke", {"client_id": app.id})
+    assert app.call(tokens["access_token"]).status_code == 401
+
+
+@pytest.mark.parametrize("body", [
+    {"changeover_seconds": -1}, {"changeover_seconds": "1"}, {"unknown": 1}, {"client_id": 5},
+])  # fmt: skip
+def test_a_rotation_that_cannot_be(library: Library, body: dict[str, Any]) -> None:
+    app = issued_program(library)
+    assert control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, **body}).status_code == 422
+
+
+def test_a_later_rotation_does_not_lengthen_the_life_of_an_old_secret(library: Library) -> None:
+    app = issued_program(library)
+    control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 60})
+    library.clock.time += 60
+    rotated = control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 600})
+    assert [each["expires_at"] for each in rotated.json()["secrets"]] == [library.clock.time + 600, None]
+    assert app.ask({"grant_type": "refresh_token", "refresh_token": "x"}).status_code == 401
+
+
+def test_grants_are_told(library: Library) -> None:
+    app = program(library, scope=None)
+    app.sign_in(resource=None)
+    (told,) = control(library, "GET", "oauth/grants").json()
+    assert told == {
+        "client_id": app.id,
+        "person": library.tenant.account.email,
+        "scopes": ["library:read", "assets:read"],
+        "surface": "mcp_server",
+        "created_at": library.clock.time,
+    }
+
+
+def test_a_token_on_order(library: Library) -> None:
+    token = library.token()
+    assert check_bearer(library.tenant, f"Bearer {token}").scopes == set(SCOPES)
+    for wrong in ({"scopes": ["all"]}, {"scopes": "library:read"}, {"person": "nobody"}, {"surface": "x"}, {"x": 1}):
+        assert control(library, "POST", "tokens", wrong).status_code == 422
+
+
+def command(sandbox: SandboxProcess, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sandbox.oauth", "--control", str(sandbox.ready["control"]), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    with SandboxProcess("--tenant", "library=empty", "--tenant", "other=empty") as running:
+        yield running
+
+
+def test_the_command_creates_rotates_and_revokes(sandbox: SandboxProcess) -> None:
+    here = ("--tenant", "library")
+    made = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
+    client = json.loads(made.stdout)
+    assert client["token_endpoint_auth_method"] == "client_secret_post"
+    assert (client["pkce"], client["surface"], client["scope"]) == (False, "rest_api", "users:read")
+    rotated = json.loads(command(sandbox, *here, "rotate", client["client_id"], "--changeover", "60").stdout)
+    assert rotated["client_secret"] != client["client_secret"]
+    again = command(sandbox, *here, "rotate", client["client_id"])
+    assert (again.returncode, again.stdout) == (1, "")
+    assert again.stderr.startswith("refused: 2 secrets are good already")
+    assert len(json.loads(command(sandbox, *here, "list").stdout)) == 1
+    assert json.loads(command(sandbox, "--tenant", "other", "list").stdout) == []
+    assert command(sandbox, *here, "revoke", client["client_id"]).returncode == 0
+    assert json.loads(command(sandbox, *here, "connections").stdout) == []
+
+
+def test_the_command_says_what_is_wrong(sandbox: SandboxProcess) -> None:
+    without_tenant = command(sandbox, "list")
+    assert (without_tenant.returncode, without_tenant.stderr) == (1, "refused: tenant: must be one of library, other\n")
+    nowhere = subprocess.run(
+        [sys.executable, "-m", "sandbox.oauth", "--control", "http://127.0.0.1:1/_control", "list"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert nowhere.returncode == 1
+    assert "cannot be asked" in nowhere.stderr
+
+
+class Remote(Library):
+    """A library of another process."""
+
+    def __init__(self, sandbox: SandboxProcess) -> None:
+        account = Account(sandbox.user, sandbox.password)
+        tenant: Any = SimpleNamespace(name="library", account=account)
+        clock: Any = None
+        super().__init__(tenant, sandbox.url, clock, httpx.HTTPTransport)
+
+
+def test_what_was_granted_survives_a_kill(tmp_path: Path) -> None:
+    """Clients, secrets, grants and tokens are in the state file; on another port they are as good as before."""
+    options = ("--tenant", "library=empty", "--requests-per-minute", "0", "--state", str(tmp_path / "state.db"))
+    with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
+        app = program(library)
+        tokens = app.sign_in()
+        code = app.code()
+        sandbox.kill()
+    with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
+        app = Program(library, app.id, app.secret, verifier=app.verifier)
+        assert app.call(tokens["access_token"]).status_code == 200
+        renewed = app.refresh(tokens["refresh_token"])
+        assert renewed.status_code == 200
+        assert app.redeem(code).status_code == 200
+        assert app.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+        assert app.call(renewed.json()["access_token"]).status_code == 401
+
+
+@contextmanager
+def closing(library: Remote) -> Iterator[Remote]:
+    with library.closing:
+        yield library
+
+
+def test_oauth_settings_from_the_command_line() -> None:
+    with SandboxProcess("--oauth", "refresh_policy=leeway", "--oauth", "access_token_seconds=5") as sandbox:
+        settings = sandbox.control_get("settings")["library"]["oauth"]
+    assert (settings["refresh_policy"], settings["access_token_seconds"]) == ("leeway", 5)
+    assert settings["registrations_per_day"] == 20
+
+
+@pytest.mark.parametrize("oauth", [
+    {"refresh_policy": "lax"}, {"access_token_seconds": 0}, {"unknown": 1}, {"loopback_port": True}, [],
+])  # fmt: skip
+def test_impossible_settings_are_refused(library: Library, oauth: Any) -> None:
+    before = library.tenant.settings
+    assert control(library, "PUT", "settings", {"oauth": oauth}).status_code == 422
+    assert library.tenant.settings == before

@@ -1,0 +1,63 @@
+"""The README keeps its word: its session works as printed, its tables name every setting."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from importlib.resources import files
+
+import pytest
+
+from sandbox.oauth.renewal import POLICIES
+from sandbox.settings import OAuth
+from tests.sandbox.process import SandboxProcess
+
+
+def section() -> str:
+    text = files("sandbox").joinpath("README.md").read_text("utf-8")
+    return text.partition("## Signing in to v3\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "openssl", "python3"))), reason="needs curl and openssl")
+def test_the_session_works_as_printed() -> None:
+    """Only the port is another."""
+    script = re.findall(r"```sh\n(.*?)```", section(), re.DOTALL)
+    with SandboxProcess("--tenant", "library=real:3") as sandbox:
+        text = script[0].replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail"], input=text, capture_output=True, text=True, timeout=60, check=False
+        )
+        requests = [(seen["method"], seen["path"], seen["status"]) for seen in sandbox.requests()]
+    assert done.returncode == 0, done.stderr
+    publications, tokens = map(json.loads, done.stdout.splitlines())
+    assert len(publications["records"]) == 1
+    assert tokens["scope"] == "library:read users:read"
+    assert requests == [
+        ("POST", "/oauth/clients", 201),
+        ("GET", "/oauth/authorize", 200),
+        ("POST", "/oauth/authorize", 303),
+        ("POST", "/oauth/token", 200),
+        ("GET", "/api/v3/publications", 200),
+        ("POST", "/oauth/token", 200),
+    ]
+
+
+def test_every_setting_is_described_with_its_values() -> None:
+    for setting in fields(OAuth):
+        row = re.search(rf"^\| `{setting.name}` \| (.*) \|$", section(), re.MULTILINE)
+        assert row, setting.name
+        for value in setting.metadata.get("allowed", (setting.default,)):
+            assert str(value) in row[1]
+
+
+def test_every_policy_is_a_column() -> None:
+    assert f"| refresh policy | {' | '.join(f'`{name}`' for name in POLICIES)} |" in section()
+
+
+def test_every_control_endpoint_is_described() -> None:
+    text = files("sandbox").joinpath("README.md").read_text("utf-8")
+    for path in ("clients", "clients/rotate", "clients/revoke", "grants"):
+        assert f"/_control/oauth/{path}`" in text

@@ -1,0 +1,117 @@
+"""Registration: what is stored, what is refused (RFC 7591)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sandbox.oauth.refusals import OAuthError
+from sandbox.oauth.registration import read
+from tests.spec.conftest import Library
+from tests.spec.program import CALLBACK, program, register
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda each: st.lists(each) | st.dictionaries(st.text(), each),
+)
+
+
+def test_what_is_left_out_gets_a_default(library: Library) -> None:
+    """RFC 7591, section 2, except that every client may refresh: "it comes with a refresh token"."""
+    answer = library.client().post("/oauth/clients", json={"redirect_uris": [CALLBACK]})
+    assert answer.status_code == 201
+    stored = answer.json()
+    assert len(stored.pop("client_id")) == 32
+    assert len(stored.pop("client_secret")) == 43
+    assert stored == {
+        "client_id_issued_at": 1_800_000_000,
+        "client_secret_expires_at": 0,
+        "client_name": "",
+        "redirect_uris": [CALLBACK],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "client_secret_basic",
+        "scope": "library:read assets:read",
+    }
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("client_name", 5), ("client_name", "x" * 201), ("client_name", ["x"]),
+    ("grant_types", []), ("grant_types", ["refresh_token"]), ("grant_types", ["implicit"]), ("grant_types", "authorization_code"),
+    ("grant_types", ["authorization_code", "password"]), ("grant_types", [["authorization_code"]]),
+    ("response_types", []), ("response_types", ["token"]), ("response_types", ["code", "token"]), ("response_types", "code"),
+    ("token_endpoint_auth_method", "private_key_jwt"), ("token_endpoint_auth_method", ""), ("token_endpoint_auth_method", ["none"]),
+    ("scope", ""), ("scope", "library:all"), ("scope", ["library:read"]), ("scope", "library:read  assets:read"), ("scope", 1),
+])  # fmt: skip
+def test_metadata_that_cannot_be_kept(library: Library, field: str, value: Any) -> None:
+    """RFC 7591, section 3.2.2."""
+    answer = register(library, **{field: value})
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+    assert field in answer.json()["error_description"]
+
+
+@pytest.mark.parametrize("addresses", [
+    None, [], CALLBACK, [5], [CALLBACK, None], {"a": CALLBACK}, [CALLBACK] * 21, ["https://example.org/" + "x" * 2000], [""],
+])  # fmt: skip
+def test_addresses_that_cannot_be_kept(library: Library, addresses: Any) -> None:
+    """RFC 7591, section 3.2.2."""
+    answer = register(library, redirect_uris=addresses)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_redirect_uri")
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"x"', b"null", b"\xff", b"[" * 100_000, b'{"client_name": "\\ud800"}']
+)
+def test_what_is_no_object(library: Library, body: bytes) -> None:
+    answer = library.client().post("/oauth/clients", content=body)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
+
+
+def test_metadata_that_nobody_knows_are_ignored(library: Library) -> None:
+    """RFC 7591, section 2: "MUST ignore any client metadata sent by the client that it does not understand"."""
+    answer = register(library, logo_uri="https://example.org/logo.png", contacts=["a@example.org"], software_id=7)
+    assert answer.status_code == 201
+    assert "logo_uri" not in answer.json()
+
+
+@given(
+    st.dictionaries(st.sampled_from(["client_name", "redirect_uris", "grant_types", "scope", "response_types"]), JSON)
+    | JSON
+)
+def test_every_body_is_stored_or_refused(body: Any) -> None:
+    error = None
+    try:
+        assert read(body).redirect_uris
+    except OAuthError as refusal:
+        error = refusal.error
+    assert error in {None, "invalid_client_metadata", "invalid_redirect_uri"}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(st.text(st.characters(codec="utf-8"), max_size=200))
+def test_a_name_is_kept_as_it_is(library: Library, name: str) -> None:
+    assert register(library, client_name=name).json()["client_name"] == name
+
+
+def test_ids_and_secrets_are_never_the_same(library: Library) -> None:
+    clients = [program(library) for _ in range(20)]
+    assert len({client.id for client in clients} | {client.secret for client in clients}) == 40
+
+
+def test_the_bound_holds_under_threads(library: Library) -> None:
+    """Rule: "Client registrations: bounded per tenant per day"."""
+    library.change(oauth={"registrations_per_day": 5})
+    with ThreadPoolExecutor(8) as pool:
+        statuses = list(pool.map(lambda _: register(library).status_code, range(12)))
+    assert sorted(statuses) == [201] * 5 + [429] * 7
+
+
+def test_a_bound_of_none_accepts_nobody(library: Library) -> None:
+    library.change(oauth={"registrations_per_day": 0})
+    answer = register(library)
+    assert answer.status_code == 429
+    assert answer.headers["Retry-After"] == "86400"

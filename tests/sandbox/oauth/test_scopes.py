@@ -1,0 +1,52 @@
+"""Which scopes a token carries."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.callers import SCOPES
+from sandbox.oauth.consent import WORDS
+from sandbox.oauth.scopes import READING, carried, is_written_well, only_reads, with_asset_scopes
+
+SETS = st.sets(st.sampled_from([*SCOPES, "library:all", ""]))
+
+
+@given(SETS, SETS, SETS)
+def test_a_token_carries_what_all_three_agree_to(requested: set[str], registered: set[str], released: set[str]) -> None:
+    """Rule: "the intersection of the requested scopes, the scopes the client registered for, and the scopes ... released"."""
+    scopes = carried(requested, registered, released)
+    assert set(scopes) == requested & registered & released & set(SCOPES)
+    assert list(scopes) == [scope for scope in SCOPES if scope in scopes]
+    assert carried(scopes, scopes) == scopes
+
+
+@given(SETS)
+def test_old_tokens_only_gain(scopes: set[str]) -> None:
+    """Rule: "received them automatically where they carried `library:read` or `library:write`"."""
+    now = set(with_asset_scopes(scopes))
+    assert scopes & set(SCOPES) <= now
+    assert ("assets:read" in now) == bool(scopes & {"library:read", "assets:read"})
+    assert ("assets:write" in now) == bool(scopes & {"library:write", "assets:write"})
+    assert with_asset_scopes(now) == with_asset_scopes(scopes)
+
+
+@given(SETS)
+def test_reading_is_no_scope_beyond_two(scopes: set[str]) -> None:
+    """Rule: "registered with no scope beyond `library:read` and `assets:read`"."""
+    assert only_reads(scopes) == (not scopes - set(READING))
+
+
+@pytest.mark.parametrize("text", ["a", "a b", "library:read assets:read", "!"])
+def test_scopes_that_are_written_well(text: str) -> None:
+    assert is_written_well(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "a  b", " a", "a ", 'a"b', "a\\b", "a\nb", "é", "a\tb"])
+def test_scopes_that_are_not(text: str) -> None:
+    assert not is_written_well(text)
+
+
+def test_the_page_has_words_for_every_scope() -> None:
+    assert list(WORDS) == list(SCOPES)

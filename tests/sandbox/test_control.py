@@ -1,0 +1,140 @@
+"""The control endpoint, and the liberties that a service may take (sandbox/README.md)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from importlib.resources import files
+
+import httpx
+import pytest
+
+from sandbox.settings import Variations
+from tests.sandbox.conftest import Service
+from tests.sandbox.test_paging import links
+
+
+def control(service: Service, method: str, path: str, body: object = None) -> httpx.Response:
+    with service.client(auth=None) as client:
+        return client.request(method, f"http://service.test/_control/{path}", json=body)
+
+
+def test_settings_change_while_it_runs(library: Service) -> None:
+    assert control(library, "PUT", "settings", {"tenant": "library", "latency": 2}).status_code == 200
+    assert control(library, "PUT", "settings", {"variations": {"link": "none"}}).status_code == 200
+    settings = control(library, "GET", "settings").json()["library"]
+    assert (settings["latency"], settings["variations"]["link"]) == (2, "none")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"latency": -1}, {"latency": "1"}, {"latency": True}, {"requests_per_minute": 1.5}, {"url_seconds": 0},
+        {"unknown": 1}, {"tenant": "nobody"}, {"variations": []}, {"variations": {"link": "sideways"}},
+        {"variations": {"x_total_error": None}}, {"variations": {"extra_fields": 1}}, {"latency": float("inf")}, ["x"],
+    ],
+)  # fmt: skip
+def test_impossible_settings_are_refused_and_nothing_changes(library: Service, body: object) -> None:
+    before = library.tenant.settings
+    with library.client(auth=None) as client:
+        answer = client.put("http://service.test/_control/settings", content=json.dumps(body))
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "UnprocessableEntity"
+    assert library.tenant.settings == before
+
+
+def test_what_is_not_json_is_refused(library: Service) -> None:
+    with library.client(auth=None) as client:
+        assert client.put("http://service.test/_control/settings", content=b"{").status_code == 400
+
+
+def test_reset_brings_back_the_start(library: Service) -> None:
+    library.change(latency=3)
+    control(library, "POST", "faults", {"fault": "reset"})
+    library.tenant.traffic.receive(0)
+    assert control(library, "POST", "reset", {"parts": ["counts"]}).json()["library"]["requests"] == 0
+    assert library.tenant.settings.latency == 3
+    control(library, "POST", "reset")
+    assert library.tenant.settings.latency == 0
+    assert control(library, "GET", "faults").json() == {"library": []}
+    assert control(library, "POST", "reset", {"parts": ["data"]}).status_code == 422
+
+
+def test_requests_are_remembered_without_their_secrets(library: Service) -> None:
+    library.get("/publications/1?x=1")
+    library.get("/publications/0")
+    seen = control(library, "GET", "requests?tenant=library").json()
+    assert [(each["method"], each["path"], each["query"], each["status"], each["sign_in"]) for each in seen] == [
+        ("GET", "/api/v2/publications/1", "x=1", 200, "Basic"),
+        ("GET", "/api/v2/publications/0", "", 404, "Basic"),
+    ]
+
+
+def test_every_variation_is_documented() -> None:
+    readme = files("sandbox").joinpath("README.md").read_text("utf-8")
+    assert [each.name for each in fields(Variations) if f"`{each.name}`" not in readme] == []
+
+
+def test_relative_links(library: Service) -> None:
+    library.vary(link="relative")
+    answer = library.get("/publications?page=2&per_page=50")
+    assert links(answer)["next"] == "/library/api/v2/publications?page=3&per_page=50"
+
+
+def test_no_links(library: Service) -> None:
+    library.vary(link="none")
+    assert "Link" not in library.get("/publications").headers
+
+
+def test_a_next_page_on_a_foreign_origin(library: Service) -> None:
+    library.vary(link="foreign", foreign_origin="https://other.example/")
+    found = links(library.get("/publications?page=2"))
+    assert found["next"] == "https://other.example/library/api/v2/publications?page=3"
+    assert found["first"].startswith(library.base_url)
+
+
+def test_a_loop_of_links(library: Service) -> None:
+    library.vary(link="loop")
+    assert links(library.get("/publications?page=2"))["next"].endswith("page=2")
+
+
+def test_no_total_and_a_wrong_total(library: Service) -> None:
+    library.vary(x_total="absent")
+    assert "X-Total" not in library.get("/publications").headers
+    library.vary(x_total="sent", x_total_error=-3)
+    assert library.get("/publications").headers["X-Total"] == "5442"
+
+
+def test_the_backup_list_may_be_missing_or_bare(library: Service) -> None:
+    """Rule: "The version it belongs to, and its parameters: not shown"."""
+    library.vary(all_endpoint="missing")
+    assert library.get("/publications/all").json()["error"]["code"] == "RecordNotFound"
+    library.vary(all_endpoint="bare")
+    assert [record["id"] for record in library.get("/publications/all?per_page=2").json()] == [1, 2]
+
+
+def test_another_order(library: Service) -> None:
+    library.vary(order="descending")
+    assert [record["id"] for record in library.get("/publications?per_page=2").json()["records"]] == [5445, 5444]
+
+
+def test_another_page_size(library: Service) -> None:
+    library.vary(per_page_limit=7)
+    answer = library.get("/publications?per_page=50")
+    assert len(answer.json()["records"]) == 7
+    assert links(answer)["last"].endswith("page=778")
+
+
+def test_fields_nobody_told_us_of(library: Service) -> None:
+    """Rule: "Fields of publication beyond those above: not shown"."""
+    plain = library.get("/publications/1").json()
+    library.vary(extra_fields=True)
+    extra = library.get("/publications/1").json()
+    assert plain.items() <= extra.items()
+    assert set(extra) - set(plain) == {"pmcid", "language", "links", "review"}
+
+
+def test_an_inexact_search(library: Service) -> None:
+    library.vary(identifier_search="contains")
+    found = library.get("/publications?doi=10.1186/s12874").json()["records"]
+    assert {record["doi"][:14] for record in found} == {"10.1186/s12874"}

@@ -1,0 +1,52 @@
+"""service-api.md, "Errors"."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.sandbox.conftest import ORIGIN, Service
+
+
+@pytest.mark.parametrize("number", ["0", "5446", "-1", "abc", "1.0", "9" * 30, "²", "all%20"])
+def test_a_record_that_does_not_exist(library: Service, number: str) -> None:
+    """Rule: "404: resource not found (code `RecordNotFound`, message of the kind "Requested record not found")"."""
+    answer = library.get(f"/publications/{number}")
+    assert answer.status_code == 404
+    assert answer.json() == {"error": {"code": "RecordNotFound", "message": "Requested record not found"}}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/", "/library", "/library/", "/library/api/v2", "/library/api/v2/", "/library/api/v1/publications",
+        "/library/api/v2/nothing", "/library/api/v2/publications/1/2",
+        "/other/api/v2/publications", "/_control/nothing", "/%00", "/library/api/v2/publications%2F1%2F2",
+    ],
+)  # fmt: skip
+def test_every_unknown_address_gets_the_error_body(library: Service, address: str) -> None:
+    """Rule: "Errors are HTTP status codes with a JSON body of the form {"error": {"code": <string>, "message": <string>}}"."""
+    answer = library.get(f"{ORIGIN}{address}")
+    assert answer.status_code == 404
+    assert list(answer.json()) == ["error"]
+    assert {key: type(value) for key, value in answer.json()["error"].items()} == {"code": str, "message": str}
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
+def test_an_unknown_method_is_refused_with_what_is_allowed(library: Service, method: str) -> None:
+    """The same body for 405, of which the document says nothing."""
+    with library.client() as client:
+        answer = client.request(method, "/publications")
+    assert answer.status_code == 405
+    assert answer.json()["error"]["code"] == "MethodNotAllowed"
+    assert answer.headers["Allow"] == "GET, HEAD, POST"
+
+
+def test_a_failure_of_the_service_is_500_without_its_cause(
+    library: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rule: "500: internal server error"."""
+    library.tenant.publications = None  # type: ignore[assignment]
+    answer = library.get("/publications/1")
+    assert answer.status_code == 500
+    assert answer.json() == {"error": {"code": "InternalServerError", "message": "Internal server error"}}
+    assert "AttributeError" in capsys.readouterr().err

@@ -1,0 +1,33 @@
+"""The sandbox shares no code with what it tests."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OURS = {"pipelines", "resources", "assets_defs", "cli", "tests", "benchmarks"}
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sandbox").rglob("*.py")), ids=lambda path: path.name)
+def test_the_sandbox_imports_nothing_of_the_client(path: Path) -> None:
+    """One misreading of the document must not sit on both sides."""
+    assert set(imported(path)) & OURS == set()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "sandbox").rglob("*.py")), ids=lambda path: path.name)
+def test_only_the_clock_tells_the_time(path: Path) -> None:
+    """Every rule takes a clock."""
+    if path.name != "clock.py":
+        assert "time" not in set(imported(path))

@@ -1,0 +1,124 @@
+"""The real library: what is shipped, under which terms, and what the seeding makes of it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.library.attribution import FILE_SOURCES, SOURCES
+from sandbox.library.build import build
+from sandbox.library.seed import IDENTIFIER_TYPES, service_date
+from tests.sandbox.conftest import Service
+
+LIBRARY = files("sandbox.library")
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[dict[str, Any]]:
+    lines = gzip.decompress(LIBRARY.joinpath("publications.jsonl.gz").read_bytes()).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("found", "date"),
+    [
+        ("1983", "1983-01-01"), ("2017-08", "2017-08-01"), ("2020-02-29", "2020-02-29"), ("2021-02-29", None),
+        ("2017-13", None), ("0000", None), ("-750", None), ("n.d.", None), ("", None), (None, None), ("2018.0", None),
+        ("12/1/2018", None), ("１９８３", None),
+    ],
+)  # fmt: skip
+def test_dates(found: str | None, date: str | None) -> None:
+    """A bare year becomes 1 January, a month its first day, anything else is unknown to the service."""
+    assert service_date(found) == date
+
+
+@given(st.one_of(st.text(), st.from_regex(r"\d{1,4}(-\d{1,2}){0,2}", fullmatch=True)))
+def test_no_date_is_too_strange(found: str) -> None:
+    """Whatever stands in a record, the service has a date of its form or none."""
+    date = service_date(found)
+    assert date is None or (len(date) == 10 and date.startswith(found))
+
+
+def test_every_record_is_served_with_its_identifiers_verbatim(library: Service, shipped: list[dict[str, Any]]) -> None:
+    """Every record becomes a publication, numbered by its line; what is dirty stays dirty."""
+    assert len(shipped) == 5445
+    for page in range(0, len(shipped), 50):
+        served = library.get(f"/publications/all?per_page=50&page={page // 50 + 1}").json()["records"]
+        for number, (record, found) in enumerate(zip(served, shipped[page : page + 50], strict=True), start=page + 1):
+            assert record["id"] == number
+            for name in ("title", "publishable_type", "abstract", "authors", *IDENTIFIER_TYPES):
+                assert record[name] == found[name]
+            assert [each["name"] for each in record["categories"]] == list(dict.fromkeys(found["categories"]))
+            assert record["published_on"] == service_date(found["published_on"])
+
+
+def test_every_source_is_attributed(shipped: list[dict[str, Any]]) -> None:
+    """Repository, commit, licence and number of records of each source stand in ATTRIBUTION.md."""
+    text = LIBRARY.joinpath("ATTRIBUTION.md").read_text("utf-8")
+    for repo, count in Counter(record["_source"]["repo"] for record in shipped).items():
+        row = next(line for line in text.splitlines() if line.startswith(f"| [{repo}]"))
+        assert f"/tree/{SOURCES[repo].commit})" in row
+        assert f"| {count:,} |" in row
+    for file in json.loads(LIBRARY.joinpath("files.json").read_bytes()):
+        row = next(line for line in text.splitlines() if line.startswith(f"| {file['filename']} |"))
+        assert file["commit"] in row
+        assert FILE_SOURCES[file["repo"]].licence in row
+
+
+def test_abstracts_of_others_are_not_shipped(shipped: list[dict[str, Any]]) -> None:
+    """Three sources pass on abstracts that their licence does not cover."""
+    with_abstract = {record["_source"]["repo"] for record in shipped if record["abstract"]}
+    assert {repo for repo, source in SOURCES.items() if not source.abstracts} & with_abstract == set()
+    assert with_abstract  # the others' are there
+
+
+def test_files_are_what_their_list_says() -> None:
+    """Size and SHA-256 of every shipped file."""
+    for file in json.loads(LIBRARY.joinpath("files.json").read_bytes()):
+        content = LIBRARY.joinpath("files", file["filename"]).read_bytes()
+        assert len(content) == file["size"]
+        assert hashlib.sha256(content).hexdigest() == file["sha256"]
+
+
+def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
+    """The build is a function of its input: no clock, no order of a set, no path of the machine."""
+    collected = tmp_path / "collected"
+    (collected / "files").mkdir(parents=True)
+    (collected / "files" / "a.pdf").write_bytes(b"%PDF-")
+    (collected / "files.json").write_text(json.dumps([_file("a.pdf")]))
+    lines = "".join(json.dumps(_record(number)) + "\n" for number in range(80))
+    (collected / "publications.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    results = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        build(collected, tmp_path / name)
+        results.append(
+            {path.name: path.read_bytes() for path in sorted((tmp_path / name).rglob("*")) if path.is_file()}
+        )
+    assert results[0] == results[1]
+    record = json.loads(gzip.decompress(results[0]["publications.jsonl.gz"]).splitlines()[0])
+    assert record["abstract"] is None
+    assert record["_source"] == {"repo": "greenelab/deep-review", "path": "p", "key": "0", "licence": "CC0-1.0"}
+
+
+def _file(name: str) -> dict[str, Any]:
+    source = {"repo": "w3c/epubcheck", "path": name, "commit": "0" * 40, "licence": "BSD-3-Clause"}
+    return {"filename": name, "size": 5, "mime_type": "application/pdf", "encoding": None, "sha256": "", **source}
+
+
+def _record(number: int) -> dict[str, Any]:
+    source = {"repo": "greenelab/deep-review", "path": "p", "key": str(number), "licence": "CC0-1.0", "raw": {"x": "y"}}
+    empty = dict.fromkeys(("published_on", *IDENTIFIER_TYPES))
+    return {
+        "title": "T", "publishable_type": "Report", "abstract": "A", "authors": [], "categories": [],
+        **empty, "_source": source,
+    }  # fmt: skip

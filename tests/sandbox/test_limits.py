@@ -1,0 +1,121 @@
+"""service-api.md, "Limits": the request rate, and the exact count that proves a client's budget."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.traffic import WINDOW_SECONDS, Limiter, Traffic, WindowCounter
+from tests.sandbox.conftest import OwnClock, Service
+
+# Gaps that crowd around the edges: nothing, a whole window, and all between
+GAPS = st.one_of(st.just(0.0), st.just(60.0), st.sampled_from([1.0, 20.0, 30.0, 59.5]), st.floats(0, 90))
+TIMES = st.lists(GAPS, max_size=120).map(lambda gaps: list(accumulate(gaps)))
+
+
+def window(times: list[float], end: float) -> list[float]:
+    return [time for time in times if end - WINDOW_SECONDS < time <= end]
+
+
+@given(TIMES)
+def test_the_largest_window_equals_counting_every_window(times: list[float]) -> None:
+    """Exact: the largest number of requests received in any 60-second window."""
+    counter = WindowCounter()
+    for time in times:
+        counter.add(time)
+    assert counter.largest == max((len(window(times, end)) for end in times), default=0)
+    assert counter.total == len(times)
+
+
+@given(TIMES, st.integers(1, 20))
+def test_the_limiter_refuses_exactly_what_is_too_much(times: list[float], limit: int) -> None:
+    """Rule: "automated access should stay at about 60 requests per minute", over the accepted ones of any 60 seconds."""
+    limiter, accepted = Limiter(), []
+    for time in times:
+        wait = limiter.admit(time, limit)
+        assert (wait is None) == (len(window(accepted, time)) < limit)
+        if wait is None:
+            accepted.append(time)
+    assert all(len(window(accepted, end)) <= limit for end in accepted)
+
+
+@given(TIMES, st.integers(1, 20))
+def test_who_waits_as_told_is_accepted(times: list[float], limit: int) -> None:
+    """Assumption: `Retry-After` is the time after which the next request is accepted, if no other comes first."""
+    limiter, now = Limiter(), 0.0
+    for time in times:
+        now = max(now, time)
+        wait = limiter.admit(now, limit)
+        if wait is not None:
+            now += wait + 1e-6
+            assert limiter.admit(now, limit) is None
+
+
+def test_the_61st_request_in_a_minute_is_refused(library: Service) -> None:
+    """Rule: "429: too many requests"."""
+    library.change(requests_per_minute=60)
+    assert [library.get("/publications/1").status_code for _ in range(61)] == [200] * 60 + [429]
+    answer = library.get("/publications/1")
+    assert answer.json()["error"]["code"] == "TooManyRequests"
+    assert answer.headers["Retry-After"] == "60"
+    assert library.tenant.counts() == {"requests": 62, "largest_window": 62, "throttled": 2}
+
+
+def test_the_window_slides(library: Service, clock: OwnClock) -> None:
+    """Assumption: the last 60 seconds count, not the minute on the clock, and refused requests do not."""
+    library.change(requests_per_minute=2)
+    times_and_answers = [(0, 200), (30, 200), (31, 429), (59.5, 429), (60, 200), (89, 429), (90, 200), (119.9, 429)]
+    start = clock.time
+    for seconds, status in times_and_answers:
+        clock.time = start + seconds
+        assert library.get("/publications/1").status_code == status, seconds
+    assert library.get("/publications/1").headers["Retry-After"] == "1"
+
+
+def test_every_request_below_the_api_counts(library: Service) -> None:
+    """Assumption: refused, unknown and unsigned requests cost as much as any other; downloads and control cost nothing."""
+    library.change(requests_per_minute=4)
+    with library.client(auth=None) as client:
+        assert client.get("/publications").status_code == 401
+        assert client.get("/nothing").status_code == 404
+        assert client.put("/publications").status_code == 405
+        assert client.get("/swagger.yaml").status_code == 200
+        assert client.get("/swagger.yaml").status_code == 429
+        assert client.get("http://storage.service.test/library/store/x").status_code == 403
+        assert client.get("http://service.test/_control/tenants").json() == {"library": library.tenant.counts()}
+    assert library.tenant.counts() == {"requests": 5, "largest_window": 5, "throttled": 1}
+
+
+def test_a_limit_of_zero_is_none(library: Service) -> None:
+    """A setting of the sandbox, for benchmarks."""
+    assert {library.get("/publications/1").status_code for _ in range(70)} == {200}
+
+
+def test_a_lower_limit_takes_hold_at_once(library: Service) -> None:
+    """A setting of the sandbox: what was accepted before counts."""
+    for _ in range(10):
+        library.get("/publications/1")
+    library.change(requests_per_minute=5)
+    assert library.get("/publications/1").status_code == 429
+
+
+@pytest.mark.parametrize("latency", [0.5, 70.0])
+def test_a_request_counts_when_it_arrives(library: Service, clock: OwnClock, latency: float) -> None:
+    """A slow answer does not move its request into a later window."""
+    library.change(latency=latency)
+    library.get("/publications/1")
+    library.get("/publications/1")
+    assert clock.slept == [latency, latency]
+    assert library.tenant.counts()["largest_window"] == (2 if latency < 60 else 1)
+
+
+def test_reset_begins_again(clock: OwnClock) -> None:
+    """A new measurement starts from nothing, the limit's window included."""
+    traffic = Traffic(clock.monotonic)
+    assert [traffic.receive(1), traffic.receive(1)] == [None, 60]
+    traffic.reset()
+    assert traffic.counts().requests == 0
+    assert traffic.receive(1) is None

@@ -1,0 +1,201 @@
+"""service-api.md, "Publication", "Publications" and "v2 publications and assets"."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.sandbox.conftest import Service
+
+V2_FIELDS = [
+    "id",
+    "title",
+    "publishable_type",
+    "published_on",
+    "abstract",
+    "authors",
+    "doi",
+    "isbn",
+    "issn",
+    "arxiv_id",
+    "pmid",
+    "import_state",
+    "categories",
+    "cover",
+    "assets",
+]
+
+
+def titles(service: Service, **query: str) -> list[str]:
+    return [record["title"] for record in service.get("/publications", params=query).json()["records"]]
+
+
+def ids(service: Service, **query: object) -> list[int]:
+    return [record["id"] for record in service.get("/publications", params=query).json()["records"]]
+
+
+def test_a_list_is_an_object_with_a_records_array(library: Service) -> None:
+    """Rule: "A list of publications is returned as an object with a `records` array."."""
+    body = library.get("/publications").json()
+    assert list(body) == ["records"]
+    assert len(body["records"]) == 25
+
+
+def test_identifiers_are_flat_fields(library: Service) -> None:
+    """Rule: "doi, isbn, pmid, ... (v2): strings: flat fields replace `identifiers`"."""
+    for record in library.get("/publications", params={"per_page": 50}).json()["records"]:
+        assert list(record) == V2_FIELDS
+        for name in ("doi", "isbn", "issn", "arxiv_id", "pmid"):
+            assert record[name] is None or isinstance(record[name], str)
+
+
+def test_dates_have_the_service_form_or_are_absent(library: Service) -> None:
+    """Rule: "published_on: string, date `YYYY-MM-DD`"."""
+    dates = {record["published_on"] for record in library.get("/publications?per_page=50&page=3").json()["records"]}
+    assert all(date is None or re.fullmatch(r"\d{4}-\d\d-\d\d", date) for date in dates)
+
+
+def test_authors_have_a_name_and_a_type(library: Service) -> None:
+    """Rule: "authors: each: `name` (string), `type` (`person` or `corporate`)"."""
+    authors = [
+        each for record in library.get("/publications?per_page=50").json()["records"] for each in record["authors"]
+    ]
+    assert {tuple(author) for author in authors} == {("name", "type")}
+    assert {author["type"] for author in authors} <= {"person", "corporate"}
+
+
+def test_one_publication_is_the_same_record_as_in_the_list(library: Service) -> None:
+    """Rule: "GET /publications/:id: publication"."""
+    listed = library.get("/publications?per_page=1&page=7").json()["records"][0]
+    assert library.get("/publications/7").json() == listed
+
+
+def test_a_record_with_files_shows_cover_and_assets(library: Service) -> None:
+    """Rule: "cover: `id` (string), `storage` (string), `metadata` (object)"; "file: ... `size` integer bytes, `filename`, `mime_type`"."""
+    record = next(
+        record
+        for page in range(1, 20)
+        for record in library.get(f"/publications/all?per_page=50&page={page}").json()["records"]
+        if record["cover"] and record["assets"]
+    )
+    assert list(record["cover"]) == ["id", "storage", "metadata", "url"]
+    assert record["cover"]["storage"] == "store"
+    for asset in record["assets"]:
+        assert list(asset) == [
+            "id", "publication_id", "name", "content_type", "file", "url", "thumb_url", "preview_url",
+        ]  # fmt: skip
+        assert asset["publication_id"] == record["id"]
+        assert list(asset["file"]) == ["id", "storage", "metadata"]
+        assert isinstance(asset["file"]["metadata"]["size"], int)
+        assert list(asset["file"]["metadata"]) == ["size", "filename", "mime_type"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("doi", "10.1186/s12874-018-0482-1"),
+        ("doi", "  10.1186/S12874-018-0482-1 "),
+        ("isbn", "61231401"),
+        ("issn", "2056-9890"),
+        ("arxiv_id", "1606.00931"),
+        ("pmid", "27493967"),
+    ],
+)
+def test_every_identifier_can_be_searched(library: Service, name: str, value: str) -> None:
+    """Rule: "query: `doi`, `isbn`, `issn`, `arxiv_id`, `pmid`": the whole value, whatever its case and the blanks around it."""
+    records = library.get("/publications", params={name: value}).json()["records"]
+    assert records
+    assert {record[name].casefold() for record in records} == {value.strip().casefold()}
+
+
+def test_a_part_of_an_identifier_finds_nothing(library: Service) -> None:
+    """Assumption: the identifier filters compare the whole value."""
+    assert ids(library, doi="10.1186/s12874") == []
+
+
+def test_no_match_is_an_empty_list(library: Service) -> None:
+    """Rule: "When no publication matches, `records` is empty."."""
+    answer = library.get("/publications", params={"doi": "10.0000/nothing"})
+    assert answer.status_code == 200
+    assert answer.json() == {"records": []}
+    assert answer.headers["X-Total"] == "0"
+
+
+def test_author_search_ignores_case_and_accents(library: Service) -> None:
+    """Rule: "query: ... `author`"."""
+    assert 30 in ids(library, author="ghali ibrahim")
+    assert ids(library, author="nobody-of-that-name") == []
+
+
+def test_category_search_takes_the_name(library: Service) -> None:
+    """Rule: "query: ... `category`"."""
+    assert 30 in ids(library, category="egypt -- history.")
+    assert ids(library, category="Egypt") == []
+
+
+def test_year_search_takes_the_year_of_publication(library: Service) -> None:
+    """Rule: "query: ... `year`"."""
+    records = library.get("/publications?year=1983").json()["records"]
+    assert records
+    assert all(record["published_on"].startswith("1983-") for record in records)
+    assert [ids(library, year=year) for year in ("19", "x", "1983-05", "１９８３", "19 83")] == [[]] * 5
+
+
+def test_full_text_search_needs_every_word(library: Service) -> None:
+    """Rule: "`query` (full text)"."""
+    found = titles(library, query="convolutional protein binding")
+    assert "Convolutional neural network architectures for predicting DNA–protein binding" in found
+    assert titles(library, query="convolutional -- (protein) binding") == found
+    assert titles(library, query="convolutional xyzzy") == []
+    assert titles(library, query="--") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"',
+        "a OR",
+        "NEAR(",
+        "*",
+        "title:deep",
+        "-",
+        "((",
+        "\0",
+        "%",
+        "' --",
+        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+    ],
+)
+def test_no_text_is_a_search_language(library: Service, text: str) -> None:
+    """Whatever the text, it is words and never operators, and the answer is a list."""
+    for name in ("query", "author", "category", "year", "doi"):
+        assert library.get("/publications", params={name: text}).status_code == 200
+
+
+def test_filters_are_combined(library: Service) -> None:
+    """Assumption: every given filter has to match."""
+    assert ids(library, doi="10.1186/s12874-018-0482-1", year="2018") == [41]
+    assert ids(library, doi="10.1186/s12874-018-0482-1", year="2017") == []
+
+
+def test_an_empty_filter_is_no_filter(library: Service) -> None:
+    """Assumption: `doi=` narrows nothing."""
+    assert library.get("/publications?doi=&author=%20").headers["X-Total"] == "5445"
+
+
+def test_the_backup_list_has_everything_whatever_the_filters(library: Service) -> None:
+    """Rule: "A backup endpoint `/publications/all` returns all publications page by page."."""
+    assert library.get("/publications/all?year=1983").headers["X-Total"] == "5445"
+
+
+def test_lists_are_ordered_by_id(library: Service) -> None:
+    """Assumption: the document names no order."""
+    assert ids(library, per_page=50, page=2) == list(range(51, 101))
+
+
+def test_text_is_sent_as_it_is_in_utf8(library: Service) -> None:
+    """Rule: "Data is exchanged as JSON."."""
+    answer = library.get("/publications/30")
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert "Mosáíques".encode() in answer.content

@@ -1,0 +1,69 @@
+"""The README keeps its word: the first session and the upload session work as printed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.process import SandboxProcess
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")
+def test_the_upload_session_works_as_printed(tmp_path: Path) -> None:
+    """service-api.md, "Upload sequence"; only the port is another."""
+    text = files("sandbox").joinpath("README.md").read_text("utf-8")
+    (script,) = re.findall(r"```sh\n(.*?)```", text.partition("\n## Files\n")[2].partition("\n## ")[0], re.DOTALL)
+    with SandboxProcess("--tenant", "library=empty") as sandbox:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail"],
+            input=script.replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}"),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        requests = [
+            (seen["method"], seen["path"].partition("/store/")[0], seen["status"]) for seen in sandbox.requests()
+        ]
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "204\nDear reader,\n"
+    assert requests == [
+        ("POST", "/api/v2/publications", 200),
+        ("GET", "/api/v2/assets/presign", 200),
+        ("POST", "/storage/", 204),
+        ("POST", "/api/v2/assets", 200),
+        ("GET", "/storage", 200),
+    ]
+
+
+@pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")
+def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
+    """Both versions on one record, the page and a description; only the port is another."""
+    text = files("sandbox").joinpath("README.md").read_text("utf-8")
+    (script,) = re.findall(r"```sh\n(.*?)```", text.partition("\n## Start it\n")[2].partition("\n## ")[0], re.DOTALL)
+    with SandboxProcess("--tenant", "library=real:60") as sandbox:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail"],
+            input=script.replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}"),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        statuses = [seen["status"] for seen in sandbox.requests()]
+    assert done.returncode == 0, done.stderr
+    assert statuses == [200] * 7
+    found, shown, changed, gone, page, description = done.stdout.split("\n", 5)
+    assert [record["id"] for record in json.loads(found)["records"]] == [41]
+    assert json.loads(shown)["identifiers"] == [{"type": "doi", "value": "10.1000/tides"}]
+    assert [each["type"] for each in json.loads(changed)["identifiers"]] == ["doi", "handle"]
+    assert (gone, page) == ("{}", "200")
+    assert description.startswith("openapi: 3.1.0\n")

@@ -1,0 +1,82 @@
+"""service-api.md, "Authentication", "v2"."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from sandbox.state.database import Database
+from tests.sandbox.conftest import OwnClock, Service, open_service
+
+UNAUTHORIZED = {"error": {"code": "Unauthorized", "message": "Sign-in is missing or wrong"}}
+
+
+def basic(text: str) -> str:
+    return "Basic " + base64.b64encode(text.encode()).decode()
+
+
+def test_basic_authentication(library: Service) -> None:
+    """Rule: "HTTP Basic authentication with the normal account credentials."."""
+    assert library.get("/publications/1").status_code == 200
+
+
+def test_the_session_cookie_signs_in(library: Service) -> None:
+    """Rule: "Session cookie `_library_session` from an already signed-in browser session."."""
+    with library.client(auth=None, cookies={"_library_session": library.tenant.session_cookie}) as client:
+        assert client.get("/publications/1").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        basic("backup@library.example:wrong"),
+        basic("nobody@library.example:sandbox-password"),
+        basic("backup@library.example"),
+        basic(":"),
+        "Basic !!!",
+        "Basic",
+        "Bearer abc",
+        "",
+    ],
+)
+def test_wrong_credentials_are_refused(library: Service, authorization: str) -> None:
+    """Rule: "401: not authorised" with the error body, and the challenge that HTTP asks for."""
+    with library.client(auth=None, headers={"Authorization": authorization}) as client:
+        answer = client.get("/publications/1")
+    assert answer.status_code == 401
+    assert answer.json() == UNAUTHORIZED
+    assert answer.headers["WWW-Authenticate"].startswith('Basic realm="library"')
+
+
+@pytest.mark.parametrize("path", ["/publications", "/publications/all", "/publications/1", "/publications/0"])
+def test_nothing_is_shown_without_sign_in(library: Service, path: str) -> None:
+    """Rule: "401: not authorised": on every endpoint, also for records that do not exist."""
+    with library.client(auth=None) as client:
+        assert client.get(path).status_code == 401
+
+
+def test_a_wrong_cookie_is_refused_and_wrong_credentials_are_not_healed_by_a_right_one(library: Service) -> None:
+    """Assumption: an `Authorization` header decides alone when there is one."""
+    with library.client(auth=None, cookies={"_library_session": "guess"}) as client:
+        assert client.get("/publications/1").status_code == 401
+    with library.client(auth=("x", "y"), cookies={"_library_session": library.tenant.session_cookie}) as client:
+        assert client.get("/publications/1").status_code == 401
+
+
+def test_the_user_name_is_an_address_and_its_case_does_not_matter(library: Service) -> None:
+    """Assumption: as mail addresses are; the password is compared exactly."""
+    with library.client(auth=("Backup@Library.example", "sandbox-password")) as client:
+        assert client.get("/publications/1").status_code == 200
+    with library.client(auth=("backup@library.example", "Sandbox-password")) as client:
+        assert client.get("/publications/1").status_code == 401
+
+
+def test_a_session_of_one_tenant_does_not_open_another() -> None:
+    """Rule: "Every tenant has its own {base_url}."."""
+    database, clock = Database(), OwnClock()
+    one, two = (open_service(database, 0, clock, name) for name in ("one", "two"))
+    assert one.tenant.session_cookie != two.tenant.session_cookie
+    with two.client(auth=None, cookies={"_library_session": one.tenant.session_cookie}) as client:
+        assert client.get("/publications").status_code == 401
+    database.close()

@@ -1,0 +1,76 @@
+"""Clients of real servers and of scripted ones, on a budget of their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pipelines.service import redaction
+from pipelines.service.budget import Budget
+from pipelines.service.client import LibraryClient
+from pipelines.service.clock import SystemClock
+from tests.sandbox.process import SandboxProcess
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Script, ScriptedServer
+
+USER, PASSWORD = "backup@library.example", "sandbox-password"
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy of the machine that runs the tests, and no secret that another test has kept."""
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(redaction, "_kept", frozenset())
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Time that passes at once."""
+    return ManualClock()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
+    """Starts servers that answer by script; they end with the test."""
+    with ExitStack() as stack:
+        yield lambda script: stack.enter_context(ScriptedServer(script))
+
+
+@pytest.fixture
+def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[..., LibraryClient]]:
+    """Makes clients of a base_url, on the test's clock unless told otherwise; they are closed with the test."""
+    with ExitStack() as stack:
+
+        def make(base_url: str, **options: Any) -> LibraryClient:
+            used = {"clock": clock, "requests_per_minute": 100_000, "auth": httpx.BasicAuth(USER, PASSWORD), **options}
+            budget = Budget(tmp_path / "state.db", base_url, used["requests_per_minute"], used["clock"])
+            return stack.enter_context(LibraryClient(base_url=base_url, api="v2", budget=budget, **used))
+
+        yield make
+
+
+@pytest.fixture(scope="session")
+def running_sandbox() -> Iterator[SandboxProcess]:
+    """One process for all tests; use `sandbox`."""
+    with SandboxProcess("--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
+    """The local service with the real library, as new, without a limit."""
+    running_sandbox.reset()
+    return running_sandbox
+
+
+@pytest.fixture
+def real_time() -> SystemClock:
+    """The machine's clock, for tests in which the service measures."""
+    return SystemClock()

@@ -1,0 +1,41 @@
+"""Time that the test owns."""
+
+from __future__ import annotations
+
+import heapq
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+class ManualClock:
+    """Time that passes only while somebody sleeps, and then at once. What was ordered `at` a moment happens on the way."""
+
+    def __init__(self, start: float = 1000.0, *, late: float = 0.0) -> None:
+        self._now = start
+        self._late = late
+        self._orders: list[tuple[float, int, Callable[[], object]]] = []
+
+    def monotonic(self) -> float:
+        """Tell the seconds."""
+        return self._now
+
+    def now(self) -> datetime:
+        """Tell the time of day."""
+        return MIDNIGHT + timedelta(seconds=self._now)
+
+    def sleep(self, seconds: float) -> None:
+        """Let the seconds pass, and `late` more."""
+        until = self._now + seconds + self._late
+        while self._orders and self._orders[0][0] <= until:
+            self._now, _, action = heapq.heappop(self._orders)
+            action()
+        self._now = until
+
+    def at(self, moment: float, action: Callable[[], object]) -> None:
+        """Do this when the time has come."""
+        heapq.heappush(self._orders, (moment, len(self._orders), action))

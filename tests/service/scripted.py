@@ -1,0 +1,123 @@
+"""A server on a real socket that answers as its script says and keeps what it received."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it arrived."""
+
+    method: str
+    target: str
+    headers: httpx.Headers
+
+    @property
+    def path(self) -> str:
+        """The path, without the query."""
+        return urlsplit(self.target).path
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters."""
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.target).query).items()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is sent back. A body that is no bytes is sent as JSON; `raw` is sent instead of all the rest, and the connection closed."""
+
+    body: Any = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+
+    def content(self) -> bytes:
+        """The body's bytes."""
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+Script = Callable[[Received], Answer]
+
+
+class ScriptedServer:
+    """Listens on 127.0.0.1 for the length of a `with` block. What the script raises ends the connection without an answer."""
+
+    def __init__(self, script: Script) -> None:
+        self.received: list[Received] = []
+        self._scheme = "http"
+        self._lock = threading.Lock()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+            wbufsize = -1
+
+            def answer(self) -> None:
+                request = Received(self.command, self.path, httpx.Headers(self.headers.items()))
+                with outer._lock:
+                    outer.received.append(request)
+                self.rfile.read(int(self.headers.get("content-length", 0)))
+                self.send(script(request))
+
+            def send(self, answer: Answer) -> None:
+                if answer.raw is not None:
+                    self.wfile.write(answer.raw)
+                    self.close_connection = True
+                    return
+                content = answer.content()
+                self.send_response(answer.status)
+                headers = {"content-type": "application/json", "content-length": str(len(content)), **answer.headers}
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_CONNECT = answer  # noqa: N815  http.server's names
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                """A client that hangs up, or a script that raises, is part of the test."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """Its origin."""
+        return f"{self._scheme}://127.0.0.1:{self.port}"
+
+    def secure(self, context: ssl.SSLContext) -> None:
+        """Speak TLS from now on."""
+        self._scheme = "https"
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

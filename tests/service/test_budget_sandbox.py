@@ -1,0 +1,157 @@
+"""I1 with the whole client in real processes, by the count of the service that receives the requests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.sandbox.process import SandboxProcess
+from tests.service.conftest import PASSWORD, USER
+
+LIMIT = 300
+PROCESSES = 4
+
+READER = f"""
+    import sys, threading
+    from pathlib import Path
+    from pipelines.errors import BookferryError
+    from pipelines.service.client import open_client
+    from pipelines.settings import load_settings
+
+    def say(text):
+        sys.stdout.write(text + "\\n")  # in one piece: several threads talk
+        sys.stdout.flush()
+
+    def read_for_ever(client):
+        client.get(f"{{client.api_url}}/publications")
+        say("reading")
+        while True:
+            client.get(f"{{client.api_url}}/publications", {{"per_page": 1}})
+
+    def tell(wait):
+        say(f"waiting {{wait.seconds:.0f}} {{wait.reason}}")
+
+    settings = load_settings(Path(sys.argv[1]))
+    with open_client(settings, "library", state=Path(sys.argv[2]), on_wait=tell) as client:
+        threads = [threading.Thread(target=read_for_ever, args=(client,), daemon=True) for _ in range({PROCESSES})]
+        say("ready")
+        sys.stdin.readline()
+        for thread in threads:
+            thread.start()
+        sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def limited_sandbox() -> Iterator[SandboxProcess]:
+    """A service that refuses what is beyond the limit, and counts what it receives."""
+    with SandboxProcess("--requests-per-minute", str(LIMIT), "--tenant", "library=real:50") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def start_reader(
+    limited_sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], subprocess.Popen[str]]]:
+    """Starts a process that asks as fast as the budget lets it, in four threads."""
+    monkeypatch.setenv("TEST_USER", USER)
+    monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
+    config = tmp_path / "bookferry.toml"
+    config.write_text(
+        f'[tenants.library]\nbase_url = "{limited_sandbox.base_url()}"\napi = "v2"\nusername_env = "TEST_USER"\n'
+        f'password_env = "TEST_PASSWORD"\nrequests_per_minute = {LIMIT}\n'
+    )
+    command = [sys.executable, "-c", textwrap.dedent(READER), str(config), str(tmp_path / "state.db")]
+    started: list[subprocess.Popen[str]] = []
+
+    def start() -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def let_go(*processes: subprocess.Popen[str]) -> None:
+    """Let them begin, as soon as all of them are ready."""
+    for process in processes:
+        assert next_line(process) == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+
+def next_line(process: subprocess.Popen[str]) -> str:
+    """What the process tells next: that it is reading, that its budget is used up. Nothing, after half a minute."""
+    assert process.stdout is not None
+    guard = threading.Timer(30, process.kill)
+    guard.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        guard.cancel()
+
+
+def seconds_to_wait(process: subprocess.Popen[str]) -> int:
+    """How long the process will wait for its next request: until a minute after the first one of all, if it keeps the promise."""
+    while (line := next_line(process)) == "reading\n":
+        pass
+    word, seconds, reason = line.rstrip().split(maxsplit=2)
+    assert (word, reason) == ("waiting", "the budget is used up")
+    return int(seconds)
+
+
+def test_four_processes_never_exceed_the_limit(
+    limited_sandbox: SandboxProcess, start_reader: Callable[[], subprocess.Popen[str]]
+) -> None:
+    """Issue 2, bullet 3, I1: four real processes, of four threads each, want more than a minute's budget at once.
+
+    They get all of it and no request more, without a single 429; the next run on the same data folder finds it used up.
+    """
+    begun = time.monotonic()
+    processes = [start_reader() for _ in range(PROCESSES)]
+    let_go(*processes)
+    for process in processes:
+        assert seconds_to_wait(process) >= 59 - (time.monotonic() - begun)
+
+    until = time.monotonic() + 10
+    while limited_sandbox.counts()["requests"] < LIMIT and time.monotonic() < until:
+        pass  # the last slots were taken, their requests are on the way
+    assert limited_sandbox.counts() == {"requests": LIMIT, "largest_window": LIMIT, "throttled": 0}
+
+    for process in processes:
+        process.kill()
+        process.wait()
+    let_go(late := start_reader())
+    assert 59 - (time.monotonic() - begun) <= seconds_to_wait(late) <= 61
+    assert limited_sandbox.counts() == {"requests": LIMIT, "largest_window": LIMIT, "throttled": 0}
+
+
+def test_one_that_is_killed_in_the_middle_has_paid(
+    limited_sandbox: SandboxProcess, start_reader: Callable[[], subprocess.Popen[str]]
+) -> None:
+    """I1: "with a lease that a killed process does not keep": the others get the rest; what it may have sent stays paid."""
+    killed, *others = (start_reader() for _ in range(PROCESSES))
+    let_go(killed)
+    assert next_line(killed) == "reading\n"
+    killed.kill()
+    let_go(*others)
+    for process in others:
+        assert seconds_to_wait(process) > 0
+    until = time.monotonic() + 10
+    while limited_sandbox.counts()["requests"] < LIMIT - PROCESSES and time.monotonic() < until:
+        pass
+    counts = limited_sandbox.counts()
+    assert LIMIT - PROCESSES <= counts["requests"] <= LIMIT
+    assert counts["throttled"] == 0

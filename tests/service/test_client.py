@@ -1,0 +1,319 @@
+"""The client as a whole: one error for each kind of answer, no secret in any of them, and an end when a person wants one."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pipelines.errors import (
+    AccessDeniedError,
+    BookferryError,
+    ConfigurationError,
+    ExitStatus,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+    StorageError,
+    TemporaryError,
+)
+from pipelines.service.budget import Budget
+from pipelines.service.client import LibraryClient, Waiting, open_client
+from pipelines.service.listing import QUICK, Listing
+from pipelines.settings import load_settings
+from tests.sandbox.process import SandboxProcess
+from tests.service.conftest import PASSWORD, USER
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+Serve = Callable[[Script], ScriptedServer]
+ClientFor = Callable[..., LibraryClient]
+
+ERROR = {"error": {"code": "InsufficientScope", "message": "Ask for more"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "message", "exit_status"),
+    [
+        (401, SignInError, r"answered 401: the service does not accept the sign-in \(Insuff.*Check user name", 4),
+        (403, AccessDeniedError, r"answered 403: this account may not read that \(Insuff.*Ask an administrator", 4),
+        (404, RefusedError, r"answered 404 Not Found \(InsufficientScope: Ask for more\)\.", 1),
+        (422, RefusedError, "answered 422 Unprocessable Entity", 1),
+        (418, RefusedError, "answered 418", 1),
+        (429, TemporaryError, "failed after 30 tries", 1),
+        (500, TemporaryError, "failed after 7 tries .* last: 500 Internal Server Error", 1),
+        (501, ProtocolError, "answered 501 Not Implemented .*, which the API does not document", 1),
+        (204, ProtocolError, "answered 204 No Content, which the API does not document", 1),
+        (206, ProtocolError, "answered 206 Partial Content", 1),
+        (304, ProtocolError, "answered 304 Not Modified", 1),
+        (302, ProtocolError, "redirects to /login", 1),
+    ],
+)
+def test_each_kind_of_answer_has_its_error(
+    *, serve: Serve, client_for: ClientFor, status: int, error: type[BookferryError], message: str, exit_status: int
+) -> None:
+    """service-api.md, Errors; style rule 5: sorted by what to do next; the exit table of design 3.3."""
+    body = b"" if status in (204, 304) else ERROR
+    headers = {"Location": "/login"} if status == 302 else {}
+    server = serve(lambda _: Answer(body, status=status, headers=headers))
+    with pytest.raises(error, match=message) as caught:
+        client_for(server.url).get(f"{server.url}/api/v2/publications", {"page": 1})
+    assert type(caught.value) is error
+    assert caught.value.exit_status == ExitStatus(exit_status)
+    assert f"GET {server.url}/api/v2/publications?page=1" in str(caught.value)
+
+
+def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: ClientFor) -> None:
+    """Issue 2, "wrong password": exit status 4, by the sandbox's own 401, asked once."""
+    client = client_for(sandbox.base_url(), auth=httpx.BasicAuth(USER, "wrong"))
+    with pytest.raises(SignInError, match=r"401: .*\(Unauthorized: .*Check user name and password"):
+        list(Listing(client, ["publications/all", "publications"]).pages())
+    assert sandbox.counts()["requests"] == 1
+
+
+def test_an_unreachable_host_is_told_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
+    """Issue 2, "unreachable host": one message, nothing counted as sent."""
+    told: list[Waiting] = []
+    client = client_for("http://127.0.0.1:1", on_wait=told.append)
+    with pytest.raises(TemporaryError, match=r"cannot connect: .*refused"):
+        client.get("http://127.0.0.1:1/api/v2/publications")
+    assert client.requests == 0
+    assert {wait.reason.partition(":")[0] for wait in told} == {"cannot connect"}
+
+
+def everything_about(error: BaseException) -> str:
+    """What a person, a log or Dagster's event log can see of an exception and of all behind it."""
+    texts = traceback.format_exception(error)
+    one: BaseException | None = error
+    while one is not None:
+        texts += [str(one), repr(one), repr(one.args)]
+        one = one.__cause__
+    return "\n".join(texts)
+
+
+def echo(request: Received) -> str:
+    """What a careless service shows of a request."""
+    return f"{request.method} {dict(request.headers)} {list(request.headers.raw)} password={PASSWORD} {PASSWORD}"
+
+
+CARELESS: dict[str, Script] = {
+    "error body": lambda r: Answer({"error": {"code": "Unauthorized", "message": echo(r)}}, status=401),
+    "server error": lambda r: Answer({"error": {"code": PASSWORD, "message": echo(r)}}, status=500),
+    "refusal": lambda r: Answer({"error": {"code": "x", "message": echo(r)}}, status=404),
+    "redirect": lambda r: Answer(status=302, headers={"Location": f"http://{USER}:{PASSWORD}@h/?{echo(r)}"}),
+    "link": lambda r: Answer({"records": []}, headers={"Link": f"<http://h/{PASSWORD}?{echo(r)}>; rel=next"}),
+    "broken link": lambda _: Answer({"records": []}, headers={"Link": f"<http://[:{PASSWORD}:x/>; rel=next"}),
+    "status line": lambda _: Answer(raw=f"HTTP/1.1 503 {PASSWORD}\r\n\r\n".encode()),
+    "no HTTP": lambda r: Answer(raw=echo(r).encode()),
+    "retry-after": lambda _: Answer(status=503, headers={"Retry-After": PASSWORD}),
+    "packing": lambda _: Answer(b"[]", headers={"Content-Encoding": PASSWORD}),
+    "not a listing": lambda r: Answer({"data": echo(r)}),
+}
+
+
+@pytest.fixture
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Writes a bookferry.toml for a base_url, with the sign-in of the sandbox in the environment."""
+
+    def write(base_url: str, more: str = "") -> Path:
+        monkeypatch.setenv("TEST_USER", USER)
+        monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
+        path = tmp_path / "bookferry.toml"
+        path.write_text(
+            f'[tenants.old]\nbase_url = "{base_url}"\napi = "v2"\nusername_env = "TEST_USER"\n'
+            f'password_env = "TEST_PASSWORD"\nrequests_per_minute = 100000\n{more}'
+        )
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", CARELESS)
+def test_no_error_shows_a_credential(
+    *,
+    serve: Serve,
+    configured: Callable[[str], Path],
+    tmp_path: Path,
+    clock: ManualClock,
+    name: str,
+) -> None:
+    """I10: not even where the service repeats what it received, in whatever part of its answer."""
+    server = serve(CARELESS[name])
+    settings, told = load_settings(configured(server.url)), list[Waiting]()
+    with (
+        open_client(settings, "old", state=tmp_path / "state.db", on_wait=told.append, clock=clock) as client,
+        pytest.raises(BookferryError) as caught,
+    ):
+        list(Listing(client, ["publications"]).pages())
+    basic = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    shown = everything_about(caught.value) + repr(told) + repr(client) + repr(vars(client))
+    assert server.received[0].headers["authorization"] == f"Basic {basic}"
+    assert not [secret for secret in (PASSWORD, basic, basic.rstrip("=")) if secret in shown]
+
+
+def test_open_client_reads_a_library(
+    sandbox: SandboxProcess, configured: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """All of it together, as a backup uses it."""
+    settings = load_settings(configured(sandbox.base_url()))
+    with open_client(settings, "old", state=tmp_path / "state.db") as client:
+        listing = Listing(client, ["publications/all"])
+        assert sum(len(page.records) for page in listing.pages()) == 5445
+    assert sandbox.counts()["requests"] == client.requests == 109
+
+
+def test_open_client_with_a_session_cookie(
+    sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """service-api.md, v2 authentication 2: "Session cookie `_library_session` from an already signed-in browser session"."""
+    monkeypatch.setenv("TEST_COOKIE", sandbox.session_cookie())
+    path = tmp_path / "bookferry.toml"
+    path.write_text(
+        f'[tenants.old]\nbase_url = "{sandbox.base_url()}"\napi = "v2"\nsession_cookie_env = "TEST_COOKIE"\n'
+    )
+    with open_client(load_settings(path), "old", state=tmp_path / "state.db") as client:
+        assert client.get(f"{client.api_url}/publications").headers["x-total"] == "5445"
+    assert sandbox.counts()["requests"] == client.requests == 1
+
+
+def test_v3_is_not_read_yet(configured: Callable[[str], Path], tmp_path: Path) -> None:
+    path = configured("https://library.example.org")
+    path.write_text(path.read_text().replace('"v2"', '"v3"'))
+    with (
+        pytest.raises(ConfigurationError, match=r"tenants\.old\.api is 'v3'.*reads v2 only"),
+        open_client(load_settings(path), "old", state=tmp_path / "state.db"),
+    ):
+        pass
+
+
+def test_both_api_versions_of_a_library_share_one_budget(
+    sandbox: SandboxProcess, configured: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    """I1: "counted over both API versions": what another entry with the same base_url used up is used up."""
+    more = f'[tenants.new]\nbase_url = "{sandbox.base_url()}/"\napi = "v3"\nrequests_per_minute = 7\n'
+    settings = load_settings(configured(sandbox.base_url(), more))
+    with open_client(settings, "old", state=tmp_path / "state.db") as client:
+        client.get(f"{client.api_url}/publications")
+        assert client.requests_per_minute == 7
+    assert Budget(tmp_path / "state.db", *settings.budget_of("new")).used() == 1
+
+
+def test_a_state_file_that_cannot_be_used_is_told(configured: Callable[[str], Path], tmp_path: Path) -> None:
+    """Style rule 6; and nothing is left open (a warning fails the test)."""
+    settings = load_settings(configured("https://library.example.org"))
+    with (
+        pytest.raises(StorageError, match=r"state\.db"),
+        open_client(settings, "old", state=tmp_path / "no" / "state.db"),
+    ):
+        pass
+
+
+# ---- Ctrl-C -----------------------------------------------------------------------------------------------------------------------------
+
+LISTING = """
+    import sys, threading
+    from pathlib import Path
+    from pipelines.service.client import open_client
+    from pipelines.service.listing import Listing
+    from pipelines.settings import load_settings
+
+    config, state = Path(sys.argv[1]), Path(sys.argv[2])
+    try:
+        with open_client(load_settings(config), "old", state=state) as client:
+            print("begun", flush=True)
+            for page in Listing(client, ["publications"]).pages():
+                print("page", page.number, flush=True)
+    except KeyboardInterrupt:
+        for thread in threading.enumerate():
+            if thread.name == "listing":
+                thread.join(1)
+        print("interrupted", sum(thread.name == "listing" for thread in threading.enumerate()), flush=True)
+"""
+
+
+@pytest.fixture
+def run_listing(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
+    """Starts a process that lists a library and can be interrupted."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(config: Path) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", textwrap.dedent(LISTING), str(config), str(tmp_path / "state.db")]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def hang_on(hanging: set[int], arrived: Callable[[int], None]) -> Script:
+    """A listing of 1,000 pages, some of which are never answered."""
+
+    def script(request: Received) -> Answer:
+        number = int(request.query["page"])
+        arrived(number)
+        if number in hanging:
+            time.sleep(30)
+        return Answer({"records": [{"id": number}]}, headers={"X-Total": "1000"})
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("hanging", "limit", "spent", "pages"),
+    [
+        ({1}, 100_000, 0, 0),
+        ({2, 3, 4}, 100_000, 0, 1),
+        (set(range(4, 1000)), 100_000, 0, 3),
+        (set(), 3, 0, 3),
+        (set(), 1, 1, 0),
+    ],
+    ids=["the first page hangs", "some pages hang", "all others hang", "waiting for the budget", "waiting to begin"],
+)
+def test_ctrl_c_ends_a_listing_at_once(
+    *,
+    serve: Serve,
+    configured: Callable[[str], Path],
+    run_listing: Callable[[Path], subprocess.Popen[str]],
+    tmp_path: Path,
+    hanging: set[int],
+    limit: int,
+    spent: int,
+    pages: int,
+) -> None:
+    """Whatever the threads wait for, a hanging answer or the budget: within seconds, and none of them is left behind."""
+    seen: set[int] = set()
+    server = serve(hang_on(hanging, seen.add))
+    config = configured(server.url)
+    config.write_text(config.read_text().replace("= 100000", f"= {limit}"))
+    budget = Budget(tmp_path / "state.db", *load_settings(config).budget_of("old"))
+    for _ in range(spent):
+        budget.acquire().sent()
+    process = run_listing(config)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    for number in range(1, pages + 1):
+        assert process.stdout.readline() == f"page {number}\n"
+    until = time.monotonic() + 20
+    while hanging and not hanging & seen:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    begun = time.monotonic()
+    output, errors = process.communicate(timeout=20)
+    assert time.monotonic() - begun < 5
+    assert (output, errors, process.returncode) == ("interrupted 0\n", "", 0)
+    # A request that the interruption cut off after it had left is charged, although the service may never have read it.
+    assert 0 <= budget.used() - len(seen) - spent <= QUICK

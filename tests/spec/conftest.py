@@ -1,0 +1,145 @@
+"""The service as service-api.md describes it, in process and over a socket: each test runs both ways.
+
+A file per section of the document; the docstring of each test cites the sentence it rests on. The clock is the test's own,
+over the socket too: the server runs in a thread of the test process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from sandbox.app import Sandbox
+from sandbox.server import Server
+from sandbox.settings import Settings
+from sandbox.state.database import Database
+from sandbox.tenants import Account, Tenant, open_tenant
+from tests.sandbox.conftest import OwnClock
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+WAYS = ("in process", "over a socket")
+
+
+@dataclass
+class Library:
+    """One tenant of a running service, and clients for it. Everything is closed when the test ends."""
+
+    tenant: Tenant
+    origin: str
+    clock: OwnClock
+    transport: Callable[[], httpx.BaseTransport]
+    closing: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def base_url(self) -> str:
+        """The tenant's address."""
+        return f"{self.origin}/{self.tenant.name}"
+
+    def client(self, path: str = "", **options: Any) -> httpx.Client:
+        """A client below the tenant that is not signed in; no redirects are followed."""
+        client = httpx.Client(base_url=f"{self.base_url}{path}", transport=self.transport(), **options)
+        return self.closing.enter_context(client)
+
+    def v2(self, **options: Any) -> httpx.Client:
+        """A client for version 2, signed in with HTTP Basic."""
+        settings = {"auth": (self.tenant.account.email, self.tenant.account.password), **options}
+        return self.client("/api/v2", **settings)
+
+    def v3(self, *scopes: str, **options: Any) -> httpx.Client:
+        """A client for version 3 whose token has these scopes; every scope when none is named."""
+        headers = {"Authorization": f"Bearer {self.token(*scopes)}"}
+        return self.client("/api/v3", headers=headers, **options)
+
+    def token(self, *scopes: str, **wanted: Any) -> str:
+        """An access token, from the control endpoint."""
+        body = {"tenant": self.tenant.name, **({"scopes": list(scopes)} if scopes else {}), **wanted}
+        token: str = self.control("POST", "tokens", body).json()["access_token"]
+        return token
+
+    def control(self, method: str, path: str, body: object = None) -> httpx.Response:
+        """A request to the control endpoint, which has to succeed."""
+        with httpx.Client(transport=self.transport()) as client:
+            return client.request(method, f"{self.origin}/_control/{path}", json=body).raise_for_status()
+
+    def vary(self, **variations: Any) -> None:
+        """Let the service take liberties."""
+        self.control("PUT", "settings", {"variations": variations})
+
+    def change(self, **settings: Any) -> None:
+        """Change settings."""
+        self.control("PUT", "settings", settings)
+
+    def fault(self, fault: str, *, path: str = "", method: str = "", **details: Any) -> None:
+        """Order a fault."""
+        self.control("POST", "faults", {"fault": fault, "match": {"method": method, "path": path}, **details})
+
+
+@pytest.fixture(params=WAYS)
+def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Library]]:
+    """Makes a library with the first so many real records (None for all), reached in one of the two ways."""
+    with ExitStack() as closing:
+
+        def make(records: int | None = 0, name: str = "library", **settings: Any) -> Library:
+            database, clock = Database(), OwnClock()
+            closing.callback(database.close)
+            chosen = Settings(requests_per_minute=0).changed(settings)
+            tenants: dict[str, Tenant] = {}
+            app = Sandbox(tenants)
+            in_process = request.param == "in process"
+            storage_port = None if in_process else urlsplit(closing.enter_context(_served(app.storage))).port
+            tenant = tenants[name] = open_tenant(
+                database,
+                name,
+                records=records,
+                account=Account(),
+                settings=chosen,
+                clock=clock,
+                storage_port=storage_port,
+            )
+            if in_process:
+                library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))
+            else:
+                origin = closing.enter_context(_served(app))
+                library = Library(tenant, origin, clock, httpx.HTTPTransport)
+            closing.enter_context(library.closing)
+            return library
+
+        yield make
+
+
+@pytest.fixture
+def library(make_library: Callable[..., Library]) -> Library:
+    """The first 60 real records, a library of the test's own."""
+    return make_library(60)
+
+
+@pytest.fixture
+def empty(make_library: Callable[..., Library]) -> Library:
+    """A library without records."""
+    return make_library(0)
+
+
+class _served:  # noqa: N801  # reads as the verb it is
+    """Serves an application from a thread for the length of a ``with`` block; its origin."""
+
+    def __init__(self, app: WSGIApplication) -> None:
+        self._server = Server("127.0.0.1", 0, app)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def __enter__(self) -> str:
+        self._thread.start()
+        return self._server.url
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

@@ -1,0 +1,153 @@
+"""A program that wants access, and a person at a browser: the steps of OAuth, one method each, every parameter replaceable."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from tests.spec.conftest import Library
+
+CALLBACK = "http://127.0.0.1:8123/callback"
+EVERYTHING = "library:read library:write assets:read assets:write users:read users:write tasks:read tasks:write"
+
+
+def challenge_of(verifier: str) -> str:
+    """S256."""
+    return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def answer_in(response: httpx.Response) -> dict[str, str]:
+    """What the browser brings to the client's redirect address."""
+    assert response.status_code == 303, response.text
+    query = parse_qs(urlsplit(response.headers["Location"]).query, keep_blank_values=True)
+    return {name: values[0] for name, values in query.items() if len(values) == 1}
+
+
+def register(library: Library, **metadata: Any) -> httpx.Response:
+    """A registration; None leaves a field out."""
+    body = {"client_name": "Backup", "redirect_uris": [CALLBACK], "scope": EVERYTHING, **metadata}
+    return library.client().post("/oauth/clients", json={name: each for name, each in body.items() if each is not None})
+
+
+@dataclass
+class Program:
+    """A registered client. ``browser`` keeps the cookies of the person."""
+
+    library: Library
+    id: str
+    secret: str | None = None
+    method: str = "client_secret_basic"
+    redirect_uri: str = CALLBACK
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
+    browser: httpx.Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.browser = self.library.client()
+
+    def request(self, **changes: Any) -> dict[str, Any]:
+        """The parameters of an authorization; None leaves one out."""
+        parameters = {
+            "response_type": "code",
+            "client_id": self.id,
+            "redirect_uri": self.redirect_uri,
+            "state": "a state & more",
+            "code_challenge": challenge_of(self.verifier),
+            "code_challenge_method": "S256",
+            "resource": f"{self.library.base_url}/api/v3",
+            **changes,
+        }
+        return {name: each for name, each in parameters.items() if each is not None}
+
+    def page(self, **changes: Any) -> httpx.Response:
+        """What the browser shows when the program sends the person there."""
+        return self.browser.get("/oauth/authorize", params=self.request(**changes))
+
+    def post(self, page: httpx.Response, **form: Any) -> httpx.Response:
+        """The form of a page, as the person fills it in; ``scope`` is what is ticked, by default what came ticked."""
+        token = re.search(r'name="form_token" value="(\w+)"', page.text)
+        ticked = re.findall(r'name="scope" value="([a-z:]+)" checked', page.text)
+        account = self.library.tenant.account
+        filled = {
+            "form_token": token[1] if token else "",
+            "email": account.email,
+            "password": account.password,
+            "scope": ticked,
+            "decision": "allow",
+            **form,
+        }
+        return self.browser.post(str(page.url), data=filled)
+
+    def consent(self, *, form: Mapping[str, Any] | None = None, **changes: Any) -> httpx.Response:
+        """The answer after the person allowed what was asked for."""
+        return self.post(self.page(**changes), **(form or {}))
+
+    def code(self, **changes: Any) -> str:
+        """A code that can be redeemed."""
+        return answer_in(self.consent(**changes))["code"]
+
+    def ask(self, form: Mapping[str, Any], **options: Any) -> httpx.Response:
+        """A token request, authenticated as the client is registered; None leaves a field out."""
+        body = dict(form)
+        if self.method == "client_secret_basic":
+            options.setdefault("auth", (self.id, self.secret))
+        else:
+            body = {"client_id": self.id, **({"client_secret": self.secret} if self.secret else {}), **body}
+        body = {name: each for name, each in body.items() if each is not None}
+        return self.library.client().post("/oauth/token", data=body, **options)
+
+    def redeem(self, code: str | None, **changes: Any) -> httpx.Response:
+        """The exchange of a code."""
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": self.redirect_uri,
+            "code_verifier": self.verifier,
+            **changes,
+        }
+        return self.ask(form)
+
+    def refresh(self, token: str, **changes: Any) -> httpx.Response:
+        """A refresh."""
+        return self.ask({"grant_type": "refresh_token", "refresh_token": token, **changes})
+
+    def sign_in(self, **changes: Any) -> dict[str, Any]:
+        """The whole way: the tokens."""
+        answer = self.redeem(self.code(**changes))
+        assert answer.status_code == 200, answer.text
+        tokens: dict[str, Any] = answer.json()
+        return tokens
+
+    def call(self, access_token: str, path: str = "/publications") -> httpx.Response:
+        """A request to version 3 with a token."""
+        return self.library.client("/api/v3").get(path, headers={"Authorization": f"Bearer {access_token}"})
+
+
+def program(library: Library, method: str = "client_secret_basic", **metadata: Any) -> Program:
+    """A program that has registered itself."""
+    answer = register(library, token_endpoint_auth_method=method, **metadata)
+    assert answer.status_code == 201, answer.text
+    return _program(library, answer.json())
+
+
+def issued_program(library: Library, redirect_uris: Sequence[str] = (CALLBACK,), **choices: Any) -> Program:
+    """A program that an administrator issued."""
+    body = {"client_name": "Connector", "redirect_uris": list(redirect_uris), "scope": EVERYTHING, **choices}
+    return _program(library, library.control("POST", "oauth/clients", body).json())
+
+
+def _program(library: Library, answer: Mapping[str, Any]) -> Program:
+    return Program(
+        library,
+        answer["client_id"],
+        answer.get("client_secret"),
+        answer["token_endpoint_auth_method"],
+        answer["redirect_uris"][0],
+    )

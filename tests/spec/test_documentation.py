@@ -1,0 +1,93 @@
+"""service-api.md, "What the service does", 5: the documentation page and the descriptions behind it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from sandbox.app import VERSIONS
+from tests.spec.conftest import Library
+
+
+def description(library: Library, version: str) -> dict[str, Any]:
+    """What ``swagger.yaml`` of a version says."""
+    document: dict[str, Any] = yaml.safe_load(library.client(f"/api/{version}").get("/swagger.yaml").text)
+    return document
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/"])
+def test_the_page_is_there_without_sign_in(empty: Library, path: str) -> None:
+    """Rule: "An interactive documentation UI is served at {base_url}/api."."""
+    answer = empty.client().get(path)
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert empty.client().post(path).status_code == 405
+
+
+def test_the_page_offers_both_descriptions_for_download(empty: Library) -> None:
+    """Rule: "It offers the machine-readable description `swagger.yaml` for download. The v2 description is at ..."."""
+    page = empty.client().get("/api").text
+    downloads = re.findall(r'href="([^"]+)" download=', page)
+    assert downloads == [f"{empty.base_url}/api/{version}/swagger.yaml" for version in ("v3", "v2")]
+    for address in downloads:
+        answer = empty.client().get(address)
+        assert answer.headers["Content-Type"] == "application/yaml"
+        assert yaml.safe_load(answer.text)["openapi"] == "3.1.0"
+
+
+def test_the_page_loads_nothing_from_elsewhere(empty: Library) -> None:
+    """Ours: "served without any address outside"; the browser is told so too."""
+    answer = empty.client().get("/api")
+    addresses = re.findall(r'(?:src|href|action)="([^"]*)"', answer.text)
+    assert {address for address in addresses if not address.startswith((empty.base_url, "data:"))} == set()
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "connect-src 'self'" in policy
+
+
+def test_the_page_knows_what_the_descriptions_say(empty: Library) -> None:
+    """Ours: one declaration makes endpoint, description and page."""
+    page = empty.client().get("/api").text
+    found = re.search(r'id="descriptions">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1]) == {version: description(empty, version) for version in ("v3", "v2")}
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+def test_the_description_has_every_endpoint_that_serves(empty: Library, version: Any) -> None:
+    """Ours: the same."""
+    document = description(empty, version.name)
+    described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
+    assert described == {(each.method, each.path) for each in version.endpoints}
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_every_reference_in_the_description_leads_somewhere(empty: Library, version: str) -> None:
+    """Ours: a reader of the description finds each schema it names."""
+    document = description(empty, version)
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    named = set(re.findall(r"#/components/schemas/\w+", json.dumps(document)))
+    assert named <= known
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
+def test_operations_have_names_of_their_own(empty: Library, version: Any) -> None:
+    """OpenAPI: "operationId ... MUST be unique among all operations described in the API"."""
+    operations = [each for item in description(empty, version.name)["paths"].values() for each in item.values()]
+    names = [each["operationId"] for each in operations]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_the_description_of_v3_names_the_scopes(empty: Library) -> None:
+    """Rule: "v3 scopes": each operation says which one it needs, and the flow says where tokens come from."""
+    document = description(empty, "v3")
+    flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
+    assert flow["tokenUrl"] == f"{empty.base_url}/oauth/token"
+    assert sorted(flow["scopes"]) == [
+        "assets:read", "assets:write", "library:read", "library:write", "tasks:read", "tasks:write", "users:read", "users:write",
+    ]  # fmt: skip
+    assert document["paths"]["/publications"]["post"]["security"] == [{"oauth2": ["library:write"]}]

@@ -1,0 +1,132 @@
+"""Where the document leaves room, and what goes wrong in the world: variations and faults that concern what is written."""
+
+from __future__ import annotations
+
+import contextlib
+
+import httpx
+import pytest
+
+from tests.spec.conftest import Library
+from tests.spec.test_publication_record import create
+
+VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
+
+
+def total(library: Library, query: str = "") -> int:
+    """How many publications a list has."""
+    return int(library.v3().get(f"/publications{query}").headers["X-Total"])
+
+
+@VERSIONS
+def test_creating_may_answer_201(empty: Library, version: str) -> None:
+    """Rule: "Response bodies for create, update and delete calls other than those described: not shown". Variation: `created_status`."""
+    client = getattr(empty, version)()
+    empty.vary(created_status="created")
+    assert client.post("/publications", json={"title": "A"}).status_code == 201
+    described = empty.client(f"/api/{version}").get("/swagger.yaml").text
+    assert "'201':" in described
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    ("form", "status", "body"), [("object", 200, b"{}"), ("empty", 200, b""), ("no_content", 204, b"")]
+)
+def test_deleting_answers_empty_or_object(empty: Library, version: str, form: str, status: int, body: bytes) -> None:
+    """Rule: "DELETE /publications/:id: empty or object". Variation: `deleted_answer`."""
+    client = getattr(empty, version)()
+    empty.vary(deleted_answer=form)
+    answer = client.delete(f"/publications/{create(client)['id']}")
+    assert (answer.status_code, answer.content) == (status, body)
+
+
+@VERSIONS
+def test_fields_without_a_value_may_be_absent(empty: Library, version: str) -> None:
+    """Ours: the document does not say whether a field without a value is null. Variation: `nulls`."""
+    client = getattr(empty, version)()
+    created = create(client)
+    assert created["abstract"] is None
+    empty.vary(nulls="absent")
+    for record in (client.get("/publications/1").json(), client.get("/publications").json()["records"][0]):
+        assert record == {name: value for name, value in created.items() if value is not None}
+        assert "abstract" not in record
+
+
+@VERSIONS
+def test_unknown_fields_may_be_ignored(empty: Library, version: str) -> None:
+    """Ours: the document does not say what becomes of them. Variation: `unknown_fields`."""
+    client = getattr(empty, version)()
+    payload = {"title": "A", "colour": "red", "authors": [{"name": "B", "born": 1815}]}
+    assert client.post("/publications", json=payload).status_code == 422
+    empty.vary(unknown_fields="ignored")
+    assert create(client, **payload)["authors"] == [{"name": "B", "type": "person"}]
+
+
+@VERSIONS
+def test_extra_fields(empty: Library, version: str) -> None:
+    """Rule: "Fields of publication beyond those above: not shown." Variation: `extra_fields`."""
+    client = getattr(empty, version)()
+    plain = create(client)
+    empty.vary(extra_fields=True)
+    assert set(client.get("/publications/1").json()) - set(plain) == {"pmcid", "language", "links", "review"}
+
+
+def test_a_search_may_lag_behind_what_is_created(empty: Library) -> None:
+    """Ours: a lagging index; the record itself and a list without filters show it at once. Setting: `index_lag`."""
+    client = empty.v3()
+    empty.change(index_lag=30)
+    number = create(client, identifiers=[{"type": "doi", "value": "10.1/1"}])["id"]
+    assert client.get(f"/publications/{number}").status_code == 200
+    searches = ("?doi=10.1/1", "?query=title")
+    assert [total(empty, query) for query in ("", *searches)] == [1, 0, 0]
+    empty.clock.time += 30
+    assert [total(empty, query) for query in searches] == [1, 1]
+
+
+@pytest.mark.parametrize(("when", "stored"), [("before", 0), ("after", 1)])
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_error_comes_before_or_after_the_effect(empty: Library, status: int, when: str, stored: int) -> None:
+    """Rule: "500: internal server error": after it nobody knows whether the record is there. Fault: `status`."""
+    empty.fault("status", method="POST", path="/publications", status=status, when=when)
+    assert empty.v3().post("/publications", json={"title": "A"}).status_code == status
+    assert total(empty) == stored
+
+
+@pytest.mark.parametrize(("when", "stored"), [("before", 0), ("after", 1)])
+def test_a_reset_comes_before_or_after_the_effect(empty: Library, when: str, stored: int) -> None:
+    """Ours: a broken connection tells nothing about the effect. Fault: `reset`."""
+    empty.fault("reset", method="POST", path="/publications", when=when)
+    with pytest.raises((httpx.TransportError, ConnectionError)):
+        empty.v3().post("/publications", json={"title": "A"})
+    assert total(empty) == stored
+
+
+@pytest.mark.parametrize("fault", ["cut", "garble"])
+def test_a_body_that_is_spoilt_does_not_undo_the_effect(empty: Library, fault: str) -> None:
+    """Ours: the same. Faults: `cut`, `garble`."""
+    empty.fault(fault, method="POST", path="/publications")
+    with contextlib.suppress(httpx.TransportError, ConnectionError):
+        empty.v3().post("/publications", json={"title": "A"})
+    assert total(empty) == 1
+
+
+def test_the_clock_jumps(library: Library) -> None:
+    """Rule: "An access token is valid for one hour." Fault: `jump`; the windows of the rate do not jump."""
+    client = library.v3()
+    library.fault("jump", path="/publications/2", seconds=3601)
+    assert client.get("/publications/1").status_code == 200
+    assert [client.get(f"/publications/{number}").status_code for number in (2, 1)] == [401, 401]
+    library.control("POST", "reset", {"parts": ["settings"]})
+    assert library.v3().get("/publications/1").status_code == 200
+
+
+def test_somebody_changes_records_while_a_list_is_read(library: Library) -> None:
+    """Ours: lists are not snapshots. Fault: `edit`."""
+    library.fault("edit", path="page=2", change=[30, 999], remove=[1], add=1)
+    client = library.v3()
+    pages = [client.get(f"/publications?page={number}").json()["records"] for number in (1, 2, 3)]
+    numbers = [record["id"] for page in pages for record in page]
+    assert numbers == [number for number in range(1, 62) if number != 26]
+    (changed,) = [record for page in pages for record in page if record["id"] == 30]
+    assert changed["title"] == "Changed 30"
+    assert changed["authors"]

@@ -1,0 +1,51 @@
+"""service-api.md, "Limits"; the rules of the window and of odd page numbers are proved in ``tests/sandbox``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spec.conftest import Library
+
+VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
+
+
+@VERSIONS
+@pytest.mark.parametrize(("asked", "size"), [("", 25), ("?per_page=50", 50), ("?per_page=51", 50), ("?per_page=3", 3)])
+def test_page_size(library: Library, version: str, asked: str, size: int) -> None:
+    """Rule: "Page size, list endpoints: 25 entries by default, 50 at most"."""
+    client = getattr(library, version)()
+    assert len(client.get(f"/publications{asked}").json()["records"]) == size
+
+
+@VERSIONS
+def test_pagination_headers(library: Library, version: str) -> None:
+    """Rule: "`X-Total` (total number of entries), `Link` (first, previous, next, last page URLs)"."""
+    answer = getattr(library, version)().get("/publications?per_page=20&page=2")
+    assert answer.headers["X-Total"] == "60"
+    address = f"{library.base_url}/api/{version}/publications?per_page=20&page="
+    found = {name: link["url"] for name, link in answer.links.items()}
+    assert found == {"first": f"{address}1", "prev": f"{address}1", "next": f"{address}3", "last": f"{address}3"}
+
+
+@VERSIONS
+def test_pages_remain_while_a_next_link_exists(library: Library, version: str) -> None:
+    """Rule: "while a next link exists, more pages remain"."""
+    client = getattr(library, version)()
+    seen, following = [], f"{library.base_url}/api/{version}/publications?per_page=7"
+    while following:
+        answer = client.get(following)
+        seen += [record["id"] for record in answer.json()["records"]]
+        following = answer.links.get("next", {}).get("url")
+    assert seen == list(range(1, 61))
+
+
+def test_the_rate_is_one_for_both_versions(library: Library) -> None:
+    """Rule: "automated access should stay at about 60 requests per minute". Assumption: what is beyond is 429, over a sliding window."""
+    v2, v3 = library.v2(), library.v3()
+    library.change(requests_per_minute=60)
+    statuses = [client.get("/publications/1").status_code for _ in range(30) for client in (v2, v3)]
+    assert statuses == [200] * 60
+    refused = v3.get("/publications/1")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    library.clock.time += 60
+    assert v2.get("/publications/1").status_code == 200

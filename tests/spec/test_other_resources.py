@@ -1,0 +1,280 @@
+"""service-api.md, "Other library resources (v3)": hard copies, locations, authorities, collections, tasks.
+
+Paths and fields are "not shown" in the document; those here are assumptions (sandbox/README.md, "Other resources").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.sandbox.test_paging import links
+from tests.spec.conftest import Library
+
+LISTS = {
+    "/hard_copies": "library:read",
+    "/hard_copies/locations": "library:read",
+    "/authorities": "library:read",
+    "/collections": "library:read",
+    "/tasks": "tasks:read",
+}
+NEW: dict[str, dict[str, Any]] = {
+    "/hard_copies": {"publication_id": 1, "barcode": "X1"},
+    "/authorities": {"name": "Austen, Jane", "kind": "person"},
+    "/collections": {"name": "Novels", "publication_ids": [1, 2]},
+    "/tasks": {"title": "Dust the shelves", "due_on": "2026-12-24"},
+}
+
+
+@pytest.fixture
+def client(library: Library) -> httpx.Client:
+    return library.v3()
+
+
+def records(client: httpx.Client, path: str, **query: str | int) -> list[dict[str, Any]]:
+    answer = client.get(path, params={"per_page": 50, **query})
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["records"]
+    return found
+
+
+def new(client: httpx.Client, path: str, **values: Any) -> dict[str, Any]:
+    answer = client.post(path, json={**NEW[path], **values})
+    assert answer.status_code == 200, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_every_list_has_records_and_pages(client: httpx.Client, path: str) -> None:
+    """Rule: "Page size, list endpoints: 25 entries by default, 50 at most"; "Pagination headers: `X-Total` ..., `Link`"."""
+    answer = client.get(path, params={"per_page": 2})
+    assert list(answer.json()) == ["records"]
+    total = int(answer.headers["X-Total"])
+    assert total > 2
+    assert len(answer.json()["records"]) == 2
+    seen = [record["id"] for record in answer.json()["records"]]
+    while (following := links(answer).get("next")) is not None:
+        answer = client.get(following)
+        seen += [record["id"] for record in answer.json()["records"]]
+    assert len(seen) == total
+    assert seen == sorted(set(seen))
+    assert len(records(client, path, per_page=99)) == min(total, 50)
+
+
+@pytest.mark.parametrize("path", NEW)
+def test_what_is_created_can_be_listed_and_changed(client: httpx.Client, path: str) -> None:
+    """Rule: "POST, PATCH, DELETE /hard_copies", "POST, PATCH /authorities", "POST, PATCH /tasks (create, edit ...)"."""
+    created = new(client, path)
+    assert {name: created[name] for name in NEW[path]} == NEW[path]
+    last = client.get(path, params={"page": links(client.get(path))["last"].rpartition("=")[2]}).json()["records"][-1]
+    assert last == created
+    name = next(field for field in ("note", "name", "title") if field in created)
+    changed = client.patch(f"{path}/{created['id']}", json={name: "Changed"}).json()
+    assert changed == {**created, name: "Changed"}
+    assert client.patch(f"{path}/{created['id']}", json={}).json() == changed
+
+
+@pytest.mark.parametrize("path", NEW)
+def test_what_cannot_be_processed_is_422(client: httpx.Client, path: str) -> None:
+    """Rule: "422: input could not be processed"."""
+    wrong_bodies: tuple[Any, ...] = ({}, [], {**NEW[path], "unknown": 1}, {**NEW[path], "id": 7})
+    for body in wrong_bodies:
+        assert client.post(path, json=body).status_code == 422
+    number = new(client, path)["id"]
+    required = {"/hard_copies": "publication_id", "/tasks": "title"}.get(path, "name")
+    for wrong in ({required: None}, {required: [1]}, {required: ""}):
+        assert client.patch(f"{path}/{number}", json=wrong).status_code == 422
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_fields_nobody_knows_can_be_ignored(library: Library, path: str) -> None:
+    """Variation `unknown_fields`: ignored means that they do nothing."""
+    library.vary(unknown_fields="ignored")
+    client = library.v3()
+    number = records(client, path)[-1]["id"]
+    before = client.patch(f"{path}/{number}", json={}).json()
+    answer = client.patch(
+        f"{path}/{number}", json={"more": 1, "tenant": 7, "id": 99, "completed_at": "2020-01-01T00:00:00Z"}
+    )
+    assert (answer.status_code, answer.json()) == (200, before)
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_what_is_not_there_is_404(client: httpx.Client, path: str) -> None:
+    """Rule: "404: resource not found (code `RecordNotFound` ...)"."""
+    for number in ("99999", "0", "x", "9" * 30):
+        answer = client.patch(f"{path}/{number}", json={})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RecordNotFound")
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        ("/hard_copies", "publication_id", 61), ("/hard_copies", "publication_id", 10**25),
+        ("/hard_copies", "location_id", 99), ("/collections", "publication_ids", [1, 61]),
+        ("/tasks", "publication_id", 61), ("/tasks", "assignee_id", 99),
+    ],
+)  # fmt: skip
+def test_a_reference_to_nothing_is_404(client: httpx.Client, path: str, field: str, value: object) -> None:
+    """Assumption, as for publications: "404 ... when an `id` ... is not in the account"."""
+    total = client.get(path).headers["X-Total"]
+    created = client.post(path, json={**NEW[path], field: value})
+    assert (created.status_code, created.json()["error"]["code"]) == (404, "RecordNotFound")
+    number = records(client, path)[0]["id"]
+    assert client.patch(f"{path}/{number}", json={field: value}).status_code == 404
+    assert client.get(path).headers["X-Total"] == total
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        *(("GET", path, scope) for path, scope in LISTS.items()),
+        ("POST", "/hard_copies", "library:write"), ("PATCH", "/hard_copies/1", "library:write"),
+        ("DELETE", "/hard_copies/1", "library:write"), ("PATCH", "/hard_copies/locations/1", "library:write"),
+        ("PATCH", "/hard_copies/locations/1/merge", "library:write"), ("POST", "/authorities", "library:write"),
+        ("PATCH", "/authorities/1", "library:write"), ("PATCH", "/authorities/1/merge", "library:write"),
+        ("POST", "/collections", "library:write"), ("PATCH", "/collections/1", "library:write"),
+        ("DELETE", "/collections/1", "library:write"), ("POST", "/tasks", "tasks:write"),
+        ("PATCH", "/tasks/1", "tasks:write"), ("PATCH", "/tasks/1/complete", "tasks:write"),
+    ],
+)  # fmt: skip
+def test_every_call_needs_its_scope(library: Library, method: str, path: str, scope: str) -> None:
+    """Rule: the column "Scope" of "Other library resources (v3)"; a missing one is 403 `InsufficientScope`."""
+    others = {"library:read", "library:write", "assets:write", "users:write", "tasks:read", "tasks:write"} - {scope}
+    answer = library.v3(*others).request(method, path, json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
+    assert scope in answer.headers["WWW-Authenticate"]
+    assert library.v3(scope).request(method, path, json={}).status_code != 403
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/hard_copies/locations"), ("DELETE", "/hard_copies/locations/1"), ("DELETE", "/hard_copies/locations"),
+        ("DELETE", "/authorities/1"), ("DELETE", "/authorities"), ("DELETE", "/tasks/1"), ("GET", "/tasks/1"),
+        ("GET", "/hard_copies/1"), ("PUT", "/collections/1"),
+    ],
+)  # fmt: skip
+def test_what_the_document_does_not_offer_is_405(client: httpx.Client, method: str, path: str) -> None:
+    """Rule: locations: "no create, no delete"; authorities: "no delete; use `merge`"; single records and deleted tasks: not shown."""
+    answer = client.request(method, path)
+    assert answer.status_code == 405
+    assert method not in answer.headers["Allow"].split(", ")
+
+
+@pytest.mark.parametrize("path", ["/hard_copies", "/collections"])
+def test_hard_copies_and_collections_can_be_deleted(client: httpx.Client, path: str) -> None:
+    """Rule: "POST, PATCH, DELETE /hard_copies", "POST, PATCH, DELETE /collections"."""
+    number = new(client, path)["id"]
+    assert client.delete(f"{path}/{number}").status_code == 200
+    assert client.delete(f"{path}/{number}").status_code == 404
+    assert client.patch(f"{path}/{number}", json={}).status_code == 404
+    assert new(client, path)["id"] > number
+
+
+def test_barcodes_may_be_the_same(client: httpx.Client) -> None:
+    """Assumption: nothing is checked of a barcode."""
+    assert new(client, "/hard_copies")["id"] != new(client, "/hard_copies")["id"]
+
+
+def test_locations_are_merged(client: httpx.Client) -> None:
+    """Rule: "PATCH /hard_copies/locations (change and `merge` only ...)"; what was at the one is at the other."""
+    gone, left = records(client, "/hard_copies/locations")[:2]
+    copies = records(client, "/hard_copies", location_id=gone["id"])
+    already = records(client, "/hard_copies", location_id=left["id"])
+    assert copies
+    answer = client.patch(f"/hard_copies/locations/{gone['id']}/merge", json={"into_id": left["id"]})
+    assert (answer.status_code, answer.json()) == (200, left)
+    assert gone["id"] not in [each["id"] for each in records(client, "/hard_copies/locations")]
+    moved = {each["id"] for each in records(client, "/hard_copies", location_id=left["id"])}
+    assert moved == {each["id"] for each in copies + already}
+
+
+def test_authorities_are_merged(client: httpx.Client) -> None:
+    """Rule: authorities: "no delete; use `merge`"; Assumption: the names of the one become variants of the other."""
+    gone = new(client, "/authorities", name="Jane Austen", variants=["A Lady", "Austen, Jane"])
+    left = new(client, "/authorities")
+    answer = client.patch(f"/authorities/{gone['id']}/merge", json={"into_id": left["id"]})
+    assert answer.json() == {**left, "variants": ["Jane Austen", "A Lady"]}
+    assert records(client, "/authorities", name="jane austen") == []
+    assert records(client, "/authorities", name="AUSTEN, JANE") == [answer.json()]
+
+
+@pytest.mark.parametrize("path", ["/authorities", "/hard_copies/locations"])
+def test_a_merge_needs_two(client: httpx.Client, path: str) -> None:
+    """Rule: "422: input could not be processed", "404: resource not found"; Assumption: into itself changes nothing."""
+    one = records(client, path)[0]["id"]
+    for body, status in (({"into_id": one}, 200), ({}, 422), ({"into_id": "x"}, 422), ({"into_id": 99999}, 404)):
+        assert client.patch(f"{path}/{one}/merge", json=body).status_code == status
+    assert client.patch(f"{path}/99999/merge", json={"into_id": one}).status_code == 404
+    assert client.patch(f"{path}/{one}", json={}).status_code == 200
+
+
+def test_a_task_is_completed(library: Library, client: httpx.Client) -> None:
+    """Rule: "POST, PATCH /tasks (create, edit, complete)"; Assumption: PATCH /tasks/:id/complete, the first time counts."""
+    task = new(client, "/tasks")
+    assert task["completed_at"] is None
+    assert client.patch(f"/tasks/{task['id']}", json={"completed_at": "2026-01-01T00:00:00Z"}).status_code == 422
+    done = client.patch(f"/tasks/{task['id']}/complete")
+    assert (done.status_code, done.json()) == (200, {**task, "completed_at": "2027-01-15T08:00:00Z"})
+    library.clock.time += 60
+    assert client.patch(f"/tasks/{task['id']}/complete").json() == done.json()
+    assert client.patch("/tasks/999/complete").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/hard_copies", {"publication_id": "x"}), ("/hard_copies", {"status": "LOST"}), ("/collections", {"name": "x"}),
+        ("/authorities", {"kind": "thing"}), ("/tasks", {"assignee_id": "9" * 40}), ("/hard_copies/locations", {"name": "%"}),
+    ],
+)  # fmt: skip
+def test_a_filter_that_nothing_meets_leaves_nothing(client: httpx.Client, path: str, query: dict[str, str]) -> None:
+    """Assumption: "Query parameters of list endpoints other than publications: not shown"; a whole value, whatever its case."""
+    answer = client.get(path, params=query)
+    assert (answer.json(), answer.headers["X-Total"]) == ({"records": []}, "0")
+
+
+def test_filters_find_whole_values(client: httpx.Client) -> None:
+    """Assumption: every given filter has to match; an empty one is none."""
+    copy = records(client, "/hard_copies")[0]
+    same = {"publication_id": copy["publication_id"], "barcode": copy["barcode"].lower(), "status": ""}
+    assert records(client, "/hard_copies", **same) == [copy]
+    collection = records(client, "/collections")[0]
+    assert collection in records(client, "/collections", publication_id=collection["publication_ids"][-1])
+
+
+def test_what_belongs_to_a_publication_goes_with_it(library: Library, client: httpx.Client) -> None:
+    """Assumption: copies go, collections and tasks let go."""
+    book = records(client, "/hard_copies")[0]["publication_id"]
+    collection = new(client, "/collections", publication_ids=[book, 1])
+    task = new(client, "/tasks", publication_id=book, assignee_id=2)
+    assert client.delete(f"/publications/{book}").status_code == 200
+    assert records(client, "/hard_copies", publication_id=book) == []
+    shown = {each["id"]: each for each in records(client, "/collections")}
+    assert shown[collection["id"]]["publication_ids"] == [each for each in (1,) if each != book]
+    assert client.patch(f"/tasks/{task['id']}", json={}).json()["publication_id"] is None
+    assert client.delete("/users/2").status_code == 200
+    assert client.patch(f"/tasks/{task['id']}", json={}).json()["assignee_id"] is None
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_they_are_resources_of_version_3(library: Library, path: str) -> None:
+    """Rule: "v2 publications and assets: v2 uses the same paths as above": of these resources it says nothing, so v2 has none."""
+    assert library.v2().get(path).status_code == 404
+
+
+def test_an_empty_library_has_none(empty: Library) -> None:
+    """Rule: "`records` is empty"."""
+    client = empty.v3()
+    assert [records(client, path) for path in LISTS] == [[]] * 5
+
+
+def test_the_real_library_is_furnished_the_same_way_every_time(make_library: Any) -> None:
+    """Seed: deterministic."""
+    one, other = (make_library(60).v3() for _ in range(2))
+    for path in LISTS:
+        assert records(one, path) == records(other, path)

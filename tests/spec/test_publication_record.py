@@ -1,0 +1,259 @@
+"""service-api.md, "Publication": the fields of the record, shown and written, in version 3 and where both agree."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.spec.conftest import Library
+
+FIELDS = [
+    "id", "title", "publishable_type", "published_on", "abstract", "authors", "identifiers", "categories",
+    "contributor", "organization", "cover", "assets",
+]  # fmt: skip
+
+
+def create(client: httpx.Client, **attributes: Any) -> dict[str, Any]:
+    """A new publication, as the service shows it."""
+    answer = client.post("/publications", json={"title": "A title", **attributes})
+    assert answer.status_code == 200, answer.text
+    record: dict[str, Any] = answer.json()
+    return record
+
+
+def upload(library: Library, content: bytes = b"bytes", filename: str = "a.txt") -> dict[str, Any]:
+    """What a client sends after an upload: ``{id, storage: cache, metadata}``."""
+    writer = library.tenant.blobs.writer()
+    writer.write(content)
+    name = f"{len(content)}-{filename}"
+    writer.finish(f"cache/{name}", filename=filename, content_type="text/plain", content_disposition=None)
+    metadata = {"size": len(content), "filename": filename, "mime_type": "text/plain"}
+    return {"id": name, "storage": "cache", "metadata": metadata}
+
+
+def refusal(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code."""
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def test_the_fields_of_a_record(library: Library) -> None:
+    """Rule: the table of fields of "Publication", with `identifiers (v3)`."""
+    record = library.v3().get("/publications/30").json()
+    assert list(record) == FIELDS
+    assert isinstance(record["id"], int)
+    assert isinstance(record["title"], str)
+
+
+@pytest.mark.parametrize("kind", ["Book", "Report", "Article", "Something else"])
+def test_any_kind_is_taken(empty: Library, kind: str) -> None:
+    """Rule: "publishable_type: publication kind; values seen: Book, Report, Article (other values may exist)"."""
+    client = empty.v3()
+    created = create(client, publishable_type=kind)
+    assert client.get(f"/publications/{created['id']}").json()["publishable_type"] == kind
+
+
+def test_a_date_is_a_day(empty: Library) -> None:
+    """Rule: "published_on: string, date `YYYY-MM-DD`"."""
+    assert create(empty.v3(), published_on="2024-02-29")["published_on"] == "2024-02-29"
+
+
+@pytest.mark.parametrize(
+    "date", ["2023-02-29", "2024", "2024-1-1", "1 May 2024", "", 2024, "2024-02-29T00:00:00", "２０２４-01-01"]
+)
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_a_date_that_is_none_is_refused(empty: Library, version: str, date: object) -> None:
+    """Rule: "published_on: string, date `YYYY-MM-DD`"; "422: input could not be processed"."""
+    client = getattr(empty, version)()
+    assert refusal(client.post("/publications", json={"title": "A", "published_on": date})) == (
+        422,
+        "UnprocessableEntity",
+    )
+
+
+def test_authors_have_a_name_and_a_type(empty: Library) -> None:
+    """Rule: "authors: array of objects: each: `name` (string), `type` (`person` or `corporate`)"."""
+    authors = [{"name": "Ada Lovelace", "type": "person"}, {"name": "The Royal Society", "type": "corporate"}]
+    assert create(empty.v3(), authors=authors)["authors"] == authors
+
+
+def test_an_author_is_a_person_unless_it_is_said(empty: Library) -> None:
+    """Assumption: `type` may be left out."""
+    assert create(empty.v3(), authors=[{"name": "Ada"}])["authors"] == [{"name": "Ada", "type": "person"}]
+
+
+def test_identifiers_are_a_typed_list(empty: Library) -> None:
+    """Rule: "identifiers (v3): each: `type` (for example doi, ...), `value` (string). Used in responses and in create/update payloads"."""
+    client = empty.v3()
+    sent = [{"type": name, "value": f"value of {name}"} for name in ("pmid", "doi", "isbn", "issn", "arxiv_id")]
+    created = create(client, identifiers=sent)
+    assert created["identifiers"] == sent
+    changed = client.patch(f"/publications/{created['id']}", json={"identifiers": sent[1:3]}).json()
+    assert changed["identifiers"] == sent[1:3]
+
+
+def test_several_identifiers_of_one_type_unknown_types_and_their_order_are_kept(empty: Library) -> None:
+    """Rule: "each: `type` (for example ...)": the list of types is not closed, and nothing says that one of each is enough."""
+    sent = [
+        {"type": "isbn", "value": "978-3-16-148410-0"}, {"type": "handle", "value": "2027/xyz"},
+        {"type": "isbn", "value": "3-16-148410-X"}, {"type": "DOI", "value": " 10.1/ABC "},
+    ]  # fmt: skip
+    client = empty.v3()
+    assert client.get(f"/publications/{create(client, identifiers=sent)['id']}").json()["identifiers"] == sent
+
+
+def test_a_category_is_found_or_created_by_its_name(empty: Library) -> None:
+    """Rule: "each entry is `{name}` (find or create)"."""
+    client = empty.v3()
+    first = create(client, categories=[{"name": "History"}, {"name": "Science"}])["categories"]
+    second = create(client, categories=[{"name": "Science"}, {"name": "Art"}])["categories"]
+    assert [each["name"] for each in first + second] == ["History", "Science", "Science", "Art"]
+    assert first[1]["id"] == second[0]["id"]
+    assert len({each["id"] for each in first + second}) == 3
+
+
+def test_a_category_is_associated_by_its_id(empty: Library) -> None:
+    """Rule: "or `{id}` (associate an existing category)"."""
+    client = empty.v3()
+    known = create(client, categories=[{"name": "History"}])["categories"]
+    assert create(client, categories=[{"id": known[0]["id"]}])["categories"] == known
+
+
+def test_a_bare_string_as_a_category_is_refused(empty: Library) -> None:
+    """Rule: "A bare string is rejected with 422"."""
+    client = empty.v3()
+    number = create(client)["id"]
+    for answer in (
+        client.post("/publications", json={"title": "A", "categories": ["History"]}),
+        client.patch(f"/publications/{number}", json={"categories": [{"name": "Art"}, "History"]}),
+    ):
+        assert refusal(answer) == (422, "UnprocessableEntity")
+        assert "categories[" in answer.json()["error"]["message"]
+    assert client.get(f"/publications/{number}").json()["categories"] == []
+
+
+@pytest.mark.parametrize("number", [999, 2**70])
+@pytest.mark.parametrize("field", ["category", "contributor", "organization"])
+def test_a_reference_that_leads_nowhere_is_404(empty: Library, field: str, number: int) -> None:
+    """Rule: "when an `id` does not exist in the account, the response is 404 (category and organization: v3 only)"."""
+    client = empty.v3()
+    created = create(client)
+    sent = {"categories": [{"name": "New"}, {"id": number}]} if field == "category" else {field: {"id": number}}
+    answers = [
+        client.post("/publications", json={"title": "A", **sent}),
+        client.patch(f"/publications/{created['id']}", json={"title": "B", **sent}),
+    ]
+    assert [refusal(answer) for answer in answers] == [(404, "RecordNotFound")] * 2
+    assert client.get(f"/publications/{created['id']}").json() == created
+    assert client.get("/publications").headers["X-Total"] == "1"
+
+
+def test_references_that_exist_are_shown(empty: Library) -> None:
+    """Rule: "contributor, category, organization references: `id`". Assumption: a contributor is a user; a tenant has one organization."""
+    client = empty.v3()
+    created = create(client, contributor={"id": 1}, organization={"id": 1})
+    assert created["contributor"] == {"id": 1, "name": "Backup"}
+    assert created["organization"] == {"id": 1, "name": "library"}
+    changed = client.patch(f"/publications/{created['id']}", json={"contributor": None, "organization": None}).json()
+    assert (changed["contributor"], changed["organization"]) == (None, None)
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_a_cover_is_set_and_removed(empty: Library, version: str) -> None:
+    """Rule: "cover: `id` (string), `storage` (string, value `cache` for a fresh upload), `metadata` (object)"."""
+    client = getattr(empty, version)()
+    sent = upload(empty, b"a picture", "cover.png")
+    created = create(client, cover=sent)
+    assert created["cover"]["metadata"]["size"] == 9
+    assert created["cover"]["metadata"]["filename"] == "cover.png"
+    assert isinstance(created["cover"]["id"], str)
+    assert isinstance(created["cover"]["storage"], str)
+    address = f"/publications/{created['id']}"
+    kept = client.patch(address, json={"abstract": "x"}).json()
+    assert kept["cover"]["id"] == created["cover"]["id"]
+    assert client.patch(address, json={"cover": None}).json()["cover"] is None
+    assert client.patch(address, json={"cover": sent}).json()["cover"]["metadata"] == created["cover"]["metadata"]
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_a_cover_that_was_never_uploaded_is_not_found(empty: Library, version: str) -> None:
+    """Rule: "The service looks the upload up under `cache/<file.id>`. A wrong id ... fail with a storage not-found error"."""
+    client = getattr(empty, version)()
+    cover = {"id": "nothing", "storage": "cache", "metadata": {}}
+    assert refusal(client.post("/publications", json={"title": "A", "cover": cover})) == (404, "StorageNotFound")
+    assert client.get("/publications").json()["records"] == []
+
+
+@pytest.mark.parametrize("field", ["assets", "assets_attributes"])
+def test_file_content_is_sent_along_with_a_publication(empty: Library, field: str) -> None:
+    """Rule: "assets / assets_attributes: array: file content sent along with a publication"."""
+    client = empty.v3()
+    created = create(client, **{field: [{"name": "Text", "file": upload(empty)}]})
+    (asset,) = created["assets"]
+    assert (asset["name"], asset["content_type"], asset["publication_id"]) == ("Text", "text/plain", created["id"])
+    sent = {field: [{"file": upload(empty, b"more", "b.txt")}]}
+    changed = client.patch(f"/publications/{created['id']}", json=sent).json()
+    assert [each["name"] for each in changed["assets"]] == ["Text", "b.txt"]
+
+
+@pytest.mark.parametrize("field", ["assets", "assets_attributes"])
+def test_file_content_needs_the_scope_for_assets(empty: Library, field: str) -> None:
+    """Rule: "also file content sent in `assets`/`assets_attributes` ... (`library:write` alone is not enough)"."""
+    number = create(empty.v3())["id"]
+    client = empty.v3("library:read", "library:write")
+    sent = {"title": "A", field: [{"file": upload(empty)}]}
+    for answer in (client.post("/publications", json=sent), client.patch(f"/publications/{number}", json=sent)):
+        assert refusal(answer) == (403, "InsufficientScope")
+        assert 'scope="assets:write"' in answer.headers["WWW-Authenticate"]
+    assert client.get("/publications").headers["X-Total"] == "1"
+    with_both = empty.v3("library:write", "assets:write")
+    assert with_both.post("/publications", json=sent).status_code == 200
+
+
+def test_addresses_of_files_need_the_scope_to_read_assets(empty: Library) -> None:
+    """Rule: "url, thumb_url, preview_url: appear in responses of /assets and /publications only when the token carries `assets:read`"."""
+    number = create(empty.v3(), assets=[{"file": upload(empty)}], cover=upload(empty, b"picture", "c.png"))["id"]
+    for scopes, shown in ((("library:read",), False), (("library:read", "assets:read"), True)):
+        client = empty.v3(*scopes)
+        records = [client.get(f"/publications/{number}").json(), client.get("/publications").json()["records"][0]]
+        for record in records:
+            for name in ("url", "thumb_url", "preview_url"):
+                assert (name in record["assets"][0]) == shown
+            assert ("url" in record["cover"]) == shown
+
+
+def test_a_list_is_an_object_with_records(library: Library) -> None:
+    """Rule: "A list of publications is returned as an object with a `records` array."."""
+    for client in (library.v2(), library.v3()):
+        body = client.get("/publications").json()
+        assert list(body) == ["records"]
+        assert isinstance(body["records"], list)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {}, {"title": None}, {"title": ""}, {"title": 1}, {"title": "A", "colour": "red"}, {"title": "A", "id": 7}, [], "A", None,
+        {"title": "A", "abstract": 1}, {"title": "A", "authors": [{"type": "person"}]},
+        {"title": "A", "authors": [{"name": "B", "type": "robot"}]},
+        {"title": "A", "authors": "B"}, {"title": "A", "authors": None}, {"title": "A", "identifiers": {"doi": "10.1/1"}},
+        {"title": "A", "identifiers": [{"type": "doi"}]}, {"title": "A", "identifiers": [{"type": "doi", "value": 1}]},
+        {"title": "A", "categories": [{}]}, {"title": "A", "categories": [{"id": "1"}]}, {"title": "A", "categories": [{"id": True}]},
+        {"title": "A", "contributor": 1}, {"title": "A", "cover": {"id": "x"}}, {"title": "A", "cover": {"id": "x", "storage": "store"}},
+        {"title": "A", "assets": [{"name": "x"}]}, {"title": "A", "assets": {}}, {"title": "A", "doi": "10.1/1"},
+    ],
+)  # fmt: skip
+def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: object) -> None:
+    """Rule: "422: input could not be processed"."""
+    client = empty.v3()
+    assert refusal(client.post("/publications", content=json.dumps(payload))) == (422, "UnprocessableEntity")
+    assert client.get("/publications").json()["records"] == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"title": NaN}', b'{"title": "\\ud800"}', b"\xff", b"title=A"])
+def test_a_body_that_is_no_json_is_refused(empty: Library, body: bytes) -> None:
+    """Rule: "All bodies are JSON." Assumption: 400 for one that is not."""
+    answer = empty.v3().post("/publications", content=body, headers={"Content-Type": "application/json"})
+    assert refusal(answer) == (400, "BadRequest")

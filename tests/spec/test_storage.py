@@ -1,0 +1,431 @@
+"""service-api.md, "Assets": the upload sequence, and the storage service that enforces it as Amazon S3 does."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from contextlib import suppress
+from io import BytesIO
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sandbox.objects.disposition import inline
+from sandbox.objects.multipart import MultipartReader, boundary_of
+from sandbox.objects.policy import read_policy, sign_form
+from sandbox.objects.refusals import Refusal
+from tests.spec.conftest import Library
+from tests.spec.uploads import BOUNDARY, CONTENT, body_of, code, fetch, presigned, send, upload
+
+READS_OFTEN = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+
+
+def signed(library: Library, conditions: list[object], fields: dict[str, str]) -> dict[str, str]:
+    """Fields with a policy of the test's own, signed with the bucket's keys; ``conditions`` come beside the usual ones."""
+    keys, now = library.tenant.storage.keys, library.clock.time
+    own = sign_form(keys, "library", {}, now=now, seconds=60, sizes=(0, 1000))
+    document = json.loads(base64.b64decode(own["policy"]))
+    document["conditions"] += conditions
+    policy = base64.b64encode(json.dumps(document).encode()).decode()
+    signature = keys.sign(own["x-amz-date"][:8], policy)
+    return {**own, **fields, "policy": policy, "x-amz-signature": signature}
+
+
+def post(library: Library, fields: dict[str, str], content: bytes | None = CONTENT) -> httpx.Response:
+    """A form to the bucket."""
+    return send(library, library.tenant.storage.address(library.base_url), body_of(list(fields.items()), content))
+
+
+def test_the_upload_goes_to_another_origin(library: Library) -> None:
+    """Rule: "Send a multipart form POST to `fields`-bearing `url` directly to the storage service."."""
+    url = presigned(library.v3())["url"]
+    assert httpx.URL(url).copy_with(path="/") != httpx.URL(library.origin).copy_with(path="/")
+
+
+def test_success_is_204(library: Library) -> None:
+    """Rule: "The storage service answers success with 204."."""
+    form = presigned(library.v3())
+    answer = post(library, form["fields"])
+    assert (answer.status_code, answer.content) == (204, b"")
+
+
+@pytest.mark.parametrize("boundary", ["x", BOUNDARY, "a 'b' (c)+_,-./:=?d", "-" * 70])
+def test_clients_write_forms_in_many_ways(library: Library, boundary: str) -> None:
+    """A form is what RFC 2046 and RFC 7578 call one: preamble, padding, quoted boundary, more headers, epilogue."""
+    fields = presigned(library.v3())["fields"]
+    body = body_of(list(fields.items())).replace(BOUNDARY.encode(), boundary.encode())
+    body = body.replace(b"\r\n\r\n", b"\r\nX-Other: 1\r\ncontent-type:text/plain\r\n\r\n", 1)
+    body = (
+        b"a preamble\r\n"
+        + body.replace(f"--{boundary}\r\n".encode(), f"--{boundary} \t\r\n".encode(), 1)
+        + b"an epilogue"
+    )
+    address = library.tenant.storage.address(library.base_url)
+    answer = send(library, address, body, {"Content-Type": f'multipart/form-data; boundary="{boundary}"'})
+    assert answer.status_code == 204, answer.text
+
+
+def test_every_field_has_to_be_sent_back_verbatim(library: Library) -> None:
+    """Rule: "Send every returned field back verbatim."."""
+    fields = presigned(library.v3())["fields"]
+    for name, value in fields.items():
+        for wrong in (value + "0", value[1:], value.upper() if value.upper() != value else value.lower(), " " + value):
+            assert post(library, {**fields, name: wrong}).status_code in {400, 403}, (name, wrong)
+        left = {key: each for key, each in fields.items() if key != name}
+        assert post(library, left).status_code in {400, 403}, name
+    assert library.tenant.blobs.find(fields["key"]) is None
+    assert post(library, fields).status_code == 204
+
+
+@READS_OFTEN
+@given(data=st.data())
+def test_no_change_of_a_field_is_accepted(library: Library, data: st.DataObject) -> None:
+    """Rule: "Send every returned field back verbatim.": whatever else is sent is refused."""
+    fields = presigned(library.v3())["fields"]
+    name = data.draw(st.sampled_from(sorted(fields)))
+    wrong = data.draw(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=80))
+    refused = post(library, {**fields, name: wrong})
+    assert refused.status_code in ({204} if wrong == fields[name] else {400, 403})
+
+
+def test_a_field_of_ones_own_is_refused(library: Library) -> None:
+    """Rule: "Send every returned field back verbatim.": as S3 has it, a field that the policy does not cover is refused."""
+    fields = presigned(library.v3())["fields"]
+    for extra in ("acl", "success_action_status", "Cache-Control", "x-amz-security-token", "x-amz-meta-x", "submit"):
+        answer = post(library, {extra: "200", **fields})
+        assert answer.status_code in {400, 403}, extra
+    assert post(library, {"x-ignore-this": "1", **fields}).status_code == 204
+
+
+def test_the_file_comes_last(library: Library) -> None:
+    """Rule: "The `file` part must be the last part of the body."."""
+    form = presigned(library.v3())
+    fields = list(form["fields"].items())
+    after = send(library, form["url"], body_of(fields, after=[("x-ignore-this", "1")]))
+    assert (after.status_code, code(after)) == (400, "MalformedPOSTRequest")
+    for number, moved in enumerate(fields):
+        answer = send(library, form["url"], body_of(fields[:number] + fields[number + 1 :], after=[moved]))
+        assert answer.status_code in {400, 403}, moved
+    first = send(library, form["url"], body_of([], after=fields))
+    assert (first.status_code, code(first)) == (400, "InvalidArgument")
+    twice = body_of(fields).replace(f"--{BOUNDARY}--".encode(), body_of([]))
+    assert code(send(library, form["url"], twice)) == "MalformedPOSTRequest"
+    assert library.tenant.blobs.find(form["fields"]["key"]) is None
+
+
+def test_there_has_to_be_a_file(library: Library) -> None:
+    """Rule: "The `file` part must be the last part of the body."."""
+    answer = post(library, presigned(library.v3())["fields"], None)
+    assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
+
+
+@pytest.mark.parametrize("wrong", [b"\n", b"\r", b"\n\r"])
+def test_lines_are_broken_with_crlf(library: Library, wrong: bytes) -> None:
+    """Rule: "Line breaks in the multipart body are CRLF."."""
+    form = presigned(library.v3())
+    body = body_of(list(form["fields"].items()), b"text without line breaks")
+    for broken in (body.replace(b"\r\n", wrong), body.replace(b"\r\n", wrong, 1), body.replace(b"\r\n\r\n", wrong * 2)):
+        answer = send(library, form["url"], broken)
+        assert (answer.status_code, code(answer)) == (400, "MalformedPOSTRequest")
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, -1, -3, -20, -60])
+def test_a_body_that_ends_too_soon_is_refused(library: Library, cut: int) -> None:
+    """Rule: "Send a multipart form POST": what stops in the middle is none."""
+    form = presigned(library.v3())
+    body = body_of(list(form["fields"].items())).removesuffix(b"\r\n")[: cut or None]
+    answer = send(library, form["url"], body)
+    assert answer.status_code == (204 if cut == 0 else 400)
+    if cut:
+        assert code(answer) in {"MalformedPOSTRequest", "InvalidArgument"}
+        assert library.tenant.blobs.find(form["fields"]["key"]) is None
+
+
+def test_a_content_length_is_required(library: Library) -> None:
+    """traps.md A17: "a Content-Length"; S3 answers 411 without one."""
+    form = presigned(library.v3())
+    body = body_of(list(form["fields"].items()), b"x" * 100_000)
+    headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
+    with httpx.Client(transport=library.transport()) as client:
+        answer = client.post(
+            form["url"], content=(body[each : each + 9999] for each in range(0, len(body), 9999)), headers=headers
+        )
+    assert (answer.status_code, code(answer)) == (411, "MissingContentLength")
+
+
+def test_a_disposition_equals_the_one_of_the_policy(library: Library) -> None:
+    """Rule: "A `Content-Disposition` value, when present, must equal the value fixed in the signed policy."."""
+    fields = presigned(library.v3(), filename='Über "alles".pdf')["fields"]
+    assert fields["Content-Disposition"] == (
+        "inline; filename=\"_ber _alles_.pdf\"; filename*=UTF-8''%C3%9Cber%20%22alles%22.pdf"
+    )
+    for wrong in ("inline", "attachment", fields["Content-Disposition"].lower(), fields["Content-Disposition"] + ";"):
+        answer = post(library, {**fields, "Content-Disposition": wrong})
+        assert (answer.status_code, code(answer)) == (403, "AccessDenied")
+        assert "Policy Condition failed" in answer.text
+    without = library.v3().get("/assets/presign").json()["fields"]
+    assert "Content-Disposition" not in without
+    assert post(library, {**without, "Content-Disposition": "inline"}).status_code == 403
+    assert post(library, without).status_code == 204
+
+
+def test_a_form_expires(library: Library) -> None:
+    """Issue 3: "signature, expiry"; S3 answers 403."""
+    fields = presigned(library.v3())["fields"]
+    library.clock.time += 3600
+    assert post(library, fields).status_code == 204
+    library.clock.time += 1
+    answer = post(library, fields)
+    assert (answer.status_code, code(answer)) == (403, "AccessDenied")
+
+
+def test_a_file_can_be_too_large(library: Library) -> None:
+    """Issue 3: "content-length-range"; S3 answers 400."""
+    library.change(upload_bytes=10)
+    fields = presigned(library.v3())["fields"]
+    assert post(library, fields, b"x" * 10).status_code == 204
+    answer = post(library, fields, b"x" * 11)
+    assert (answer.status_code, code(answer)) == (400, "EntityTooLarge")
+    stored = library.tenant.blobs.find(fields["key"])
+    assert stored is not None
+    assert stored.size == 10
+
+
+@pytest.mark.parametrize(
+    ("conditions", "fields", "status"),
+    [
+        ([{"key": "cache/a"}], {"key": "cache/a"}, 204),
+        ([["eq", "$key", "cache/a"]], {"Key": "cache/a"}, 204),
+        ([["starts-with", "$key", "cache/"]], {"key": "cache/anything"}, 204),
+        ([["starts-with", "$key", "cache/"]], {"key": "cache/${filename}"}, 204),
+        ([["starts-with", "$key", "cache/b"]], {"key": "cache/${filename}"}, 403),
+        ([["starts-with", "$key", ""]], {"key": "elsewhere/a"}, 403),
+        ([["starts-with", "$key", ""]], {"key": ""}, 400),
+        ([["starts-with", "$key", ""]], {"key": "cache/" + "x" * 1019}, 400),
+        ([{"key": "cache/a"}, ["starts-with", "$x-note", ""]], {"key": "cache/a"}, 403),
+        ([{"key": "cache/a"}, ["starts-with", "$x-note", ""]], {"key": "cache/a", "x-note": "n"}, 204),
+        ([{"key": "cache/a"}, ["starts-with", "$Content-Type", "image/"]], {"key": "cache/a", "content-type": "image/png,image/gif"}, 204),
+        ([{"key": "cache/a"}, ["starts-with", "$Content-Type", "image/"]], {"key": "cache/a", "content-type": "image/png,text/x"}, 403),
+        ([{"key": "cache/a"}, {"key": "cache/b"}], {"key": "cache/a"}, 403),
+        ([{"key": "cache/a"}, ["content-length-range", 1, 5]], {"key": "cache/a"}, 400),
+        ([{"key": "cache/a"}, ["content-length-range", 500, 600]], {"key": "cache/a"}, 400),
+        ([{"key": "cache/a"}, ["between", "$key", "x"]], {"key": "cache/a"}, 400),
+        ([{"key": "cache/a"}, ["content-length-range", 6, 5]], {"key": "cache/a"}, 400),
+        ([{"key": "cache/a"}, ["content-length-range", "x", 5]], {"key": "cache/a"}, 400),
+        ([{"key": 1}], {"key": "1"}, 400),
+        (["x"], {"key": "cache/a"}, 400),
+        ([{"key": "cache/a"}, {"success_action_status": "201"}], {"key": "cache/a", "success_action_status": "201"}, 201),
+        ([{"key": "cache/a"}, {"success_action_status": "999"}], {"key": "cache/a", "success_action_status": "999"}, 204),
+        ([{"key": "cache/a"}], {"key": "cache/a", "x-note": "x" * 20_001}, 400),
+    ],
+)  # fmt: skip
+def test_conditions_are_enforced_as_s3_does(
+    library: Library, conditions: list[object], fields: dict[str, str], status: int
+) -> None:
+    """Issue 3: "enforces the signed policy as S3 does (... exact fields ...)"; "Creating a POST policy" in S3's reference."""
+    answer = post(library, signed(library, conditions, fields))
+    assert answer.status_code == status, answer.text
+    if status == 201:
+        assert "<Key>cache/a</Key>" in answer.text
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "", "{", "[]", "null", '{"conditions": []}', '{"expiration": "2099-01-01T00:00:00Z"}', "[" * 5000,
+        '{"expiration": 1, "conditions": []}', '{"expiration": "2099-01-01T00:00:00", "conditions": []}',
+        '{"expiration": "2099-01-01T00:00:00Z", "conditions": {}}',
+        '{"expiration": "2099-01-01T00:00:00Z", "conditions": [], "more": 1}',
+    ],
+)  # fmt: skip
+def test_a_policy_that_is_none_is_refused(document: str) -> None:
+    """S3: 400 InvalidPolicyDocument."""
+    with pytest.raises(Refusal) as refused:
+        read_policy(base64.b64encode(document.encode()).decode())
+    assert (refused.value.status, refused.value.code) == (400, "InvalidPolicyDocument")
+    with pytest.raises(Refusal):
+        read_policy("not base64")
+
+
+def test_the_storage_service_takes_no_sign_in_of_the_api(library: Library) -> None:
+    """traps.md A1: a token does not belong here; S3 answers 400 to two ways of signing at once."""
+    form = presigned(library.v3())
+    body = body_of(list(form["fields"].items()))
+    for sign_in in (f"Bearer {library.token()}", "Basic eDp5"):
+        answer = send(library, form["url"], body, {"Authorization": sign_in})
+        assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
+
+
+def test_the_storage_service_does_nothing_else(library: Library) -> None:
+    """One bucket, forms and objects: S3's answers to the rest."""
+    form = presigned(library.v3())
+    assert code(send(library, form["url"].replace("/library", "/other"), b"")) == "NoSuchBucket"
+    assert code(fetch(library, form["url"])) == "MethodNotAllowed"
+    assert code(fetch(library, f"{form['url']}/cache/x")) == "AccessDenied"
+    assert code(fetch(library, f"{form['url']}/cache/x", "PUT")) == "MethodNotAllowed"
+    assert code(fetch(library, f"{form['url']}/cache/x", "DELETE")) == "MethodNotAllowed"
+    plain = send(library, form["url"], b"a=b", {"Content-Type": "application/x-www-form-urlencoded"})
+    assert (plain.status_code, code(plain)) == (412, "PreconditionFailed")
+
+
+def test_a_later_upload_under_the_same_key_wins(library: Library) -> None:
+    """As S3 does: an upload that is repeated is no error."""
+    form = presigned(library.v3())
+    upload(library, form, b"first")
+    upload(library, form, b"second")
+    stored = library.tenant.blobs.find(form["fields"]["key"])
+    assert stored is not None
+    assert b"".join(stored.chunks(0, stored.size)) == b"second"
+
+
+@READS_OFTEN
+@given(
+    content=st.binary(max_size=3000)
+    | st.lists(st.sampled_from([b"\r\n--", BOUNDARY.encode(), b"\r", b"-", b"x"])).map(b"".join)
+)
+def test_every_content_arrives_byte_for_byte(library: Library, content: bytes) -> None:
+    """I12: whatever is in a file but the delimiter itself, which no sender may choose then."""
+    delimiter = f"\r\n--{BOUNDARY}".encode()
+    form = presigned(library.v3())
+    if delimiter in b"\r\n" + content:
+        return
+    upload(library, form, content)
+    stored = library.tenant.blobs.find(form["fields"]["key"])
+    assert stored is not None
+    assert b"".join(stored.chunks(0, stored.size)) == content
+
+
+class Dripping:
+    """A body that comes in pieces, as sockets have it."""
+
+    def __init__(self, body: bytes, sizes: list[int]) -> None:
+        self._body = BytesIO(body)
+        self._sizes = sizes
+
+    def read(self, size: int, /) -> bytes:
+        """The next piece."""
+        return self._body.read(min(size, self._sizes.pop() if self._sizes else 1))
+
+
+@given(
+    fields=st.lists(st.tuples(st.from_regex("[A-Za-z0-9._-]{1,20}", fullmatch=True), st.text(max_size=50)), max_size=5),
+    content=st.binary(max_size=500),
+    sizes=st.lists(st.integers(1, 200), max_size=50),
+)
+def test_forms_are_read_whatever_the_pieces_they_come_in(
+    fields: list[tuple[str, str]], content: bytes, sizes: list[int]
+) -> None:
+    """A form of httpx' making is read back as it was."""
+    request = httpx.Request("POST", "http://x/", data=dict(fields), files={"file": ("name", content)})
+    boundary = boundary_of(request.headers["Content-Type"])
+    assert boundary
+    parts = MultipartReader(Dripping(request.read(), sizes), boundary).parts()
+    read = [(part.name, b"".join(part.chunks)) for part in parts]
+    assert read == [*((name, value.encode()) for name, value in dict(fields).items()), ("file", content)]
+
+
+@given(st.binary(max_size=400))
+def test_nonsense_is_refused_and_never_more(body: bytes) -> None:
+    """I13: a body that is no form raises the refusal and nothing else."""
+    for given_body in (body, b"--x\r\n" + body, b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n' + body):
+        with suppress(Refusal):
+            for part in MultipartReader(BytesIO(given_body), "x").parts():
+                b"".join(part.chunks)
+
+
+@given(st.text())
+def test_every_name_makes_a_header(filename: str) -> None:
+    """A disposition is ASCII without line breaks, whatever the name."""
+    assert re.fullmatch(r"[ -~]+", inline(filename))
+
+
+@pytest.fixture
+def url(library: Library) -> str:
+    """The address of a file that was uploaded."""
+    client = library.v3()
+    file = {"id": upload(library, presigned(client)), "storage": "cache"}
+    address: str = client.post("/assets", json={"publication_id": 1, "file": file}).json()["url"]
+    return address
+
+
+def test_a_download_needs_no_sign_in(library: Library, url: str) -> None:
+    """Rule: "url, thumb_url, preview_url: appear in responses of /assets and /publications"."""
+    answer = fetch(library, url)
+    assert (answer.status_code, answer.content) == (200, CONTENT)
+    assert answer.headers["Content-Type"] == "application/pdf"
+    assert answer.headers["Content-Disposition"].startswith('inline; filename="a file.pdf"')
+    assert urlsplit(url).netloc != urlsplit(library.origin).netloc
+
+
+def test_a_sign_in_beside_the_signature_is_400(library: Library, url: str) -> None:
+    """Issue 3: "400 when an `Authorization` header comes along"."""
+    for sign_in in (f"Bearer {library.token()}", "Basic eDp5", "AWS4-HMAC-SHA256 Credential=x"):
+        answer = fetch(library, url, Authorization=sign_in)
+        assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
+
+
+def test_an_address_expires(library: Library, url: str) -> None:
+    """Issue 3: "403 when expired"; traps.md A11: "Signed urls may expire"."""
+    library.clock.time += 900
+    assert fetch(library, url).status_code == 200
+    library.clock.time += 1
+    answer = fetch(library, url)
+    assert (answer.status_code, code(answer)) == (403, "AccessDenied")
+
+
+def test_an_altered_address_is_refused(library: Library, url: str) -> None:
+    """Issue 3: "403 when expired" or altered: every part of the address is signed, and the method but for HEAD."""
+    parts = urlsplit(url)
+    pairs = parse_qsl(parts.query)
+    for name, value in pairs:
+        changed = httpx.URL(url).copy_set_param(name, value[:-1] + ("1" if value[-1] == "0" else "0"))
+        assert fetch(library, str(changed)).status_code in {400, 403}, name
+        assert fetch(library, str(httpx.URL(url).copy_remove_param(name))).status_code in {400, 403}, name
+    assert code(fetch(library, url.replace("/store/", "/store/0"))) == "SignatureDoesNotMatch"
+    assert code(fetch(library, f"{url}&more=1")) == "SignatureDoesNotMatch"
+    assert fetch(library, url, "POST").status_code == 405
+    assert fetch(library, url.partition("?")[0]).status_code == 403
+
+
+def test_a_download_can_be_had_in_parts(library: Library, url: str) -> None:
+    """Assumption, as object stores do: Range, If-Range, ETag, HEAD."""
+    whole = fetch(library, url)
+    etag = whole.headers["ETag"]
+    part = fetch(library, url, Range="bytes=5-8")
+    assert (part.status_code, part.content) == (206, CONTENT[5:9])
+    assert part.headers["Content-Range"] == f"bytes 5-8/{len(CONTENT)}"
+    assert fetch(library, url, Range="bytes=-3").content == CONTENT[-3:]
+    assert fetch(library, url, Range="bytes=5-").content == CONTENT[5:]
+    assert fetch(library, url, Range="bytes=5-8", **{"If-Range": etag}).status_code == 206
+    assert fetch(library, url, Range="bytes=5-8", **{"If-Range": '"other"'}).content == CONTENT
+    assert fetch(library, url, Range="nonsense").content == CONTENT
+    beyond = fetch(library, url, Range=f"bytes={len(CONTENT)}-")
+    assert (beyond.status_code, code(beyond)) == (416, "InvalidRange")
+    assert fetch(library, url, **{"If-None-Match": etag}).status_code == 304
+    head = fetch(library, url, "HEAD")
+    assert (head.status_code, head.content, head.headers["Content-Length"]) == (200, b"", str(len(CONTENT)))
+    assert head.headers["ETag"] == etag
+
+
+def test_head_can_be_refused(library: Library, url: str) -> None:
+    """Variation `storage_head`: an address is signed for one method, and S3 means it."""
+    library.vary(storage_head="refused")
+    assert fetch(library, url, "HEAD").status_code == 403
+    assert fetch(library, url).status_code == 200
+
+
+def test_requests_to_storage_are_not_counted(library: Library, url: str) -> None:
+    """Rule: "Request rate: automated access should stay at about 60 requests per minute": storage is no part of the API."""
+    before = library.tenant.counts()["requests"]
+    assert fetch(library, url).status_code == 200
+    assert library.tenant.counts()["requests"] == before
+
+
+def test_storage_can_be_faulty_on_order(library: Library, url: str) -> None:
+    """Issue 3: "Faults on order"; storage meets them as ``/storage/KEY``."""
+    library.fault("status", status=503, path="^/storage/store/")
+    assert [fetch(library, url).status_code for _ in range(2)] == [503, 200]

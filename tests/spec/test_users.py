@@ -1,0 +1,245 @@
+"""service-api.md, "User", "Users (v3)" and "Users (v2)"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.sandbox.test_paging import links
+from tests.spec.conftest import Library
+from tests.spec.uploads import CONTENT, fetch, presigned, upload
+
+PERSON = {"email": "new@library.example", "name": "Nora New", "roles": ["librarian"]}
+V3_FIELDS = ["id", "email", "name", "roles", "avatar"]
+V2_FIELDS = ["id", "email", "name", "roles"]
+
+
+@pytest.fixture(params=["v3", "v2"])
+def client(request: pytest.FixtureRequest, library: Library) -> httpx.Client:
+    """A client that may do everything, for each version."""
+    return library.v3() if request.param == "v3" else library.v2()
+
+
+def create(client: httpx.Client, **values: Any) -> httpx.Response:
+    return client.post("/users", json={**PERSON, **values})
+
+
+def test_a_create_payload_carries_email_name_and_roles(client: httpx.Client, library: Library) -> None:
+    """Rule: "A create payload carries `email` (string), `name` (string) and `roles` (array of role names ...)"."""
+    answer = create(client)
+    assert answer.status_code == 200
+    user = answer.json()
+    assert {name: user[name] for name in PERSON} == PERSON
+    shown = library.v3().get(f"/users/{user['id']}").json()
+    assert list(shown) == V3_FIELDS
+    assert shown == {**user, "avatar": None}
+
+
+def test_the_two_versions_show_users_in_their_own_way(library: Library) -> None:
+    """Rule: "v3: unified user record"; Assumption: version 2 shows no picture."""
+    assert list(create(library.v3()).json()) == V3_FIELDS
+    assert list(create(library.v2(), email="other@library.example").json()) == V2_FIELDS
+
+
+def test_a_new_user_gets_a_mail(client: httpx.Client, library: Library) -> None:
+    """traps.md A16: "Creating a user may send that person a mail."; the control endpoint has it."""
+    assert library.control("GET", "mails").json() == []
+    create(client)
+    create(client)
+    mails = library.control("GET", "mails?tenant=library").json()
+    assert [(mail["to"], mail["at"]) for mail in mails] == [(PERSON["email"], library.clock.time)]
+    library.control("POST", "reset", {"parts": ["counts"]})
+    assert library.control("GET", "mails").json() == []
+
+
+@pytest.mark.parametrize("email", ["new@library.example", "NEW@Library.example", "backup@library.example"])
+def test_an_address_belongs_to_one_user(client: httpx.Client, email: str) -> None:
+    """Assumption: a second user with an address is 422, whatever the case of its letters."""
+    create(client)
+    answer = create(client, email=email)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["code"] == "UnprocessableEntity"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"email": "a@b"}, {"name": "A"}, {**PERSON, "email": "nobody"}, {**PERSON, "email": "a b@c"},
+        {**PERSON, "name": ""}, {**PERSON, "roles": "admin"}, {**PERSON, "roles": [1]}, {**PERSON, "roles": [""]},
+        {**PERSON, "password": "x"}, [], "x",
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_user_is_422(client: httpx.Client, body: object) -> None:
+    """Rule: "422: input could not be processed"."""
+    assert client.post("/users", json=body).status_code == 422
+
+
+def test_roles_are_names(client: httpx.Client) -> None:
+    """Rule: "values seen: librarian, admin": others may exist; each counts once."""
+    assert create(client, roles=["admin", "reader", "admin"]).json()["roles"] == ["admin", "reader"]
+    without = {name: value for name, value in PERSON.items() if name != "roles"} | {"email": "x@library.example"}
+    assert client.post("/users", json=without).json()["roles"] == []
+
+
+def test_a_user_can_be_deleted(client: httpx.Client, library: Library) -> None:
+    """Rule: "DELETE /users/:id", "DELETE /api/v2/users/:id"; with the user go sessions and tokens."""
+    number = create(client).json()["id"]
+    their = library.client("/api/v3", headers={"Authorization": f"Bearer {library.token(person=PERSON['email'])}"})
+    assert their.get("/users/me").status_code == 200
+    assert client.delete(f"/users/{number}").status_code == 200
+    assert client.delete(f"/users/{number}").status_code == 404
+    assert library.v3().get(f"/users/{number}").status_code == 404
+    assert their.get("/users/me").status_code == 401
+
+
+def test_nobody_deletes_the_own_account(client: httpx.Client, library: Library) -> None:
+    """Assumption: 403 for the own account and the own roles, as nobody could sign in any more."""
+    own = library.v3().get("/users/me").json()
+    path = f"/users/{own['id']}"
+    refused = client.delete(path)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "AccessDenied")
+    for changing, address in ((library.v3(), path), (library.v2(), f"{path}/roles")):
+        assert changing.patch(address, json={"roles": ["librarian"]}).status_code == 403
+        assert changing.patch(address, json={"roles": own["roles"]}).status_code == 200
+
+
+def test_the_list_of_users(library: Library) -> None:
+    """Rule: "GET /users (list; filters accepted as query parameters)"; "Page size, list endpoints: 25 entries by default, 50 at most"."""
+    client = library.v3("users:read", "users:write")
+    for number in range(60):
+        create(client, email=f"p{number}@library.example")
+    answer = client.get("/users")
+    total = int(answer.headers["X-Total"])
+    assert total == 68
+    assert len(answer.json()["records"]) == 25
+    assert set(links(answer)) == {"first", "next", "last"}
+    seen = []
+    address: str | None = "/users?per_page=99"
+    while address:
+        page = client.get(address)
+        assert len(page.json()["records"]) <= 50
+        seen += [user["id"] for user in page.json()["records"]]
+        address = links(page).get("next")
+    assert seen == sorted(set(seen))
+    assert len(seen) == total
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("email=NEW@library.example", 1), ("email=new", 0), ("name=nora%20new", 1), ("role=librarian", 6),
+        ("role=admin", 2), ("role=admin&email=backup@library.example", 1), ("role=", 9), ("unknown=1", 9),
+    ],
+)  # fmt: skip
+def test_users_can_be_filtered(library: Library, query: str, expected: int) -> None:
+    """Rule: "filters accepted as query parameters"; Assumption: `email`, `name` and `role`, whole and whatever the case."""
+    client = library.v3()
+    create(client)
+    answer = client.get(f"/users?{query}")
+    assert int(answer.headers["X-Total"]) == len(answer.json()["records"]) == expected
+
+
+def test_users_me_needs_no_scope(library: Library) -> None:
+    """Rule: "`GET /users/me` returns the caller's own record."; "GET /users/me needs no scope"."""
+    answer = library.v3("library:read").get("/users/me")
+    assert answer.status_code == 200
+    assert answer.json()["email"] == library.tenant.account.email
+    assert library.client("/api/v3").get("/users/me").status_code == 401
+
+
+def test_one_patch_changes_everything(library: Library) -> None:
+    """Rule: "v3: unified user record, changed through `PATCH /users/:id`"."""
+    client = library.v3()
+    user = create(client).json()
+    path = f"/users/{user['id']}"
+    changed = client.patch(path, json={"email": "n@library.example", "name": "N", "roles": ["admin"]}).json()
+    assert changed == {**user, "email": "n@library.example", "name": "N", "roles": ["admin"]}
+    assert client.patch(path, json={}).json() == changed == client.get(path).json()
+    assert client.patch(path, json={"email": "BACKUP@library.example"}).status_code == 422
+    assert client.patch(path, json={"roles": "admin"}).status_code == 422
+    assert client.patch("/users/999", json={}).status_code == 404
+
+
+def test_fields_nobody_knows_can_be_ignored(library: Library) -> None:
+    """Variation `unknown_fields`: ignored means that they do nothing."""
+    library.vary(unknown_fields="ignored")
+    v2, v3 = library.v2(), library.v3()
+    user = create(v3, id=99, password="x", more=1).json()
+    assert user["id"] != 99
+    changed = v3.patch(f"/users/{user['id']}", json={"name": "N", "password": "x", "key": 1}).json()
+    assert changed == {**user, "name": "N"}
+    assert v2.patch(f"/users/{user['id']}/roles", json={"roles": [], "name": "M"}).json()["name"] == "N"
+    signed_in = library.client("/api/v2", auth=(PERSON["email"], "x"))
+    assert signed_in.get("/publications").status_code == 401
+
+
+def test_a_picture_is_uploaded_like_a_file(library: Library) -> None:
+    """Rule: "GET /users/avatar/presign: users:write"; Assumption: `avatar` on PATCH takes `{id, storage: cache, metadata}`."""
+    client = library.v3()
+    user = create(client).json()
+    form = presigned(client, "/users/avatar/presign", filename="me.png", type="image/png")
+    avatar = {"id": upload(library, form), "storage": "cache"}
+    shown = client.patch(f"/users/{user['id']}", json={"avatar": avatar}).json()["avatar"]
+    assert shown["metadata"] == {"size": len(CONTENT), "filename": "me.png", "mime_type": "image/png"}
+    assert fetch(library, shown["url"]).content == CONTENT
+    assert client.patch(f"/users/{user['id']}", json={"avatar": None}).json()["avatar"] is None
+    wrong = client.patch(f"/users/{user['id']}", json={"avatar": {"id": "nothing", "storage": "cache"}})
+    assert wrong.json()["error"]["code"] == "StorageNotFound"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", "/users", "users:read"), ("GET", "/users/1", "users:read"), ("POST", "/users", "users:write"),
+        ("PATCH", "/users/1", "users:write"), ("DELETE", "/users/2", "users:write"),
+        ("GET", "/users/avatar/presign", "users:write"),
+    ],
+)  # fmt: skip
+def test_every_call_needs_its_scope(library: Library, method: str, path: str, scope: str) -> None:
+    """Rule: the column "Scope" of "Users (v3)"; "When a token lacks a needed scope, the response is `403` ..."."""
+    others = {"library:read", "library:write", "assets:write", "users:read", "users:write", "tasks:read"} - {scope}
+    answer = library.v3(*others).request(method, path, json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
+    assert scope in answer.headers["WWW-Authenticate"]
+    assert library.v3(scope).request(method, path, json={}).status_code != 403
+
+
+def test_v2_changes_roles_on_a_path_of_their_own(library: Library) -> None:
+    """Rule: "v2 changes roles through `PATCH /users/:id/roles` with body `{roles: [..]}`"."""
+    client = library.v2()
+    user = create(client).json()
+    answer = client.patch(f"/users/{user['id']}/roles", json={"roles": ["admin"]})
+    assert answer.json() == {**user, "roles": ["admin"]}
+    assert client.patch(f"/users/{user['id']}/roles", json={}).status_code == 422
+    assert client.patch(f"/users/{user['id']}/roles", json={"roles": [], "name": "x"}).status_code == 422
+    assert client.patch("/users/999/roles", json={"roles": []}).status_code == 404
+    assert client.patch(f"/users/{user['id']}", json={"name": "x"}).status_code == 405
+
+
+def test_two_user_endpoints_of_v2_are_deprecated(library: Library) -> None:
+    """Rule: "Two user endpoints in v2 carry `X-API-Deprecation` headers."; Assumption: which two, and that they name themselves."""
+    client = library.v2()
+    created = create(client)
+    number = created.json()["id"]
+    changed = client.patch(f"/users/{number}/roles", json={"roles": []})
+    deleted = client.delete(f"/users/{number}")
+    headers = [answer.headers.get("X-API-Deprecation") for answer in (created, changed, deleted)]
+    assert headers == ["POST /users", "PATCH /users/:id/roles", None]
+    v3 = create(library.v3())
+    assert "X-API-Deprecation" not in v3.headers
+
+
+@pytest.mark.parametrize("path", ["/users", "/users/1", "/users/me", "/users/avatar/presign"])
+def test_v2_shows_no_users(library: Library, path: str) -> None:
+    """traps.md A13: "v2 lists no `GET /users`."; 405 where another method has the path, else 404."""
+    assert library.v2().get(path).status_code == (404 if path.count("/") > 2 else 405)
+
+
+def test_the_users_of_the_real_library_are_invented(library: Library) -> None:
+    """Seed: a few people with addresses at library.example."""
+    users = library.v3().get("/users").json()["records"]
+    assert len(users) == 8
+    assert all(user["email"].endswith("@library.example") for user in users)
+    assert users[0]["email"] == library.tenant.account.email

@@ -1,0 +1,173 @@
+"""service-api.md, "v2 publications and assets" and what "Versioning" says of version 2: its own way of writing, the same state."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spec.conftest import Library
+from tests.spec.test_publication_record import create, refusal, upload
+
+FLAT = ("doi", "isbn", "issn", "arxiv_id", "pmid")
+
+
+def test_identifiers_are_flat(library: Library) -> None:
+    """Rule: "v2 uses the same paths as above under /api/v2 with flat identifier fields (`doi`, `isbn`, and others)"."""
+    client = library.v2()
+    record = client.get("/publications/41").json()
+    assert "identifiers" not in record
+    assert {name: record[name] for name in FLAT} == dict.fromkeys(FLAT) | {
+        "doi": "10.1186/s12874-018-0482-1",
+        "arxiv_id": "1606.00931",
+    }
+    sent = {name: f"{name}-1" for name in FLAT}
+    created = create(client, **sent)
+    assert {name: created[name] for name in FLAT} == sent
+    address = f"/publications/{created['id']}"
+    assert client.get(address).json() == created
+    assert client.patch(address, json={"doi": "10.1/2"}).json() == created | {"doi": "10.1/2"}
+    assert client.delete(address).status_code == 200
+    assert client.get(address).status_code == 404
+
+
+def test_a_search_by_doi(library: Library) -> None:
+    """Rule: "GET /publications there accepts `doi` and returns `records`"."""
+    body = library.v2().get("/publications?doi=10.1186/s12874-018-0482-1").json()
+    assert [record["id"] for record in body["records"]] == [41]
+
+
+def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
+    """Rule: "flat fields replace `identifiers`": one state, two renderings."""
+    v2, v3 = empty.v2(), empty.v3()
+    authors, categories = [{"name": "Ada", "type": "person"}], [{"name": "Computing"}]
+    old = create(v2, doi="10.1/1", pmid="7", authors=authors, categories=categories, published_on="1843-08-01")
+    seen = v3.get(f"/publications/{old['id']}").json()
+    assert seen["identifiers"] == [{"type": "doi", "value": "10.1/1"}, {"type": "pmid", "value": "7"}]
+    same = ("id", "title", "published_on", "authors", "categories", "cover", "assets")
+    assert {name: seen[name] for name in same} == {name: old[name] for name in same}
+    identifiers = [{"type": "handle", "value": "1/2"}, {"type": "isbn", "value": "2"}, {"type": "isbn", "value": "3"}]
+    v3.patch(f"/publications/{old['id']}", json={"identifiers": identifiers, "title": "New"})
+    shown = v2.get(f"/publications/{old['id']}").json()
+    assert {name: shown[name] for name in ("title", *FLAT)} == dict.fromkeys(FLAT) | {"title": "New", "isbn": "2"}
+
+
+def test_a_flat_field_changes_the_identifier_that_it_shows(empty: Library) -> None:
+    """Assumption: the first of its type; the others and their order stay. Null or nothing removes all of the type."""
+    v2, v3 = empty.v2(), empty.v3()
+    pairs = [("isbn", "1"), ("handle", "x"), ("isbn", "2"), ("doi", "10.1/1")]
+    number = create(v3, identifiers=[{"type": kind, "value": value} for kind, value in pairs])["id"]
+    address = f"/publications/{number}"
+
+    def after(**fields: str | None) -> list[tuple[str, str]]:
+        assert v2.patch(address, json=fields).status_code == 200
+        return [(each["type"], each["value"]) for each in v3.get(address).json()["identifiers"]]
+
+    assert after(title="x") == pairs
+    assert after(isbn="1") == pairs
+    assert after(isbn="9", pmid="5") == [
+        ("isbn", "9"),
+        ("handle", "x"),
+        ("isbn", "2"),
+        ("doi", "10.1/1"),
+        ("pmid", "5"),
+    ]
+    assert after(isbn=None, doi="") == [("handle", "x"), ("pmid", "5")]
+
+
+def test_authors_are_added_and_destroyed(empty: Library) -> None:
+    """Rule: "dedicated DELETE endpoints instead of `_destroy` markers" (v3): v2 removes nested entries by `_destroy`."""
+    client = empty.v2()
+    ada, ben = {"name": "Ada", "type": "person"}, {"name": "Ben", "type": "person"}
+    society = {"name": "Ben", "type": "corporate"}
+    address = f"/publications/{create(client, authors=[ada, ben])['id']}"
+    assert client.patch(address, json={"authors": [society, ada]}).json()["authors"] == [ada, ben, society]
+    sent = {"authors": [{**ben, "_destroy": True}, {"name": "Nobody", "_destroy": True}]}
+    assert client.patch(address, json=sent).json()["authors"] == [ada, society]
+    assert client.patch(address, json={"authors": [{"name": "Ada", "_destroy": False}]}).json()["authors"] == [
+        ada,
+        society,
+    ]
+
+
+def test_categories_are_added_and_destroyed(empty: Library) -> None:
+    """Rule: the same, for categories by name or id."""
+    client = empty.v2()
+    created = create(client, categories=[{"name": "History"}, {"name": "Art"}, {"name": "Science"}])
+    history, art, science = created["categories"]
+    address = f"/publications/{created['id']}"
+    sent = {"categories": [{"name": "Art"}, {"name": "New"}, {"id": history["id"], "_destroy": True}]}
+    changed = client.patch(address, json=sent).json()["categories"]
+    assert [each["name"] for each in changed] == ["Art", "Science", "New"]
+    sent = {"categories": [{"name": "Science", "_destroy": True}, {"id": history["id"]}]}
+    changed = client.patch(address, json=sent).json()["categories"]
+    assert [each["name"] for each in changed] == ["Art", "New", "History"]
+    assert changed[0] == art
+    assert science not in changed
+
+
+@pytest.mark.parametrize("field", ["assets", "assets_attributes"])
+def test_assets_are_added_changed_and_destroyed(empty: Library, field: str) -> None:
+    """Rule: the same, for assets by id."""
+    client = empty.v2()
+    files = [{"file": upload(empty)}, {"file": upload(empty, b"other", "b.txt"), "name": "B"}]
+    created = create(client, **{field: files})
+    first, second = created["assets"]
+    address = f"/publications/{created['id']}"
+    sent = {field: [{"id": first["id"], "_destroy": True}, {"id": second["id"], "name": "C"}]}
+    (left,) = client.patch(address, json=sent).json()["assets"]
+    assert (left["id"], left["name"]) == (second["id"], "C")
+    other = create(client)["id"]
+    assert refusal(client.patch(f"/publications/{other}", json={field: [{"id": second["id"]}]})) == (
+        404,
+        "RecordNotFound",
+    )
+
+
+def test_v3_knows_no_destroy_markers(empty: Library) -> None:
+    """Rule: "v3 differences from v2: ... dedicated DELETE endpoints instead of `_destroy` markers"."""
+    client = empty.v3()
+    address = f"/publications/{create(client, authors=[{'name': 'Ada'}])['id']}"
+    assert refusal(client.patch(address, json={"authors": [{"name": "Ada", "_destroy": True}]}))[0] == 422
+    assert client.patch(address, json={"authors": []}).json()["authors"] == []
+
+
+def test_typed_identifiers_are_version_3s(empty: Library) -> None:
+    """Rule: "typed `identifiers` list instead of flat identifier fields"."""
+    typed = {"title": "A", "identifiers": [{"type": "doi", "value": "10.1/1"}]}
+    assert empty.v2().post("/publications", json=typed).status_code == 422
+    assert empty.v3().post("/publications", json={"title": "A", "doi": "10.1/1"}).status_code == 422
+
+
+def test_a_category_or_an_organization_that_does_not_exist_is_no_error(empty: Library) -> None:
+    """Rule: "when an `id` for a contributor, category or organization is not in the account (category and organization: v3 only)"."""
+    client = empty.v2()
+    sent = {"title": "A", "categories": [{"id": 999}, {"name": "Art"}], "organization": {"id": 999}}
+    answer = client.post("/publications", json=sent)
+    assert answer.status_code == 200
+    assert [each["name"] for each in answer.json()["categories"]] == ["Art"]
+    assert "organization" not in answer.json()
+    assert client.patch(f"/publications/{answer.json()['id']}", json={"categories": [{"id": 2**70}]}).status_code == 200
+
+
+def test_a_contributor_that_does_not_exist_is_404_in_v2_too(empty: Library) -> None:
+    """Rule: the same, from the other side."""
+    client = empty.v2()
+    assert refusal(client.post("/publications", json={"title": "A", "contributor": {"id": 999}})) == (
+        404,
+        "RecordNotFound",
+    )
+    assert create(client, contributor={"id": 1})["contributor"] == {"id": 1, "name": "Backup"}
+
+
+def test_a_bare_string_as_a_category_is_refused_in_v2_too(empty: Library) -> None:
+    """Rule: "422: input could not be processed (for example a bare string in `categories`)"."""
+    answer = empty.v2().post("/publications", json={"title": "A", "categories": ["History"]})
+    assert refusal(answer) == (422, "UnprocessableEntity")
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [{}, {"title": None}, {"title": "A", "doi": 1}, {"title": "A", "id": 1}, {"title": "A", "assets": [{"name": "x"}]}],
+)
+def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: object) -> None:
+    """Rule: "422: input could not be processed"."""
+    assert refusal(empty.v2().post("/publications", json=payload)) == (422, "UnprocessableEntity")

@@ -1,0 +1,105 @@
+"""Makes snapshots by the steps of a backup, from records that the test names instead of a service."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipelines import staging
+from pipelines.records.publications import record_ids
+from pipelines.records.tables import raw_table
+from pipelines.store.captures import Capture, ResourceFacts, count_ids
+from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.durable import sha256_of
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+NIGHT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
+ID = "20261120T020000Z"
+
+
+def records(count: int, *, first: int = 1, letters: int = 20) -> list[str]:
+    """The JSON of `count` publications, alike in every run; `letters` random ones in each abstract fill the disk."""
+    chance = random.Random(first)
+    return [
+        json.dumps(
+            {
+                "id": number,
+                "title": f"Title {number}",
+                "published_on": "1984-06-08",
+                "abstract": "".join(chance.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=letters)),
+                "isbn": "978-0-306-40615-7",
+                "authors": [{"name": "Ada Lovelace", "type": "person"}],
+                "categories": [{"id": 1, "name": "Computing"}],
+                "cover": {"id": "c", "storage": "store", "metadata": {"size": 7, "filename": "c.png"}},
+            }
+        )
+        for number in range(first, first + count)
+    ]
+
+
+def begin(data: DataFolder, *, tenant: str = "old", run: str = "run", now: datetime = NIGHT) -> Capture:
+    """A new capture, as the first step of a run begins it."""
+    return data.begin_capture(tenant, run, base_url="https://library.example.org", api="v2", now=now)
+
+
+def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True) -> None:
+    """Write the raw table and note its proof, as if a listing had brought these records."""
+    table = raw_table("publications")
+    hashes = [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads]
+    columns = [record_ids([payload.encode() for payload in payloads]), [1] * len(payloads), list(payloads), hashes]
+    with capture.raw_writer("publications") as writer:
+        writer.write(pa.record_batch(columns, schema=table.schema))
+    ids = count_ids(capture.raw_path("publications"))
+    capture.add_table(table.name, capture.raw_path("publications"), writer.rows)
+    capture.facts.resources["publications"] = ResourceFacts(
+        endpoint="publications/all",
+        records=ids.rows,
+        distinct_ids=ids.distinct,
+        without_id=ids.without,
+        pages=1,
+        x_total=ids.distinct,
+        requests=1,
+        seconds=0.5,
+        complete=complete,
+        problems=[] if complete else ["somebody deleted a record meanwhile."],
+    )
+    capture.save()
+
+
+def make_snapshot(
+    data: DataFolder,
+    payloads: Sequence[str] | None = None,
+    *,
+    tenant: str = "old",
+    now: datetime = NIGHT,
+    complete: bool = True,
+) -> Snapshot:
+    """All steps of a backup, catalogue included."""
+    with data.lease(tenant):
+        capture = begin(data, tenant=tenant, now=now)
+        read(capture, records(3) if payloads is None else payloads, complete=complete)
+        staging.stage(capture, "publications")
+        snapshot = data.publish(capture, now + timedelta(seconds=90))
+        rebuild_catalogue(data)
+        return snapshot
+
+
+def assert_whole(snapshot: Snapshot) -> None:
+    """Every file that the manifest names is there and is what the manifest says, and there is no other."""
+    manifest = snapshot.manifest
+    named = {snapshot.path / facts.path for facts in manifest.tables.values()}
+    assert {path for path in snapshot.path.rglob("*") if path.is_file()} == {*named, snapshot.path / "manifest.json"}
+    for facts in manifest.tables.values():
+        assert sha256_of(snapshot.path / facts.path) == facts.sha256
+        assert (snapshot.path / facts.path).stat().st_size == facts.bytes
+
+
+def files_below(folder: Path) -> list[str]:
+    """Every file below a folder, hidden ones included."""
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,122 @@
+"""A process that makes snapshots on command, dies where it is told to, or finds its disk full.
+
+`python -m tests.store.worker DATA` reads one JSON object a line and answers with one. For each it forks a child that makes a snapshot,
+so that a hundred deaths cost one start of Python. It does nothing itself: a process without threads can be forked safely.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import duckdb  # noqa: F401  what children need is imported before they are forked
+import pandas as pd  # noqa: F401
+import pyarrow.parquet  # noqa: F401
+
+from pipelines.errors import BookferryError
+from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.snapshots import DataFolder
+from tests.store.steps import NIGHT, make_snapshot, records
+
+_ROOT = Path(__file__).parents[2]
+_WRITERS = (str(_ROOT / "pipelines" / "store"), str(_ROOT / "pipelines" / "staging"))
+"""Whose steps are counted."""
+
+
+class Steps:
+    """Counts what the project's own code calls, C functions included, and kills this process before call `kill_at` (kill -9)."""
+
+    def __init__(self, kill_at: int) -> None:
+        self._kill_at = kill_at
+        self.taken = 0
+
+    def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
+        """What `sys.setprofile` calls."""
+        if event in ("call", "c_call") and frame.f_code.co_filename.startswith(_WRITERS):
+            self.taken += 1
+            if self.taken == self._kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
+    if "rebuild" in order:
+        for _ in range(order["rebuild"]):
+            rebuild_catalogue(data)
+        return {}
+    night, steps = int(order.get("night", 0)), Steps(int(order.get("kill_at", 0)))
+    payloads = records(order.get("records", 5), first=1000 * night + 1, letters=order.get("letters", 20))
+    if order.get("file_limit"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
+    sys.setprofile(steps)
+    try:
+        snapshot = make_snapshot(data, payloads, now=NIGHT + timedelta(days=night))
+    except BookferryError as error:
+        return {"error": type(error).__name__, "message": str(error)}
+    finally:
+        sys.setprofile(None)
+    return {"snapshot": snapshot.name, "steps": steps.taken}
+
+
+def _obey(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
+    mine, childs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(childs, json.dumps(_child(data, order)).encode())
+            status = 0
+        finally:
+            os._exit(status)
+    os.close(childs)
+    with os.fdopen(mine, "rb") as pipe:
+        said = pipe.read()
+    _pid, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return {"exit": code, **(json.loads(said) if said else {})}
+
+
+def main() -> None:
+    """Obey until standard input ends."""
+    data = DataFolder(Path(sys.argv[1]))
+    for line in sys.stdin:
+        print(json.dumps(_obey(data, json.loads(line))), flush=True)  # noqa: T201  the answer
+
+
+class Worker:
+    """The process, for the length of a `with` block; `before` is a command that starts it, such as one that changes its mounts."""
+
+    def __init__(self, data: Path, *before: str) -> None:
+        self._command = [*before, sys.executable, "-m", "tests.store.worker", str(data)]
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        return self
+
+    def __call__(self, **order: object) -> dict[str, Any]:
+        """Have a snapshot made: `night` (the day), `records`, `letters` in each, `kill_at` a step, `file_limit` in bytes.
+
+        Or have the catalogue made, `rebuild` times.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""The house stands as it was drawn: who may import whom, nothing happens at import, nothing grows out of hand (design 2; style)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+ROOMS = {
+    "cli": ("assets_defs", "resources", "pipelines"),
+    "assets_defs": ("resources", "pipelines"),
+    "resources": ("pipelines",),
+    "pipelines": (),
+    "sandbox": (),
+    "sql": (),
+}
+"""Top folder → those it may import from. Nothing of ours imports the sandbox, and it imports nothing of ours."""
+
+FLOORS = {
+    "flow": ("store", "service", "records", "ground"),
+    "store": ("records", "ground"),
+    "service": ("records", "ground"),
+    "records": ("ground",),
+    "ground": (),
+}
+"""Inside pipelines: a flow stands on store and service, which do not know each other, these on records, all on the ground."""
+
+GROUND = ("errors", "settings", "version")
+FOLDERS = ("store", "service", "records")
+
+KEPT_TO = {
+    "dagster": ("assets_defs", "resources", "cli"),
+    "httpx": ("pipelines.service",),
+    "duckdb": ("pipelines.store", "cli"),
+    "typer": ("cli",),
+    "rich": ("cli",),
+    "tomllib": ("pipelines.settings",),
+}
+"""Package → the only places that may import it."""
+
+LONG_FILES: dict[str, str] = {}
+"""File of more than 400 lines → why."""
+
+LONG_FUNCTIONS = {"sandbox.__main__._parser": "one option after the other"}
+"""Function of more than 60 lines → why."""
+
+MODULES = {
+    path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__"): path
+    for room in ROOMS
+    for path in sorted((ROOT / room).rglob("*.py"))
+}
+"""Name → file of every module of the product."""
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A file as its syntax tree."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything a file imports, wherever in it, for type checkers only too."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, name.name) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative"
+            found = [f"{node.module}.{name.name}" for name in node.names]
+            yield from ((node.lineno, name if name in MODULES else str(node.module)) for name in found)
+
+
+def floor(module: str) -> str:
+    """Where in pipelines a module stands; what is neither a folder below nor the ground is a flow."""
+    part = module.split(".")[1] if "." in module else ""
+    return part if part in FOLDERS else "ground" if part in (*GROUND, "") else "flow"
+
+
+every_module = pytest.mark.parametrize("module", sorted(MODULES))
+
+
+@every_module
+def test_imports_go_down_only(module: str) -> None:
+    """Design 2: `cli → assets_defs → resources → pipelines`; inside pipelines flows → store, service → records → errors."""
+    room = module.partition(".")[0]
+    for line, name in imports(MODULES[module]):
+        other = name.partition(".")[0]
+        if other in ROOMS and other != room:
+            assert other in ROOMS[room], f"{module}:{line} imports {name}"
+        if room == other == "pipelines" and floor(module) != floor(name):
+            assert floor(name) in FLOORS[floor(module)], f"{module}:{line} imports {name}"
+
+
+@every_module
+def test_packages_stay_where_they_belong(module: str) -> None:
+    """Pipelines knows no Dagster, and only `pipelines.service` speaks HTTP."""
+    for line, name in imports(MODULES[module]):
+        places = KEPT_TO.get(name.partition(".")[0])
+        at_home = (
+            places is None or module.startswith("sandbox") or any(f"{module}.".startswith(f"{one}.") for one in places)
+        )
+        assert at_home, f"{module}:{line} imports {name}"
+
+
+@every_module
+def test_no_module_is_a_drawer_for_everything(module: str) -> None:
+    """Style: "Files are the noun they own; `utils`, `helpers`, `common`, `misc`, `base` do not exist"."""
+    assert not {"utils", "util", "helpers", "common", "misc", "base"} & set(module.split("."))
+
+
+@pytest.mark.parametrize("module", sorted(name for name in MODULES if name.startswith(("assets_defs", "resources"))))
+def test_dagster_sees_annotations_as_they_are(module: str) -> None:
+    """Dagster compares annotations by identity: deferred ones are strings to it."""
+    assert not [line for line, name in imports(MODULES[module]) if name == "__future__"]
+
+
+@every_module
+def test_files_and_functions_stay_readable(module: str) -> None:
+    """Style 14: no module over 400 lines, no function over 60, unless it says why here."""
+    length = len(MODULES[module].read_text("utf-8").splitlines())
+    assert length <= 400 or module in LONG_FILES, f"{module}: {length} lines"
+    for node in ast.walk(tree(MODULES[module])):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert length <= 60 or f"{module}.{node.name}" in LONG_FUNCTIONS, f"{module}.{node.name}: {length} lines"
+
+
+def test_exceptions_name_what_exists() -> None:
+    """An exception goes when its reason goes."""
+    assert set(LONG_FILES) <= set(MODULES)
+    assert {name.rpartition(".")[0] for name in LONG_FUNCTIONS} <= set(MODULES)
+
+
+WATCH = """
+import importlib, os, sys
+
+root, modules = sys.argv[1], sys.argv[2:]
+touched = []
+STANDARD = os.path.dirname(sys.modules["encodings"].__path__[0]) + "/"
+MOMENTS = {"now", "utcnow", "today", "start_new_thread"}
+OS = os.getenv.__code__.co_filename
+ENVIRONMENT = {"__getitem__", "__iter__", "__len__", "copy", "getenv"}
+CLOCK_AND_SYSTEM = {"time", "posix", "_socket", "_io", "io", "_sqlite3"}
+EVENTS = {"socket.connect", "socket.bind", "subprocess.Popen", "os.mkdir", "os.remove", "os.rename", "sqlite3.connect"}
+
+def standard(file):
+    return file.startswith(("<frozen", STANDARD)) and "site-packages" not in file and "importlib._b" not in file
+
+def note(frame, what):
+    # Our own line that led here by way of the standard library; what other packages do is their business.
+    while frame.f_back is not None and standard(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame.f_code.co_filename.startswith(root) and "site-packages" not in frame.f_code.co_filename:
+        touched.append(f"{frame.f_code.co_filename}:{frame.f_lineno} {what}")
+
+def watch(frame, event, argument):
+    if event == "c_call":
+        if argument.__module__ in CLOCK_AND_SYSTEM and frame.f_code.co_filename.startswith(root) or argument.__name__ in MOMENTS:
+            note(frame, f"calls {argument.__name__}")
+    elif event == "call" and frame.f_code.co_filename == OS and frame.f_code.co_name in ENVIRONMENT:
+        note(frame, "reads the environment")
+
+def audit(event, arguments):
+    if event in EVENTS or event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wxa+"):
+        note(sys._getframe(1), event)
+
+sys.dont_write_bytecode = True
+sys.addaudithook(audit)
+sys.setprofile(watch)
+for module in modules:
+    importlib.import_module(module)
+sys.setprofile(None)
+print("\\n".join(sorted(set(touched))))
+"""
+"""Imports modules, and prints what of the machine they touched: files written, sockets, processes, clock and environment."""
+
+
+def imported_alone(*modules: str) -> str:
+    """What importing these modules in a process of their own touches."""
+    command = [sys.executable, "-X", "utf8", "-W", "ignore", "-c", WATCH, str(ROOT), *modules]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_nothing_happens_at_import() -> None:
+    """Style 8: no environment, file, network, clock at import, so that commands are quick and Dagster may load what it likes."""
+    assert imported_alone(*(module for module in sorted(MODULES) if not module.endswith("__main__"))) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open('x', 'w')",
+        "from pathlib import Path; Path('x').write_text('')",
+        "import os; os.environ.get('HOME')",
+        "import os; os.getenv('HOME')",
+        "import os; 'HOME' in os.environ",
+        "import os; os.getcwd()",
+        "import time; time.time()",
+        "from datetime import datetime; datetime.now()",
+        "import sqlite3; sqlite3.connect(':memory:')",
+        "import socket; socket.socket().bind(('127.0.0.1', 0))",
+        "import threading; threading.Thread(target=print).start()",
+    ],
+)
+def test_what_happens_at_import_would_be_seen(tmp_path: Path, line: str) -> None:
+    """The watch of the test above sees each of these."""
+    (tmp_path / "culprit.py").write_text(line)
+    command = [sys.executable, "-c", WATCH, str(tmp_path), "culprit"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "culprit.py" in done.stdout
+
+
+def test_commands_start_without_dagster() -> None:
+    """`import dagster` costs more than most commands take: only those that run a job import it."""
+    code = "import sys, cli.main, pipelines.library; sys.exit('dagster' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

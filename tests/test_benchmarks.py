@@ -1,0 +1,128 @@
+"""The benchmarks measure what they say they do: their server keeps to the service's paging, and Bookferry makes a whole snapshot of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.backup import Figures, Run, ratios, table
+from benchmarks.publications import Publications
+
+ROOT = Path(__file__).parents[1]
+
+
+@contextmanager
+def served(records: int) -> Iterator[str]:
+    """A server with `records` publications; its base_url."""
+    command = [sys.executable, "-m", "benchmarks.server", "--records", str(records)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            word, base_url = process.stdout.readline().split()
+            assert word == "ready"
+            yield base_url
+        finally:
+            process.terminate()
+
+
+def fetch(url: str) -> tuple[list[dict[str, Any]], dict[str, str], int]:
+    """Records of a page, its links by rel, and X-Total."""
+    with urllib.request.urlopen(url, timeout=10) as response:
+        links = {rel: target for target, rel in re.findall(r'<([^>]+)>; rel="(\w+)"', response.headers["Link"])}
+        return json.load(response)["records"], links, int(response.headers["X-Total"])
+
+
+@pytest.mark.parametrize("path", ["publications", "publications/all"])
+def test_server_walking_next_links_reads_each_record_once(path: str) -> None:
+    """service-api.md, Limits: X-Total is the number of entries; while a next link exists, more pages remain."""
+    with served(1010) as base_url:
+        url: str | None = f"{base_url}/api/v2/{path}?per_page=50"
+        ids, pages = [], 0
+        while url is not None:
+            records, links, total = fetch(url)
+            assert total == 1010
+            assert len(records) == (50 if "next" in links else 10)
+            assert ("prev" in links) == (pages > 0)
+            ids += [record["id"] for record in records]
+            pages += 1
+            url = links.get("next")
+    assert pages == 21
+    assert len(set(ids)) == len(ids) == 1010
+
+
+@pytest.mark.parametrize(
+    ("query", "size"), [("", 25), ("?per_page=50", 50), ("?per_page=500", 50), ("?per_page=7&page=2", 7)]
+)
+def test_server_pages_have_25_records_unless_asked_and_never_more_than_50(query: str, size: int) -> None:
+    """service-api.md, Limits: 25 entries by default, 50 at most."""
+    with served(200) as base_url:
+        records, links, _total = fetch(f"{base_url}/api/v2/publications{query}")
+    assert len(records) == size
+    assert links["first"].endswith(f"page=1&per_page={size}")
+    assert links["last"].endswith(f"page={-(-200 // size)}&per_page={size}")
+
+
+def test_records_are_the_same_whatever_the_page_size_and_have_the_documented_shape() -> None:
+    publications = Publications(300)
+    together = json.loads(b"[%b]" % b",".join(publications.json(start, start + 50) for start in range(0, 300, 50)))
+    one_by_one = [json.loads(publications.json(number, number + 1)) for number in range(300)]
+    assert together == one_by_one
+    assert len({record["id"] for record in together}) == 300
+    fields = {
+        "id",
+        "title",
+        "publishable_type",
+        "published_on",
+        "abstract",
+        "authors",
+        "doi",
+        "isbn",
+        "issn",
+        "arxiv_id",
+        "pmid",
+    }
+    assert set(together[0]) == fields | {"import_state", "categories", "cover", "assets"}
+    sizes = [len(publications.json(number, number + 1)) for number in range(300)]
+    assert min(sizes) >= 1400
+    assert max(sizes) <= 3500
+
+
+def test_flow_makes_a_complete_snapshot_of_every_record(tmp_path: Path) -> None:
+    with served(1010) as base_url:
+        command = [sys.executable, "-m", "benchmarks.peers.flow", base_url, str(tmp_path)]
+        finished = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    assert json.loads(finished.stdout.splitlines()[-1])["records"] == 1010
+    [snapshot] = (tmp_path / "library-data" / "snapshots").glob("tenant=bench/snapshot=*")
+    manifest = json.loads((snapshot / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["complete"]
+    assert manifest["requests"] == 21
+    assert pq.read_metadata(snapshot / "raw" / "publications.parquet").num_rows == 1010
+    assert pq.read_metadata(snapshot / "publications.parquet").num_rows == 1010
+    raw = pq.read_table(snapshot / "raw" / "publications.parquet", columns=["payload"])["payload"].to_pylist()
+    assert "[" + ",".join(raw) + "]" == f"[{Publications(1010).json(0, 1010).decode()}]"
+
+
+def test_ratios_compare_with_dlt_and_memory_with_the_smallest_library() -> None:
+    figures = [
+        Figures.of([Run(peer, records, seconds, seconds + 1, 2 * seconds, megabytes * 2**20, 0, {})])
+        for peer, records, seconds, megabytes in (
+            ("bookferry", 100, 1, 200),
+            ("dlt", 100, 8, 400),
+            ("bookferry", 500, 4, 220),
+            ("dlt", 500, 40, 400),
+        )
+    ]
+    compared = ratios(figures)
+    assert [one["records_per_second"] for one in compared["to_dlt"] if one["peer"] == "bookferry"] == [8, 10]
+    assert compared["memory_growth"]["bookferry"] == pytest.approx(1.1)
+    assert "| 500 | bookferry | 125 | 10.00 |" in table(figures, [])

@@ -1,0 +1,143 @@
+"""The project as a stranger gets it: `make` targets, the lock, the wheel, and nothing in it of the machine it was made on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import ROOT, environment
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+PACKAGES = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+
+
+def _tracked(*folders: str) -> list[Path]:
+    """Files that git knows, below the given folders."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *folders], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "format", "lock", "bench", "clean"])
+def test_make_knows_its_targets(target: str) -> None:
+    subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
+
+
+def test_make_demo_is_the_demonstration() -> None:
+    assert re.search(
+        r"^demo:.*\n\t\$\(BIN\)/bookferry demo$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+
+def test_ci_runs_lint_and_tests() -> None:
+    script = ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o111
+    assert re.findall(r"^make (\w+)$", script.read_text(encoding="utf-8"), re.MULTILINE) == ["lint", "test"]
+
+
+def _locked() -> Iterator[tuple[str, str]]:
+    """Name and entry of each requirement in the lock, its continued lines joined."""
+    for entry in LOCK.replace("\\\n", " ").splitlines():
+        if entry.strip() and not entry.startswith("#"):
+            yield _name(entry), entry
+
+
+def _name(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found is not None, requirement
+    return re.sub(r"[-_.]+", "-", found[0]).lower()
+
+
+def test_the_lock_has_a_version_and_hashes_for_every_entry_and_no_address() -> None:
+    """`make` installs with --require-hashes from whatever index the machine is set to use."""
+    entry_form = r"[A-Za-z0-9._-]+(\[[a-z0-9,_-]+\])?==[^ ;]+( *;[^\\]*?)?( +--hash=sha256:[0-9a-f]{64})+ *"
+    entries = list(_locked())
+    assert len(entries) > 50
+    assert [entry for _, entry in entries if not re.fullmatch(entry_form, entry)] == []
+    assert not re.search(r"://|--index|--extra-index|--find-links|--trusted-host| @ ", LOCK)
+
+
+def test_the_lock_has_everything_that_is_declared() -> None:
+    declared = [*PYPROJECT["project"]["dependencies"], *PYPROJECT["dependency-groups"]["dev"]]
+    assert {_name(one) for one in declared} - {name for name, _ in _locked()} == set()
+
+
+def test_tracked_files_name_no_place_of_this_machine() -> None:
+    """Nor an index that only this machine can reach."""
+    places = [str(place).encode() for place in {ROOT, Path(sys.prefix), Path.home() / "x"}]
+    places = [place.removesuffix(b"x") for place in places if place.count(b"/") > 1]
+    found = [path for path in _tracked() if any(place in path.read_bytes() for place in places)]
+    assert found == []
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    built = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_holds_every_file_of_its_packages_and_the_licences(wheel: Path) -> None:
+    """SQL, the real library, pages and licences come along; tests and benchmarks do not."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {str(path.relative_to(ROOT)) for path in _tracked(*PACKAGES)}
+    assert wanted - names == set()
+    assert {"sql/examples/identifiers_by_kind.sql", "sandbox/library/publications.jsonl.gz"} <= names
+    licences = {name.partition("/licenses/")[2] for name in names if "/licenses/" in name}
+    assert licences == set(PYPROJECT["project"]["license-files"])
+    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == set(PACKAGES)
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `bookferry` of an empty environment with the wheel in it; other people's packages are lent by this one."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, symlinks=True, with_pip=False)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True, capture_output=True)
+    (own,) = (folder / "lib").glob("python*/site-packages")
+    lent = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (own / "lent.pth").write_text("".join(f"{path}\n" for path in lent), encoding="utf-8")
+    return folder / "bin" / "bookferry"
+
+
+def _run(command: Path, *arguments: str, folder: Path) -> str:
+    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    done = subprocess.run([command, *arguments], cwd=folder, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_installed_wheel_runs_elsewhere(installed: Path, tmp_path: Path) -> None:
+    """From a folder outside the checkout, with nothing of the checkout on its path."""
+    where = _run(
+        installed.with_name("python"),
+        "-c",
+        "import cli, sandbox; print(cli.__file__, sandbox.__file__)",
+        folder=tmp_path,
+    )
+    assert all(path.startswith(str(installed.parents[1])) for path in where.split())
+    assert _run(installed, "--version", folder=tmp_path) == f"bookferry {PYPROJECT['project']['version']}\n"
+    assert "publication_identifiers" in _run(installed, "tables", folder=tmp_path)
+    assert "Complete: 5,445 publications; 109 requests" in _run(installed, "demo", folder=tmp_path)
+    assert (tmp_path / "bookferry-demo" / "library-data" / "library.duckdb").is_file()
