@@ -87,14 +87,11 @@ class LibraryClient:
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
-        self._rings = Retried(
-            Pinned(
-                Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock),
-                base_url=base_url,
-            ),
-            clock=clock,
-            on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)),
-        )
+        budgeted = Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock)
+        pinned = Pinned(budgeted, base_url=base_url)
+        self._rings = Retried(pinned, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)))
+        self._asked = Retried(pinned, clock=clock, most_tries=2, most_throttled=1)
+        self._asked_unsigned = Retried(budgeted, clock=clock, most_tries=2, most_throttled=1)
 
     @property
     def requests(self) -> int:
@@ -108,7 +105,7 @@ class LibraryClient:
         web page), `TemporaryError` when the service did not recover in time, `ConfigurationError` when its certificate is not trusted.
         """
         try:
-            response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS))
+            response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._rings)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _never_sent(url, error) from None
         if response.status_code != httpx.codes.OK:
@@ -119,18 +116,34 @@ class LibraryClient:
             )
         return response
 
-    def _send(self, request: httpx.Request) -> httpx.Response:
+    def ask(
+        self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, signed_in: bool = True
+    ) -> httpx.Response:
+        """Whatever one GET is answered with, for looking at a service: tried twice at most, and not again after a 429.
+
+        Raises what `get` raises, but for a status that waiting would not change: that is the answer. Without a sign-in there is nothing
+        to keep at home (I2), so the page at `{base_url}/api` can be asked for, too.
+        """
+        request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"})
+        try:
+            if signed_in:
+                return self._send(request, self._auth, self._asked)
+            return self._send(request, httpx.Auth(), self._asked_unsigned)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise _never_sent(url, error) from None
+
+    def _send(self, request: httpx.Request, auth: httpx.Auth, rings: httpx.BaseTransport) -> httpx.Response:
         """Through the rings, signed in as `auth` does it.
 
         httpx's own client would add redirects and cookies, both unwanted here, and leave each answer in a cycle of references, where it
         stays until the collector comes by: with pages of 100 kB, that is hundreds of megabytes.
         """
-        flow = self._auth.sync_auth_flow(request)
+        flow = auth.sync_auth_flow(request)
         try:
             request = next(flow)
             while True:
                 request.extensions = {"timeout": self._timeout}
-                response = self._rings.handle_request(request)
+                response = rings.handle_request(request)
                 request = flow.send(response)
         except StopIteration:
             return response

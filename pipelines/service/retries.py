@@ -56,7 +56,7 @@ class Retried(httpx.BaseTransport):
 
     Returns a response whose body is in memory, complete, of bounded size, and valid JSON if it says so. When the tries are used up it
     raises `TemporaryError`, which tells how often and how long was tried and what came back last. `on_retry` hears before every wait
-    what came back and for how many seconds the request will wait.
+    what came back and for how many seconds the request will wait. Fewer tries are for whoever looks at a service rather than reads it.
     """
 
     def __init__(
@@ -65,10 +65,14 @@ class Retried(httpx.BaseTransport):
         *,
         clock: Clock,
         on_retry: Callable[[str, float], None] = lambda _reason, _seconds: None,
+        most_tries: int = MAX_TRIES,
+        most_throttled: int = MAX_THROTTLED,
     ) -> None:
         self._inner = inner
         self._clock = clock
         self._on_retry = on_retry
+        self._most_tries = most_tries
+        self._most_throttled = most_throttled
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Try until there is an answer worth returning."""
@@ -85,7 +89,7 @@ class Retried(httpx.BaseTransport):
         tries = [first.result]
         retrying = Retrying(
             retry=lambda state: request.method in REPEATABLE and _may_pass(state),
-            stop=lambda state: _is_enough(state, self._clock.monotonic() - started, self._clock.now()),
+            stop=lambda state: self._is_enough(state, self._clock.monotonic() - started),
             wait=lambda state: _seconds_to_wait(state, self._clock.now()),
             sleep=self._clock.sleep,
             before_sleep=self._report,
@@ -123,6 +127,12 @@ class Retried(httpx.BaseTransport):
             self._on_retry(_what_came_back(state), pause_for_all(response, self._clock.now()))
         else:
             self._on_retry(_what_came_back(state), state.upcoming_sleep)
+
+    def _is_enough(self, state: RetryCallState, seconds: float) -> bool:
+        response = _response(state)
+        throttled = response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS
+        tries = self._most_throttled if throttled else self._most_tries
+        return state.attempt_number >= tries or seconds + (_asked(state, self._clock.now()) or 0.0) > MAX_WAIT
 
     def _give_up(self, request: httpx.Request, state: RetryCallState, seconds: float) -> httpx.Response:
         tries = f"{state.attempt_number} tries" if state.attempt_number > 1 else "1 try"
@@ -165,13 +175,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _is_enough(state: RetryCallState, seconds: float, now: datetime) -> bool:
-    response = _response(state)
-    throttled = response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS
-    tries = MAX_THROTTLED if throttled else MAX_TRIES
-    return state.attempt_number >= tries or seconds + (_asked(state, now) or 0.0) > MAX_WAIT
 
 
 def _seconds_to_wait(state: RetryCallState, now: datetime) -> float:

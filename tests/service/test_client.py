@@ -21,6 +21,7 @@ from pipelines.errors import (
     BookferryError,
     ConfigurationError,
     ExitStatus,
+    ForeignOriginError,
     ProtocolError,
     RefusedError,
     SignInError,
@@ -71,6 +72,33 @@ def test_each_kind_of_answer_has_its_error(
     assert type(caught.value) is error
     assert caught.value.exit_status == ExitStatus(exit_status)
     assert f"GET {server.url}/api/v2/publications?page=1" in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 422, 302, 501, 200])
+def test_who_asks_gets_whatever_status_there_is(serve: Serve, client_for: ClientFor, status: int) -> None:
+    """For looking at a service: its answer is what is wanted, not our opinion of it."""
+    server = serve(lambda _: Answer(ERROR, status=status, headers={"Location": "/login"}))
+    assert client_for(server.url).ask(f"{server.url}/api/v2/publications", {"page": 1}).status_code == status
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
+def test_who_asks_does_not_wait_for_long(serve: Serve, client_for: ClientFor, status: int, tries: int) -> None:
+    """A person waits for the answer: a second try, none after a 429."""
+    server = serve(lambda _: Answer(ERROR, status=status))
+    with pytest.raises(TemporaryError, match=str(status)):
+        client_for(server.url).ask(f"{server.url}/api/v2/publications")
+    assert len(server.received) == tries
+
+
+def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: ClientFor) -> None:
+    """And may go to the documentation beside the API, where the sign-in may not (I2)."""
+    server = serve(lambda _: Answer(b"<html>", headers={"content-type": "text/html"}))
+    client = client_for(server.url)
+    assert client.ask(f"{server.url}/api", signed_in=False).content == b"<html>"
+    assert "authorization" not in server.received[0].headers
+    with pytest.raises(ForeignOriginError):
+        client.ask(f"{server.url}/api")
 
 
 def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: ClientFor) -> None:
