@@ -7,15 +7,13 @@ no password. A mistake is a `ConfigurationError` that names the file, the key an
 from __future__ import annotations
 
 import difflib
-import ipaddress
 import os
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, Self
-from urllib.parse import SplitResult, unquote, urlsplit
+from typing import Annotated, Literal, Self, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
@@ -28,10 +26,12 @@ from pydantic import (
     model_validator,
 )
 
+from pipelines.addresses import checked_base_url, checked_redirect_uri
 from pipelines.errors import ConfigurationError
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 CONFIG_FILE = "bookferry.toml"
+TOKENS_VARIABLE = "BOOKFERRY_TOKENS"
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 """Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""
@@ -40,49 +40,23 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]
 """Of an environment variable: a secret itself, written in its place by mistake, seldom looks like one."""
 
 
-def _checked_base_url(text: str) -> str:
-    """`https://host[:port][/path]` in one spelling for one library; http only where the traffic cannot leave the machine."""
-    if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
-        raise ValueError("must not hold blanks, control characters or backslashes")
-    scheme, host, port, parts = _taken_apart(text)
-    if scheme not in _PORTS or not host:
-        raise ValueError("must be an address such as https://library.example.org")
-    if "@" in parts.netloc:
-        raise ValueError("must not hold a user name or password: name the variables in username_env and password_env")
-    if "?" in text or "#" in text:
-        raise ValueError("must not hold a query or a fragment")
-    path = parts.path.rstrip("/")
-    if re.search(r"/api(/v\d+(/.*)?)?$", path):
-        raise ValueError("must stop before /api: Bookferry adds /api/v2 or /api/v3 itself")
-    if {".", ".."} & set(unquote(path).split("/")) or "//" in path or "%" in host:
-        raise ValueError("must not hold `.`, `..` or `//` in its path, nor % in its host")
-    if scheme == "http" and not is_loopback(host):
-        raise ValueError("would send your credentials unencrypted: use https (http is for loopback addresses only)")
-    shown_host = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
+Scope = Literal[
+    "library:read",
+    "library:write",
+    "assets:read",
+    "assets:write",
+    "users:read",
+    "users:write",
+    "tasks:read",
+    "tasks:write",
+]
+"""service-api.md, v3 scopes."""
 
+SCOPES: tuple[str, ...] = get_args(Scope)
+"""All scopes of v3, in the document's order."""
 
-_PORTS = {"http": 80, "https": 443}
-
-
-def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
-    """Scheme, host and port in lower case, and the rest. What urlsplit says of a bad address would show a password in it."""
-    try:
-        parts = urlsplit(address)
-        port = parts.port
-    except ValueError:
-        raise ValueError(
-            "must be an address such as https://library.example.org or https://library.example.org:8443"
-        ) from None
-    return parts.scheme, parts.hostname or "", port, parts
-
-
-def is_loopback(host: str) -> bool:
-    """Whether what is sent to this host stays on this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
+"""How a client authenticates at the token endpoint; `none` is a public client."""
 
 
 def _checked_time_zone(name: str) -> str:
@@ -98,14 +72,17 @@ class TenantSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    base_url: Annotated[str, AfterValidator(_checked_base_url)]
+    base_url: Annotated[str, AfterValidator(checked_base_url)]
     api: Literal["v2", "v3"]
     username_env: VariableName | None = None
     password_env: VariableName | None = None
     session_cookie_env: VariableName | None = None
-    client_id: str | None = None
+    client_id: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$")] | None = None
     client_secret_env: VariableName | None = None
-    client_auth: Literal["client_secret_basic", "client_secret_post"] = "client_secret_basic"
+    client_auth: ClientAuth | None = None
+    redirect_uri: Annotated[str, AfterValidator(checked_redirect_uri)] | None = None
+    pkce: bool = Field(default=True, strict=True)
+    scopes: tuple[Scope, ...] | None = None
     requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
 
     @model_validator(mode="after")
@@ -114,12 +91,34 @@ class TenantSettings(BaseModel):
             raise ValueError("has two sign-ins: keep either username_env and password_env, or session_cookie_env")
         return self
 
+    @model_validator(mode="after")
+    def _one_client(self) -> Self:
+        """What belongs to a client issued by an administrator comes together; service-api.md: such a client is "always confidential"."""
+        issued = [key for key in ("client_secret_env", "redirect_uri") if getattr(self, key)]
+        issued += [] if self.pkce else ["pkce"]
+        if issued and not self.client_id:
+            raise ValueError(
+                f"has {issued[0]} but no client_id: add the client_id that the administrator gave you, or remove {issued[0]}, and "
+                "`bookferry login` registers a client of its own"
+            )
+        if self.client_id and self.client_auth != "none" and not self.client_secret_env:
+            raise ValueError(
+                'has client_id but no client_secret_env: name the variable that holds the secret, or set client_auth = "none" for a '
+                "public client, which has none"
+            )
+        if self.client_auth == "none" and (self.client_secret_env or not self.pkce):
+            raise ValueError(
+                'has client_auth = "none", a public client: it has no client_secret_env and always needs PKCE. Remove the other key'
+            )
+        return self
+
 
 class _ConfigFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str = "library-data"
     postgres_env: VariableName | None = None
+    tokens: str | None = None
     timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
@@ -141,6 +140,16 @@ class SessionCookie:
 
 
 @dataclass(frozen=True)
+class IssuedClient:
+    """A client that an administrator issued (service-api.md, Clients: "owned by the account, not by a person")."""
+
+    client_id: str
+    secret: str | None = field(repr=False)
+    auth: ClientAuth
+    pkce: bool
+
+
+@dataclass(frozen=True)
 class Settings:
     """All that a person configured; paths are absolute."""
 
@@ -149,6 +158,8 @@ class Settings:
     timezone: str
     nightly_at: str
     tenants: Mapping[str, TenantSettings]
+    postgres_env: str | None = None
+    tokens: Path | None = None
 
     def tenant(self, name: str) -> TenantSettings:
         """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -173,6 +184,62 @@ class Settings:
             self._variable(name, "username_env", tenant.username_env, environ),
             self._variable(name, "password_env", tenant.password_env, environ),
         )
+
+    def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> IssuedClient | None:
+        """The client that an administrator issued for a v3 tenant, its secret read from the environment now; None where none was."""
+        tenant = self.tenant(name)
+        if tenant.client_id is None:
+            return None
+        if tenant.client_secret_env is None:
+            return IssuedClient(tenant.client_id, None, "none", pkce=True)
+        secret = self._variable(name, "client_secret_env", tenant.client_secret_env, environ)
+        return IssuedClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic", pkce=tenant.pkce)
+
+    def check_sign_in(self, name: str, environ: Mapping[str, str] = os.environ) -> None:
+        """Raise `ConfigurationError` where a variable that the sign-in needs is missing, before anything starts."""
+        if self.tenant(name).api == "v2":
+            self.credentials(name, environ)
+        else:
+            self.oauth_client(name, environ)
+
+    def tokens_folder(self, environ: Mapping[str, str] = os.environ) -> Path:
+        """Where sign-ins to v3 are kept: `tokens` of the file, else $BOOKFERRY_TOKENS, else the user's folder for such state.
+
+        Not the data folder: that one is shared with analysts, copied and restored, and an old refresh token that comes back from a copy
+        may end the sign-in for everybody.
+        """
+        if self.tokens is not None:
+            return self.tokens
+        if environ.get(TOKENS_VARIABLE):
+            return Path(environ[TOKENS_VARIABLE]).expanduser().absolute()
+        state = environ.get("XDG_STATE_HOME", "")
+        if state.startswith("/"):  # the XDG specification: relative paths are to be ignored
+            return Path(state) / "bookferry"
+        try:
+            return Path.home() / ".local" / "state" / "bookferry"
+        except RuntimeError:
+            raise ConfigurationError(
+                f'{self.path}: this user has no home folder to keep sign-ins in. Name a folder with `tokens = "..."` at the top of the '
+                f"file, or in ${TOKENS_VARIABLE}."
+            ) from None
+
+    def postgres(self, environ: Mapping[str, str] = os.environ) -> str | None:
+        """The address of the database that `postgres_env` names, or None where there is none."""
+        if self.postgres_env is None:
+            return None
+        address, where = environ.get(self.postgres_env, ""), f"{self.path}: postgres_env"
+        if not address:
+            state = "empty" if self.postgres_env in environ else "not set"
+            raise ConfigurationError(
+                f"{where} names the environment variable {self.postgres_env}, which is {state}. Set it, for example: "
+                f"export {self.postgres_env}=postgresql://user:password@host/database"
+            )
+        if not re.match(r"postgres(ql)?(\+\w+)?://", address):
+            raise ConfigurationError(
+                f"{where} names the environment variable {self.postgres_env}, whose value is no address such as "
+                "postgresql://user:password@host/database. Correct it."
+            )
+        return address
 
     def budget_of(self, name: str) -> tuple[str, int]:
         """What the budget of a tenant is kept under, and its requests a minute.
@@ -211,6 +278,10 @@ _FIT = {
         "a colon or a control character, which no user name of HTTP Basic authentication has",
     ),
     "password_env": (r"[^\x00-\x1f\x7f]+", "a line break or another control character"),
+    "client_secret_env": (
+        r"[\x20-\x7e]+",
+        "a line break or a character that no client secret has (RFC 6749, appendix A)",
+    ),
     "session_cookie_env": (
         r"[!#-+\--:<-\[\]-~]+",
         "a blank, quote, comma, semicolon or other character that no cookie has",
@@ -246,20 +317,27 @@ def load_settings(path: Path) -> Settings:
         raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
     except ValidationError as error:
         raise ConfigurationError(_explain(path, error)) from None
-    if checked.postgres_env is not None:
-        raise ConfigurationError(
-            f"{path}: postgres_env: this version stages into Parquet only. Remove the key; `bookferry query` and any DuckDB "
-            "client read the staged tables without a database server."
-        )
     if "://" in checked.data:
         raise ConfigurationError(
             f"{path}: data: this version keeps data in a folder, not at {checked.data!r}. Name a folder."
         )
+    return Settings(
+        path.absolute(),
+        _folder(path, "data", checked.data),
+        checked.timezone,
+        checked.nightly_at,
+        checked.tenants,
+        checked.postgres_env,
+        None if checked.tokens is None else _folder(path, "tokens", checked.tokens),
+    )
+
+
+def _folder(path: Path, key: str, name: str) -> Path:
+    """A folder of the file, which relative names start from."""
     try:
-        data = (path.absolute().parent / Path(checked.data).expanduser()).resolve()
+        return (path.absolute().parent / Path(name).expanduser()).resolve()
     except (ValueError, OSError, RuntimeError) as error:
-        raise ConfigurationError(f"{path}: data: {checked.data!r} is no folder ({error}). Name a folder.") from None
-    return Settings(path.absolute(), data, checked.timezone, checked.nightly_at, checked.tenants)
+        raise ConfigurationError(f"{path}: {key}: {name!r} is no folder ({error}). Name a folder.") from None
 
 
 def _explain(path: Path, error: ValidationError) -> str:

@@ -164,7 +164,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     [
         (
             'dta = "x"',
-            "dta: unknown key (did you mean 'data'?). Known keys here: data, nightly_at, postgres_env, tenants, timezone.",
+            "dta: unknown key (did you mean 'data'?). Known keys here: data, nightly_at, postgres_env, tenants, timezone, tokens.",
         ),
         ("data = 5", "data: 5 input should be a valid string"),
         ('data = "s3://bucket/prefix"', "this version keeps data in a folder"),
@@ -174,7 +174,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
         ('timezone = "../../etc/passwd"', "is not a time zone"),
         ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
         ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
-        ('postgres_env = "DB"', "postgres_env: this version stages into Parquet only. Remove the key"),
+        ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is no folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
         ("this is no TOML", "is not valid TOML: "),

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
+from pipelines.addresses import is_loopback
 from pipelines.errors import ConfigurationError, TemporaryError
-from pipelines.settings import is_loopback
 
 KEPT_SECONDS = 5.0
 """Seconds for which an idle connection is kept: less than any common server does, so that it seldom ends just when it is used."""

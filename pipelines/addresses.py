@@ -1,0 +1,65 @@
+"""Addresses that a person writes into bookferry.toml: one spelling for one library, and nothing that leaks a sign-in."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import SplitResult, unquote, urlsplit
+
+
+def checked_base_url(text: str) -> str:
+    """`https://host[:port][/path]` in one spelling for one library; http only where the traffic cannot leave the machine."""
+    if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
+        raise ValueError("must not hold blanks, control characters or backslashes")
+    scheme, host, port, parts = _taken_apart(text)
+    if scheme not in _PORTS or not host:
+        raise ValueError("must be an address such as https://library.example.org")
+    if "@" in parts.netloc:
+        raise ValueError("must not hold a user name or password: name the variables in username_env and password_env")
+    if "?" in text or "#" in text:
+        raise ValueError("must not hold a query or a fragment")
+    path = parts.path.rstrip("/")
+    if re.search(r"/api(/v\d+(/.*)?)?$", path):
+        raise ValueError("must stop before /api: Bookferry adds /api/v2 or /api/v3 itself")
+    if {".", ".."} & set(unquote(path).split("/")) or "//" in path or "%" in host:
+        raise ValueError("must not hold `.`, `..` or `//` in its path, nor % in its host")
+    if scheme == "http" and not is_loopback(host):
+        raise ValueError("would send your credentials unencrypted: use https (http is for loopback addresses only)")
+    shown_host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
+    """Scheme, host and port in lower case, and the rest. What urlsplit says of a bad address would show a password in it."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        raise ValueError(
+            "must be an address such as https://library.example.org or https://library.example.org:8443"
+        ) from None
+    return parts.scheme, parts.hostname or "", port, parts
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent to this host stays on this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def checked_redirect_uri(address: str) -> str:
+    """Where a browser brings the answer; service-api.md: plain http "only for loopback IP literals with an explicit port"."""
+    scheme, host, port, parts = _taken_apart(address)
+    if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
+        raise ValueError("must be an address as the administrator registered it, without blanks, user name and #")
+    loopback = scheme == "http" and host != "localhost" and is_loopback(host) and port
+    if not host or not (scheme == "https" or loopback):
+        raise ValueError(
+            "must be https://..., or http://127.0.0.1:PORT/... with its port (`localhost` is refused by the service)"
+        )
+    return address
