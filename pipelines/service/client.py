@@ -108,13 +108,7 @@ class LibraryClient:
             response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._rings)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _never_sent(url, error) from None
-        if response.status_code != httpx.codes.OK:
-            raise _refusal(response)
-        if "html" in response.headers.get("content-type", "").lower():
-            raise ProtocolError(
-                f"{_shown(response)} answered with a web page instead of JSON. Is base_url the library's address?"
-            )
-        return response
+        return checked(response)
 
     def ask(
         self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, signed_in: bool = True
@@ -210,6 +204,17 @@ def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:
         return SessionAuth(credentials)
     keep_secret(credentials.password, f"{credentials.username}:{credentials.password}")
     return httpx.BasicAuth(credentials.username, credentials.password)
+
+
+def checked(response: httpx.Response) -> httpx.Response:
+    """The answer, if it is a 200 and no web page; else the error that `LibraryClient.get` raises for it."""
+    if response.status_code != httpx.codes.OK:
+        raise _refusal(response)
+    if "html" in response.headers.get("content-type", "").lower():
+        raise ProtocolError(
+            f"{_shown(response)} answered with a web page instead of JSON. Is base_url the library's address?"
+        )
+    return response
 
 
 def _never_sent(url: httpx.URL | str, error: Exception) -> BookferryError:
