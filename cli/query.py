@@ -12,9 +12,9 @@ from rich.console import Console
 
 from cli.output import Output, print_table, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.records.tables import SNAPSHOT_COLUMNS, STAGED, TABLES, Table, raw_table
+from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Table
 from pipelines.settings import Settings
-from pipelines.store.catalogue import SNAPSHOTS, open_catalogue
+from pipelines.store.catalogue import SNAPSHOTS, newest_holding, open_catalogue
 from pipelines.store.snapshots import DataFolder
 
 _CHANGES = {
@@ -98,18 +98,20 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
 
 
 def _described() -> list[Table]:
-    return [*TABLES.values(), *(raw_table(resource) for resource in STAGED), SNAPSHOTS]
+    return [*TABLES.values(), *RAW_TABLES, SNAPSHOTS]
 
 
 def _row_counts(settings: Settings | None) -> dict[str, int]:
-    """Rows of each table, from the manifests: those of the newest complete snapshot of every tenant."""
+    """Rows of each table, from the manifests: those of the newest complete snapshot of every tenant that holds it."""
     if settings is None:
         return {}
     snapshots = DataFolder(settings.data).snapshots()
-    newest = {snapshot.manifest.tenant: snapshot.manifest for snapshot in snapshots if snapshot.manifest.complete}
+    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     counts = Counter({SNAPSHOTS.name: len(snapshots)} if snapshots else {})
-    for manifest in newest.values():
-        counts.update({name: facts.rows for name, facts in manifest.tables.items()})
+    for table in (*TABLES.values(), *RAW_TABLES):
+        holding = newest_holding(table, complete)
+        if holding:
+            counts[table.name] = sum(one.manifest.tables[table.name].rows for one in holding)
     return counts
 
 
@@ -117,7 +119,7 @@ def _print_tables(console: Console, rows: dict[str, int]) -> None:
     lines = [(one.name, f"{rows[one.name]:,}" if one.name in rows else "", one.comment) for one in _described()]
     console.print(table_of(("table", "rows", "what it holds"), lines, right=("rows",), whole=("table",)))
     console.print(
-        "All but snapshots hold the newest complete snapshot of each tenant; <table>_history holds every complete one.\n"
+        "All but snapshots hold the newest complete snapshot of each tenant that holds them; <table>_history holds every complete one.\n"
         "`bookferry tables TABLE` describes the columns."
     )
 

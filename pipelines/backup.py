@@ -14,8 +14,8 @@ from functools import partial
 import pyarrow as pa
 
 from pipelines.errors import ProtocolError
-from pipelines.records.publications import record_ids
 from pipelines.records.tables import raw_table
+from pipelines.records.values import record_ids
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
 from pipelines.staging import StagingProcess, note, one_batch_behind

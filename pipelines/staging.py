@@ -24,14 +24,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.records.publications import StagedBatch, bounded
+from pipelines.records.batches import StagedBatch
 from pipelines.records.regular import PublicationStager
+from pipelines.records.residue import bounded
+from pipelines.records.simple import RecordStager
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, raw_table
 from pipelines.store.captures import Capture, TableWriter, table_writer
 from pipelines.store.durable import storage_errors
 
 STAGERS: dict[str, Callable[[], Callable[[Sequence[str], Sequence[str]], StagedBatch]]] = {
-    "publications": PublicationStager
+    "publications": PublicationStager,
+    **{resource: partial(RecordStager, resource) for resource in STAGED if resource != "publications"},
 }
 """Resource → what makes a stager: a callable that stages batch after batch of one listing."""
 

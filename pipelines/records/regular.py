@@ -13,18 +13,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from pipelines.records.publications import (
-    IDENTIFIER_FIELDS,
-    Row,
-    StagedBatch,
-    bounded,
-    day,
-    parse_float,
-    residue_counts,
-    residue_json,
-    stage_publications,
-    table_batch,
-)
+from pipelines.records.batches import Row, StagedBatch, table_batch
+from pipelines.records.publications import IDENTIFIER_FIELDS, IDENTIFIER_LIST, is_address, stage_publications
+from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.tables import (
     PUBLICATION_AUTHORS,
     PUBLICATION_CATEGORIES,
@@ -33,6 +24,7 @@ from pipelines.records.tables import (
     PUBLICATIONS,
     Table,
 )
+from pipelines.records.values import day, parse_float
 
 MAX_EXTRA_KEYS = 64
 """Keys beyond the document's that the decoder learns; a library with more of them goes the general way."""
@@ -53,6 +45,16 @@ class _Author(_Exact):
 
 
 class _Category(_Exact):
+    id: _Integer | None = None
+    name: str | None = None
+
+
+class _Identifier(_Exact):
+    type: str | None = None
+    value: str | None = None
+
+
+class _Reference(_Exact):
     id: _Integer | None = None
     name: str | None = None
 
@@ -98,6 +100,12 @@ class _Publication(_Exact):
     issn: str | None = None
     arxiv_id: str | None = None
     pmid: str | None = None
+    identifiers: list[_Identifier] | None = None
+    contributor: _Reference | None = None
+    organization: _Reference | None = None
+    url: Any = None
+    thumb_url: Any = None
+    preview_url: Any = None
 
 
 class RegularPublications:
@@ -139,6 +147,8 @@ class RegularPublications:
                 published,
                 [record.abstract for record in records],
                 [record.cover.id if record.cover is not None else None for record in records],
+                *_references([record.contributor for record in records]),
+                *_references([record.organization for record in records]),
                 [residue_json(residue) for residue in residues],
                 hashes,
             ],
@@ -167,7 +177,19 @@ def _identifiers(records: Sequence[Any]) -> list[Row]:
         )  # in the order of IDENTIFIER_FIELDS
         filled = [(field, value) for field, value in zip(IDENTIFIER_FIELDS, values, strict=True) if value]
         rows += [(record.id, position, field, value, field) for position, (field, value) in enumerate(filled)]
+        if record.identifiers:
+            rows += [
+                (record.id, position, one.type or "", one.value or "", IDENTIFIER_LIST)
+                for position, one in enumerate(record.identifiers, start=len(filled))
+            ]
     return rows
+
+
+def _references(found: Sequence[_Reference | None]) -> list[Sequence[Any]]:
+    return [
+        [one.id if one is not None else None for one in found],
+        [one.name if one is not None else None for one in found],
+    ]
 
 
 def _authors(ids: Sequence[int | None], lists: Sequence[Sequence[_Author]]) -> list[Sequence[Any]]:
@@ -196,12 +218,14 @@ def _files(records: Sequence[Any]) -> list[Row] | None:
     rows: list[Row] = []
     for record in records:
         if record.cover is not None:
-            rows.append((record.id, "cover", 0, None, None, None, *_stored(record.cover)))
+            has_url = is_address(record.cover.url)
+            rows.append((record.id, "cover", 0, None, None, None, *_stored(record.cover), has_url))
         for position, asset in enumerate(record.assets or ()):
             if asset.publication_id is not None and asset.publication_id != record.id:
                 return None
             stored = _stored(asset.file) if asset.file is not None else _NOT_STORED
-            rows.append((record.id, "asset", position, asset.id, asset.name, asset.content_type, *stored))
+            has_url = is_address(asset.url) or (asset.file is not None and is_address(asset.file.url))
+            rows.append((record.id, "asset", position, asset.id, asset.name, asset.content_type, *stored, has_url))
     return rows
 
 

@@ -55,12 +55,25 @@ SNAPSHOT_COLUMNS = (
 _PUBLICATION_ID = Column("publication_id", pa.int64(), "The publication this row belongs to (publications.id).")
 _POSITION = Column("position", pa.int32(), "Place in the service's own order, from 0.", required=True)
 
+_ID = Column(
+    "id", pa.int64(), "The service's identifier of the record; empty where it sent none that is a whole number."
+)
+_RESIDUE = Column(
+    "residue", pa.string(), "JSON object of everything the record holds that no column of these tables takes."
+)
+_SHA256 = Column(
+    "sha256",
+    pa.string(),
+    "SHA-256 of the record's JSON as received; the same record in the raw table has the same.",
+    required=True,
+)
+
 PUBLICATIONS = Table(
     "publications",
     "One row for each publication of the library, as the service listed it.",
     ("id",),
     (
-        Column("id", pa.int64(), "The service's identifier of the record; empty only where the service sent none."),
+        _ID,
         Column("title", pa.string(), "Title, as catalogued."),
         Column(
             "publishable_type",
@@ -75,21 +88,18 @@ PUBLICATIONS = Table(
             pa.string(),
             "The service's identifier of the cover image's file; details are in publication_files.",
         ),
-        Column(
-            "residue", pa.string(), "JSON object of everything the record holds that no column of these tables takes."
-        ),
-        Column(
-            "sha256",
-            pa.string(),
-            "SHA-256 of the record's JSON as received; the same record in raw/publications has the same.",
-            required=True,
-        ),
+        Column("contributor_id", pa.int64(), "The service's identifier of the contributor, where it names one."),
+        Column("contributor_name", pa.string(), "Name of the contributor, where the service sends it."),
+        Column("organization_id", pa.int64(), "The service's identifier of the organization, where it names one."),
+        Column("organization_name", pa.string(), "Name of the organization, where the service sends it."),
+        _RESIDUE,
+        _SHA256,
     ),
 )
 
 PUBLICATION_IDENTIFIERS = Table(
     "publication_identifiers",
-    "One row for each identifier field that is filled, as it stands: nothing is cleaned, split or checked yet.",
+    "One row for each identifier, as it stands: nothing is cleaned, split or checked yet.",
     ("publication_id", "position"),
     (
         _PUBLICATION_ID,
@@ -97,11 +107,13 @@ PUBLICATION_IDENTIFIERS = Table(
         Column(
             "type",
             pa.string(),
-            "Kind of identifier that the field claims: doi, isbn, issn, arxiv_id or pmid.",
+            "Kind of identifier that the field or the entry claims: doi, isbn, issn, arxiv_id, pmid or another one.",
             required=True,
         ),
         Column("raw", pa.string(), "The value exactly as the service sent it.", required=True),
-        Column("source_field", pa.string(), "The record's field that holds the value.", required=True),
+        Column(
+            "source_field", pa.string(), "The record's field that holds the value: identifiers in v3.", required=True
+        ),
     ),
 )
 
@@ -145,7 +157,87 @@ PUBLICATION_FILES = Table(
         Column("filename", pa.string(), "File name at upload. It comes from outside: never use it as a path."),
         Column("mime_type", pa.string(), "Media type of the stored file, as the service says."),
         Column("size", pa.int64(), "Size in bytes, as the service says."),
+        Column("has_url", pa.bool_(), "Whether the service gave an address to fetch the content from.", required=True),
     ),
+)
+
+
+def _records_of(name: str, comment: str, *columns: Column) -> Table:
+    """The table of a resource with one row for each record: the fields that are known, and all else as JSON."""
+    return Table(name, comment, ("id",), (_ID, *columns, _RESIDUE, _SHA256))
+
+
+def _list_of(name: str, comment: str, owner: Column, value: Column) -> Table:
+    """The table of a list in the records of a resource: one row for each entry."""
+    return Table(name, comment, (owner.name, _POSITION.name), (owner, _POSITION, value))
+
+
+_NOTE = Column("note", pa.string(), "Note, as the library keeps it.")
+
+USERS = _records_of(
+    "users",
+    "One row for each person with an account in the library; v2 lists none.",
+    Column("email", pa.string(), "E-mail address, with which the person signs in."),
+    Column("name", pa.string(), "Name."),
+)
+USER_ROLES = _list_of(
+    "user_roles",
+    "One row for each role of a user.",
+    Column("user_id", pa.int64(), "The user who has the role (users.id)."),
+    Column("role", pa.string(), "Name of the role, for example librarian or admin."),
+)
+HARD_COPIES = _records_of(
+    "hard_copies",
+    "One row for each copy that stands on a shelf.",
+    Column("publication_id", pa.int64(), "The publication that it is a copy of (publications.id)."),
+    Column("location_id", pa.int64(), "Where it stands (locations.id)."),
+    Column("barcode", pa.string(), "Barcode on the copy."),
+    Column("call_number", pa.string(), "Call number: its place on the shelf."),
+    Column("status", pa.string(), "State of the copy, in the service's own word."),
+    Column(
+        "acquired_on", pa.date32(), "Day on which the library got it; empty where the service's value is not a date."
+    ),
+    _NOTE,
+)
+LOCATIONS = _records_of(
+    "locations",
+    "One row for each location of hard copies.",
+    Column("name", pa.string(), "Name of the location."),
+    _NOTE,
+)
+COLLECTIONS = _records_of(
+    "collections",
+    "One row for each collection of publications.",
+    Column("name", pa.string(), "Name of the collection."),
+    Column("description", pa.string(), "What the collection is about."),
+)
+COLLECTION_PUBLICATIONS = _list_of(
+    "collection_publications",
+    "One row for each publication in a collection.",
+    Column("collection_id", pa.int64(), "The collection (collections.id)."),
+    Column("publication_id", pa.int64(), "The publication in it (publications.id)."),
+)
+AUTHORITIES = _records_of(
+    "authorities",
+    "One row for each authority: the name under which a person, body or subject is filed.",
+    Column("name", pa.string(), "The authorised name."),
+    Column("kind", pa.string(), "What it names: person, corporate or subject, or the service's own word."),
+)
+AUTHORITY_VARIANTS = _list_of(
+    "authority_variants",
+    "One row for each other form of an authority's name.",
+    Column("authority_id", pa.int64(), "The authority (authorities.id)."),
+    Column("variant", pa.string(), "The other form of the name."),
+)
+TASKS = _records_of(
+    "tasks",
+    "One row for each task.",
+    Column("title", pa.string(), "What is to be done."),
+    Column("description", pa.string(), "More about it."),
+    Column("publication_id", pa.int64(), "The publication it is about (publications.id)."),
+    Column("assignee_id", pa.int64(), "Who is to do it (users.id)."),
+    Column("due_on", pa.date32(), "Day on which it is due; empty where the service's value is not a date."),
+    Column("completed_at", pa.string(), "When it was done, as the service writes it; empty while it is open."),
 )
 
 STAGED = {
@@ -155,9 +247,18 @@ STAGED = {
         PUBLICATION_AUTHORS,
         PUBLICATION_CATEGORIES,
         PUBLICATION_FILES,
-    )
+    ),
+    "users": (USERS, USER_ROLES),
+    "hard_copies": (HARD_COPIES,),
+    "locations": (LOCATIONS,),
+    "collections": (COLLECTIONS, COLLECTION_PUBLICATIONS),
+    "authorities": (AUTHORITIES, AUTHORITY_VARIANTS),
+    "tasks": (TASKS,),
 }
 """Resource → the tables that are staged from it; the first one has a row for each record."""
+
+LISTS = {USER_ROLES: "roles", COLLECTION_PUBLICATIONS: "publication_ids", AUTHORITY_VARIANTS: "variants"}
+"""Table of a list → the key of the record that holds it."""
 
 TABLES = {table.name: table for tables in STAGED.values() for table in tables}
 """Name → table, for every staged table."""
@@ -176,3 +277,7 @@ def raw_table(resource: str) -> Table:
             Column("sha256", pa.string(), "SHA-256 of the payload, in hexadecimal.", required=True),
         ),
     )
+
+
+RAW_TABLES = tuple(raw_table(resource) for resource in STAGED)
+"""The raw table of every resource."""

@@ -1,7 +1,7 @@
 """`library.duckdb`: views over the snapshots, for any DuckDB client (design: analysts' first view).
 
-`<table>` shows the newest complete snapshot of each tenant, `<table>_history` every complete one, `snapshots` the manifests. The file
-holds no data. It is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
+`<table>` shows the newest complete snapshot of each tenant that holds this table, `<table>_history` every complete one, `snapshots` the
+manifests. The file holds no data. It is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import SNAPSHOT_COLUMNS, TABLES, Column, Table, raw_table
+from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots import DataFolder, Snapshot
 
@@ -113,18 +113,22 @@ def _digest(statements: Iterable[str]) -> str:
 def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
     """All that makes the catalogue, as SQL."""
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    newest = list({snapshot.manifest.tenant: snapshot for snapshot in complete}.values())
     statements = _view(SNAPSHOTS, _manifests(snapshots))
-    for table in (*TABLES.values(), raw_table("publications")):
+    for table in (*TABLES.values(), *RAW_TABLES):
         columns = (*SNAPSHOT_COLUMNS, *table.columns)
         now, before = (
-            f"{table.comment} Newest complete snapshot of each tenant.",
+            f"{table.comment} Newest complete snapshot of each tenant that holds it.",
             f"{table.comment} Every complete snapshot.",
         )
-        statements += _view(replace(table, columns=columns, comment=now), _rows(table, newest))
+        statements += _view(replace(table, columns=columns, comment=now), _rows(table, newest_holding(table, complete)))
         history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
         statements += _view(history, _rows(table, complete))
     return statements
+
+
+def newest_holding(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]:
+    """The newest of some snapshots of each tenant that has this table: one of users alone does not make the publications disappear."""
+    return list({one.manifest.tenant: one for one in complete if table.name in one.manifest.tables}.values())
 
 
 def _view(table: Table, source: str) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 from assets_defs import definitions
 from assets_defs.definitions import build_definitions
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import TABLES, raw_table
+from pipelines.records.tables import STAGED, raw_table
 from pipelines.settings import Settings, load_settings
 
 TENANT = """
@@ -37,7 +37,7 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
     """Each tenant has its assets under its name; job and schedule are the same."""
     defs = build_definitions(settings_for(tmp_path, *tenants))
     dg.Definitions.validate_loadable(defs)
-    names = [raw_table("publications").name, *TABLES, "snapshot"]
+    names = ["raw_publications", *(table.name for table in STAGED["publications"]), "snapshot"]
     assert set(specs(defs)) == {dg.AssetKey([tenant, name]) for tenant in tenants for name in names}
     assert [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")] == ["nightly_backup"]
     assert defs.resolve_schedule_def("nightly_backup_schedule").job_name == "nightly_backup"
@@ -53,7 +53,7 @@ def test_no_variable_is_needed_to_look(tmp_path: Path, monkeypatch: pytest.Monke
 def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
     """Design 3.5: the descriptions of the tables are Dagster's column metadata."""
     found = specs(build_definitions(settings_for(tmp_path, "old")))
-    for table in (*TABLES.values(), raw_table("publications")):
+    for table in (*STAGED["publications"], raw_table("publications")):
         spec = found[dg.AssetKey(["old", table.name])]
         assert spec.description == table.comment
         columns = spec.metadata["dagster/column_schema"].columns

@@ -10,12 +10,13 @@ import dagster as dg
 import pytest
 
 from assets_defs.metadata import PREVIEW_CHARACTERS, PREVIEW_ROWS, preview
-from pipelines.records.tables import TABLES
+from pipelines.records.tables import STAGED
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots import Snapshot
 from tests.dagster.night import PASSWORD, Night, configure, plain, secrets_of
 from tests.sandbox.process import SandboxProcess
 
+TABLES = tuple(table.name for table in STAGED["publications"])
 ASSETS = ("raw_publications", *TABLES, "snapshot")
 CHECKS = {
     ("raw_publications", "count_equals_x_total"),

@@ -9,7 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipelines.records.publications import ADDRESSES, IDENTIFIER_FIELDS
+from pipelines.records.publications import IDENTIFIER_FIELDS
+from pipelines.records.residue import ADDRESSES
 
 FILE = {"id": None, "storage": None, "metadata": {"size": None, "filename": None, "mime_type": None}}
 SHAPE: dict[str, Any] = {
@@ -19,12 +20,15 @@ SHAPE: dict[str, Any] = {
     "published_on": None,
     "abstract": None,
     **dict.fromkeys(IDENTIFIER_FIELDS),
+    "identifiers": [{"type": None, "value": None}],
+    "contributor": {"id": None, "name": None},
+    "organization": {"id": None, "name": None},
     "authors": [{"name": None, "type": None}],
     "categories": [{"id": None, "name": None}],
     "cover": FILE,
     "assets": [{"id": None, "publication_id": None, "name": None, "content_type": None, "file": FILE}],
 }
-"""What service-api.md says a v2 publication looks like: an object, an array of such, or a plain value (None)."""
+"""What service-api.md says a publication of either version looks like: an object, an array of such, or a plain value (None)."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.records.publications import StagedBatch, stage_publications
+from pipelines.records.batches import StagedBatch
+from pipelines.records.publications import stage_publications
 from pipelines.records.regular import MAX_EXTRA_KEYS, PublicationStager, RegularPublications
 from tests.records.json_values import records as hostile_records
 from tests.records.json_values import text_of
@@ -40,6 +41,11 @@ REGULAR = st.fixed_dictionaries(
         | st.lists(st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}) | st.text(max_size=5), max_size=3),
         "cover": st.none() | STORED_FILE,
         "assets": st.none() | st.lists(ASSET, max_size=3),
+        "identifiers": st.none()
+        | st.lists(st.fixed_dictionaries({}, optional={"type": TEXT, "value": TEXT}), max_size=3),
+        "contributor": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
+        "organization": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
+        "thumb_url": TEXT,
         "import_state": TEXT,
         "zz top": st.recursive(
             TEXT | NUMBER,

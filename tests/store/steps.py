@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipelines import staging
-from pipelines.records.publications import record_ids
 from pipelines.records.tables import raw_table
+from pipelines.records.values import record_ids
 from pipelines.store.captures import Capture, ResourceFacts, count_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of

@@ -1,0 +1,114 @@
+"""Residue: what a record holds that no column takes (I6). Kept as JSON beside the columns, counted by key for the manifest.
+
+Addresses of files are the exception: they are signed, so whoever has one may fetch the file (I10), and different in every answer. They
+are left out by name at any depth, and what looks signed loses its signature whatever its name is; the raw payload has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from pipelines.records.values import compact_json, valid_text
+
+ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
+"""service-api.md, Asset: addresses of files in answers; ignored by name."""
+
+AVATAR_ADDRESSES = frozenset({"avatar_url", "avatar_thumb_url", "avatar_preview_url"})
+"""What the address of a person's picture may be called; ignored by name."""
+
+IGNORED = ADDRESSES | AVATAR_ADDRESSES
+
+PICTURES = frozenset({"cover", "avatar"})
+"""Where a service may have the bare address of a picture instead of an object."""
+
+MAX_RESIDUE_KEYS = 1000
+"""Different residue keys that are counted one by one; the rest are counted together (I13)."""
+
+MAX_KEY_CHARACTERS = 200
+"""Of a residue key, where it is counted (I13); the residue itself has the whole key."""
+
+MAX_DEPTH = 200
+"""Of residue that is searched for addresses; what lies deeper is left out."""
+
+_POSITIONS = re.compile(r"\[\d+\]")
+_SIGNED = re.compile(
+    r"(https?://[^\s\"\\?#]+)\?[^\s\"\\]*?(?:x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=)[^\s\"\\]*",
+    re.IGNORECASE,
+)
+
+
+def unknown_keys(record: dict[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
+    """The members of a record that no rule names."""
+    unknown = record.keys() - known
+    return {key: record[key] for key in record if key in unknown} if unknown else {}
+
+
+def keep_if_changed(
+    records: list[dict[str, Any]], key: str, staged: Sequence[Any], residues: list[dict[str, Any]]
+) -> None:
+    """What a column could not take as it is goes into the residue, so that nothing is lost."""
+    for record, value, residue in zip(records, staged, residues, strict=True):
+        if value is None and record.get(key) is not None:
+            residue[key] = record[key]
+
+
+def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, residue: dict[str, Any]) -> None:
+    """The members of a nested object that no rule names, each under its path."""
+    if not found.keys() <= known:
+        for key, value in found.items():
+            if key not in known:
+                leave(residue, f"{where}.{key}", value)
+
+
+def leave(residue: dict[str, Any], key: str, value: object) -> None:
+    """Keep a nested value under its path; a record whose own key looks like that path does not push it out."""
+    while key in residue:
+        key += "'"
+    residue[key] = value
+
+
+def residue_json(residue: dict[str, Any]) -> str | None:
+    """The residue column of one record: its keys in a fixed order, so that equal residues are equal text, and no signed address."""
+    if not residue:
+        return None
+    text = compact_json({key: _shown(key, value) for key, value in sorted(residue.items())})
+    return _SIGNED.sub(r"\1?(signed)", text) if "://" in text else text
+
+
+def _shown(key: str, value: Any) -> Any:
+    if key in PICTURES and type(value) is str and "://" in value:
+        return "(address; the payload has it)"
+    return without_addresses(value) if type(value) in (dict, list) else value
+
+
+def without_addresses(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """A nested value without the members that are addresses of files."""
+    if type(value) not in (dict, list):
+        return value
+    if depth == 0:
+        return "(nested too deeply; the payload has it)"
+    if type(value) is list:
+        return [without_addresses(one, depth - 1) for one in value]
+    return {key: without_addresses(member, depth - 1) for key, member in value.items() if key not in IGNORED}
+
+
+def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:
+    """Residue key, without positions in lists → in how many records. Most records have the same keys, so those are taken together."""
+    counts = Counter[str]()
+    for keys, records in Counter(tuple(residue) for residue in residues if residue).items():
+        for key in {valid_text(_POSITIONS.sub("[]", key[:MAX_KEY_CHARACTERS])) for key in keys}:
+            counts[key] += records
+    return counts
+
+
+def bounded(counts: Counter[str], most: int = MAX_RESIDUE_KEYS) -> Counter[str]:
+    """The commonest residue keys, the rest under one name: a hostile library must not fill the manifest."""
+    if len(counts) <= most:
+        return counts
+    kept = Counter(dict(counts.most_common(most)))
+    kept["(other keys)"] += counts.total() - kept.total()
+    return kept

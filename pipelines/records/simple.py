@@ -1,0 +1,99 @@
+"""Users, hard copies, locations, collections, authorities and tasks: staged by their tables' description alone.
+
+service-api.md does not show the fields of most of them ("Fields of hard copy, hard copy location, collection, authority, task … records:
+not shown"). A column takes the key of its name; a table of `LISTS` takes the entries of one list; everything else is residue (I6). Total
+(I7): a value that its column cannot hold is residue, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.records.batches import Row, StagedBatch, table_batch, transposed
+from pipelines.records.residue import (
+    IGNORED,
+    bounded,
+    keep_if_changed,
+    leave,
+    nested_residue,
+    residue_counts,
+    residue_json,
+    unknown_keys,
+)
+from pipelines.records.tables import LISTS, STAGED, Column, Table
+from pipelines.records.values import day, decode_record, text_of, whole_number
+
+_MADE = frozenset({"residue", "sha256"})
+"""Columns that are not read from a key of the record."""
+
+_Record = dict[str, Any]
+
+
+class RecordStager:
+    """Stages the records of one resource, batch by batch, into the tables that are described for it."""
+
+    def __init__(self, resource: str) -> None:
+        self._table, *self._lists = STAGED[resource]
+        self._fields = [column for column in self._table.columns if column.name not in _MADE]
+        self._mapped = {column.name for column in self._fields} | {LISTS[table] for table in self._lists} | IGNORED
+
+    def __call__(self, payloads: Sequence[str], hashes: Sequence[str]) -> StagedBatch:
+        """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each. Never raises on data."""
+        records = [decode_record(payload) for payload in payloads]
+        residues: list[_Record] = [unknown_keys(record, self._mapped) for record in records]
+        columns = [_column(column, records, residues) for column in self._fields]
+        lists = {table: _list_rows(table, records, columns[0], residues) for table in self._lists}
+        residue = [residue_json(one) for one in residues]
+        batches = {self._table.name: table_batch(self._table, [*columns, residue, hashes])}
+        batches |= {table.name: table_batch(table, transposed(rows, table)) for table, rows in lists.items()}
+        return StagedBatch(batches, bounded(residue_counts(residues)))
+
+
+def _column(column: Column, records: list[_Record], residues: list[_Record]) -> list[Any]:
+    """The values of one column; what it cannot hold goes into the residue."""
+    read = _reader(column.type)
+    values = [read(record.get(column.name)) for record in records]
+    keep_if_changed(records, column.name, values, residues)
+    return values
+
+
+def _reader(kind: pa.DataType) -> Callable[[Any], Any]:
+    if kind == pa.int64():
+        return whole_number
+    return _day if kind == pa.date32() else text_of
+
+
+def _day(value: object) -> Any:
+    return day(value) if type(value) is str else None
+
+
+def _list_rows(table: Table, records: list[_Record], ids: Sequence[Any], residues: list[_Record]) -> list[Row]:
+    """One row for each entry of the list that `table` holds."""
+    key, value = LISTS[table], table.columns[-1]
+    read, member = _reader(value.type), "id" if value.type == pa.int64() else "name"
+    rows: list[Row] = []
+    for record, owner, residue in zip(records, ids, residues, strict=True):
+        entries = record.get(key)
+        if type(entries) is not list:
+            if entries is not None:
+                residue[key] = entries
+            continue
+        for position, entry in enumerate(entries):
+            kept = _entry(entry, read, member, f"{key}[{position}]", residue)
+            rows.append((owner, position, kept))
+    return rows
+
+
+def _entry(entry: Any, read: Callable[[Any], Any], member: str, where: str, residue: _Record) -> Any:
+    """The value of a plain entry, or of the `id` or `name` of an entry that is an object; the rest goes into the residue."""
+    plain = entry
+    if type(entry) is dict:
+        nested_residue(entry, {member}, where, residue)
+        plain, where = entry.get(member), f"{where}.{member}"
+    value = read(plain)
+    if value is None and plain is not None:
+        leave(residue, where, plain)
+    return value
