@@ -1,4 +1,8 @@
-"""Cuts a page into its records, byte for byte (I6): an object with `records`, or a bare array."""
+"""Cuts a page into its records, byte for byte (I6): an object with `records`, a bare array, or an object with one other array of objects.
+
+service-api.md shows the envelope of publications only ("returned as an object with a `records` array"); other lists may be named after
+their resource. What has an `id` is a record, what has errors is a refusal: neither is taken for an envelope.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,12 @@ class _Envelope(msgspec.Struct):
 
 
 _DECODER = msgspec.json.Decoder(_Envelope | list[msgspec.Raw])
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
+_NO_LISTING = "there is neither an array `records` in it nor one other array of objects"
+_NO_ENVELOPE = frozenset({"id", "error", "errors", "records"})
+"""Keys that an envelope of another name does not have."""
+
 _LENIENT = json.JSONDecoder(
     strict=False, parse_int=str, parse_float=str
 )  # numbers are as long as they are: none is made of them
@@ -28,10 +38,23 @@ def split_records(body: bytes) -> list[msgspec.Raw]:
     try:
         decoded = _DECODER.decode(body)
     except msgspec.ValidationError:
-        raise
+        return _named_otherwise(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return [msgspec.Raw(record.encode()) for record in _split_leniently(body.decode("utf-8-sig"))]
     return decoded.records if isinstance(decoded, _Envelope) else decoded
+
+
+def _named_otherwise(body: bytes) -> list[msgspec.Raw]:
+    """The records of an envelope that does not call them `records`: of its only array, all of objects."""
+    members = _MEMBERS.decode(body)
+    arrays = [_ARRAY.decode(value) for value in members.values() if _begins(value, b"[")]
+    if _NO_ENVELOPE.isdisjoint(members) and len(arrays) == 1 and all(_begins(one, b"{") for one in arrays[0]):
+        return arrays[0]
+    raise ValueError(_NO_LISTING)
+
+
+def _begins(value: msgspec.Raw, sign: bytes) -> bool:
+    return bytes(memoryview(value)[:1]) == sign
 
 
 def check_leniently(body: bytes) -> None:
@@ -43,13 +66,16 @@ def _split_leniently(text: str) -> list[str]:
     at = _skip(text, 0)
     if text[at : at + 1] == "[":
         return list(_elements(text, at + 1))
-    found: list[str] | None = None
-    for key, start, value in _members(text, at):
-        if key == "records" and isinstance(value, list):
-            found = list(_elements(text, start + 1))
-    if found is None:
-        raise ValueError("there is no array `records` in it")
-    return found
+    members = {key: (start, value) for key, start, value in _members(text, at)}
+    start, value = members.get("records", (0, None))
+    if not isinstance(value, list):
+        arrays = [(start, value) for start, value in members.values() if isinstance(value, list)]
+        if not _NO_ENVELOPE.isdisjoint(map(str, members)) or len(arrays) != 1:
+            raise ValueError(_NO_LISTING)
+        start, value = arrays[0]
+        if not all(isinstance(one, dict) for one in value):
+            raise ValueError(_NO_LISTING)
+    return list(_elements(text, start + 1))
 
 
 def _members(text: str, at: int) -> Iterator[tuple[object, int, object]]:

@@ -17,7 +17,16 @@ import msgspec
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.client import LibraryClient
 from pipelines.service.envelope import split_records
-from pipelines.service.paging import PER_PAGE, LoopGuard, Route, Signpost, read_signpost, same_page
+from pipelines.service.paging import (
+    PER_PAGE,
+    LoopGuard,
+    Route,
+    Signpost,
+    is_unpaged,
+    may_be_last,
+    read_signpost,
+    same_page,
+)
 from pipelines.service.redaction import outside_text
 from pipelines.service.retries import SECONDS
 
@@ -108,6 +117,7 @@ class Listing:
                 self.facts.requests = self._client.requests - already_sent
                 self.facts.seconds = self._client.clock.monotonic() - started
                 yield page
+            self.facts.requests = self._client.requests - already_sent
 
     def _walk(self, workers: _Workers) -> Iterator[_Answer]:
         answer = self._first()
@@ -127,7 +137,20 @@ class Listing:
             yield answer
             if upcoming is None:
                 return
-            answer = ahead.popleft()[1].result()
+            following_answer = self._after(answer, ahead.popleft()[1])
+            if following_answer is None:
+                return
+            answer = following_answer
+
+    def _after(self, answer: _Answer, coming: Future[_Answer]) -> _Answer | None:
+        """The next page; `None` where a service without paging headers has shown that there is none."""
+        try:
+            following = coming.result()
+        except RefusedError as error:
+            if error.status == httpx.codes.NOT_FOUND and may_be_last(answer.signpost):
+                return None
+            raise
+        return None if is_unpaged(answer.signpost, answer.records, following.records) else following
 
     def _first(self) -> _Answer:
         missing: Exception | None = None
@@ -149,8 +172,8 @@ class Listing:
             records = split_records(response.content)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise ProtocolError(
-                f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an object with "
-                "`records` or an array."
+                f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
+                "object with `records` or one other array of objects."
             ) from None
         signpost = read_signpost(response, url, len(records))
         return _Answer(signpost, records, len(response.content), response.extensions[SECONDS])

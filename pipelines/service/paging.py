@@ -21,6 +21,9 @@ from pipelines.service.redaction import outside_text
 PER_PAGE = 50
 """service-api.md, Limits: "25 entries by default, 50 at most"."""
 
+DEFAULT_PER_PAGE = 25
+"""service-api.md, Limits: what a service that takes no `per_page` answers."""
+
 MAX_PAGES = 1_000_000
 """A listing that has not ended by then never will (I13): that many pages take eleven days at 60 requests a minute."""
 
@@ -140,6 +143,20 @@ def _canonical_apart(address: str) -> tuple[object, ...]:
 def _number(text: str, *, digits: int) -> int | None:
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
+def may_be_last(page: Signpost) -> bool:
+    """Whether a page of a service that says nothing of pages is not full: neither the size we ask for nor the one it has by itself."""
+    return not page.linked and page.total is None and page.records not in (PER_PAGE, DEFAULT_PER_PAGE)
+
+
+def is_unpaged(page: Signpost, records: Sequence[msgspec.Raw], following: Sequence[msgspec.Raw]) -> bool:
+    """Whether a list has no pages at all: asked for the second page, the service answers the first one again, and that is not full.
+
+    A full page that comes again is a loop (trap A2): more records may lie behind it.
+    """
+    first = page_number(page.url) in (1, None)
+    return first and may_be_last(page) and list(map(_identity, records)) == list(map(_identity, following))
 
 
 class Route:

@@ -40,10 +40,27 @@ def test_trap_b9_every_record_comes_out_as_it_was_sent(
     assert [bytes(record).decode() for record in split_records(body)] == texts
 
 
+@pytest.mark.parametrize("name", ["users", "data", "items"])
+def test_a_list_may_be_named_otherwise(name: str) -> None:
+    """Of a list other than publications the document shows no envelope: one array of objects in an object is one."""
+    records = [b'{"id": 1, "x": [1]}', b'{ "id":2 }']
+    body = b'{"total": 2, "page": {"next": null}, "%s": [%s]}' % (name.encode(), b" , ".join(records))
+    assert [bytes(record) for record in split_records(body)] == records
+    assert split_records(b'{"%s": []}' % name.encode()) == []
+    odd = b'{"%s": [{"id": 1, "name": "\\ud800"}], "total": 1}' % name.encode()
+    assert [bytes(record) for record in split_records(odd)] == [b'{"id": 1, "name": "\\ud800"}']
+
+
 @pytest.mark.parametrize(
     "body",
     [
         b"",
+        b'{"records": {}, "data": []}',
+        b'{"id": 7, "authors": [{}]}',
+        b'{"error": {"code": "x"}, "details": [{}]}',
+        b'{"errors": []}',
+        b'{"one": [], "two": []}',
+        b'{"names": ["a"]}',
         b"{}",
         b"3",
         b'{"records": 3}',

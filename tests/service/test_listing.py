@@ -454,6 +454,47 @@ def test_where_no_endpoint_is_there_the_last_one_is_named(serve: Serve, client_f
     assert caught.value.status == 404
 
 
+# ---- lists that say nothing of pages --------------------------------------------------------------------------------------------------
+
+
+def paged(size: int, total: int, beyond: Answer) -> Script:
+    """Pages without a header about them; `beyond` the last one."""
+
+    def script(request: Received) -> Answer:
+        first = (number_of(request) - 1) * size + 1
+        numbers = range(first, min(first + size, total + 1))
+        return Answer([{"id": number} for number in numbers]) if numbers else beyond
+
+    return script
+
+
+UNPAGED: dict[str, tuple[Script, int, int]] = {
+    "the same page again": (lambda _: Answer([{"id": 1}, {"id": 2}]), 2, 2),
+    "more than a page, the same again": (lambda _: Answer({"users": [{"id": one} for one in range(1, 121)]}), 120, 2),
+    "then an empty page": (paged(50, 70, Answer([])), 70, 3),
+    "an empty page after a full one": (paged(50, 100, Answer([])), 100, 3),
+    "smaller pages than asked for": (paged(10, 35, Answer([])), 35, 5),
+    "then a 404": (paged(50, 70, Answer(ERROR, status=404)), 70, 3),
+    "nothing at all": (lambda _: Answer([]), 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", UNPAGED)
+def test_a_list_without_paging_headers(serve: Serve, client_for: ClientFor, name: str) -> None:
+    """service-api.md shows `X-Total` and `Link` for publications; a list without both ends where the service shows that it does."""
+    script, expected, requests = UNPAGED[name]
+    listing = Listing(client_for(serve(script).url), ("users",))
+    assert ids(listing) == list(range(1, expected + 1))
+    assert (listing.facts.records, listing.facts.requests) == (expected, requests)
+
+
+@pytest.mark.parametrize("size", [25, 50])
+def test_a_full_page_and_then_a_404_is_no_end(serve: Serve, client_for: ClientFor, size: int) -> None:
+    """I6: behind a full page there may be more; what is not certain is not called complete."""
+    with pytest.raises(RefusedError):
+        ids(Listing(client_for(serve(paged(size, size, Answer(ERROR, status=404))).url), ("users",)))
+
+
 # ---- hostile services -----------------------------------------------------------------------------------------------------------------
 
 
@@ -482,8 +523,8 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
         PagingLoopError,
         "repeats an earlier page",
     ),
-    "page is ignored and nothing else is said": (
-        lambda _: Answer(records(1, 2, 3)),
+    "a full page is answered again and again and nothing else is said": (
+        lambda _: Answer(records(*range(50))),
         PagingLoopError,
         "repeats an earlier page",
     ),
@@ -501,7 +542,11 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
         PagingLoopError,
         "far beyond its own count",
     ),
-    "another shape": (lambda _: Answer({"data": []}), ProtocolError, "not a listing"),
+    "another shape": (lambda _: Answer({"data": {"records": []}}), ProtocolError, "not a listing"),
+    "two lists": (lambda _: Answer({"data": [], "included": []}), ProtocolError, "not a listing"),
+    "a refusal that calls itself a success": (lambda _: Answer({"errors": [{}]}), ProtocolError, "not a listing"),
+    "a record with a list": (lambda _: Answer({"id": 7, "authors": [{}]}), ProtocolError, "not a listing"),
+    "a list of names": (lambda _: Answer({"roles": ["admin"]}), ProtocolError, "not a listing"),
     "no records": (lambda _: Answer({"records": None}), ProtocolError, "not a listing"),
     "records by name": (lambda _: Answer({"records": {"1": {}}}), ProtocolError, "not a listing"),
     "a number": (lambda _: Answer(17), ProtocolError, "not a listing"),
