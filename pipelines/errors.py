@@ -4,6 +4,7 @@
     ├── ConfigurationError              exit 2   mend bookferry.toml, the environment or the command
     ├── SignInError                     exit 4   a person must sign in
     │   └── AccessDeniedError           exit 4   signed in, but this account may not do that
+    │       └── InsufficientScopeError           the token lacks a scope that the person can release at the next sign-in
     ├── TemporaryError                  exit 1   the service or the network may recover; run it again
     └── StopError                       exit 1   going on would be wrong; a person must look
         ├── ProtocolError                        the service answered what its document does not allow
@@ -55,6 +56,14 @@ class SignInError(BookferryError):
 
 class AccessDeniedError(SignInError):
     """Signed in, but this account may not do that."""
+
+
+class InsufficientScopeError(AccessDeniedError):
+    """The token lacks the scopes `scopes`; empty where the service does not name them."""
+
+    def __init__(self, message: str, *, scopes: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.scopes = scopes
 
 
 class TemporaryError(BookferryError):

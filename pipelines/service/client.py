@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import httpx
 import msgspec
@@ -20,6 +20,7 @@ from pipelines.errors import (
     RefusedError,
     SignInError,
 )
+from pipelines.service.bearer import REFUSAL, OAuth, Signed, renewing
 from pipelines.service.budget import Budget
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.network import Network
@@ -79,11 +80,12 @@ class LibraryClient:
         clock: Clock,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         transport: httpx.BaseTransport | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.api_url = f"{base_url}/api/{api}"
         self.requests_per_minute = requests_per_minute
         self.clock = clock
-        self._meter = Meter()
+        self._meter = meter or Meter()
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
@@ -170,20 +172,22 @@ def open_client(
     At the end every wait of its threads ends, too: for the budget, for a retry, for an answer. `on_wait` is called by all of them.
     """
     chosen = settings.tenant(tenant)
-    if chosen.api != "v2":
-        raise ConfigurationError(
-            f"{settings.path}: tenants.{tenant}.api is '{chosen.api}': this version of Bookferry reads v2 only. "
-            'Set api = "v2" with the account\'s username_env and password_env.'
-        )
     library, limit = settings.budget_of(tenant)
     interrupted = threading.Event()
     clock = clock or SystemClock(interrupted)
-    auth = _sign_in(settings.credentials(tenant))
+    settings.check_sign_in(tenant)
     with ExitStack() as stack:
         budget = Budget(
             state, library, limit, clock, on_wait=lambda seconds: on_wait(Waiting("the budget is used up", seconds))
         )
         stack.callback(budget.close)
+        meter, network = Meter(), Network(chosen.base_url)
+        if chosen.api == "v2":
+            auth: httpx.Auth = _sign_in(settings.credentials(tenant))
+            transport: httpx.BaseTransport = network
+        else:
+            renewal = stack.enter_context(renewing(settings, tenant, budget=budget, clock=clock, meter=meter))
+            auth, transport = OAuth(renewal), Signed(network, renewal)
         client = LibraryClient(
             base_url=chosen.base_url,
             api=chosen.api,
@@ -192,6 +196,8 @@ def open_client(
             requests_per_minute=limit,
             clock=clock,
             on_wait=on_wait,
+            transport=transport,
+            meter=meter,
         )
         stack.callback(client.close)
         stack.callback(interrupted.set)
@@ -229,6 +235,8 @@ def _never_sent(url: httpx.URL | str, error: Exception) -> BookferryError:
 
 def _refusal(response: httpx.Response) -> Exception:
     """The error for an answer that is not 200, with the service's own words."""
+    if (known := response.extensions.get(REFUSAL)) is not None:
+        return cast("BookferryError", known)
     status, said = response.status_code, _service_message(response)
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(

@@ -19,7 +19,6 @@ import pytest
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
-    ConfigurationError,
     ExitStatus,
     ForeignOriginError,
     ProtocolError,
@@ -214,14 +213,14 @@ def test_open_client_with_a_session_cookie(
     assert sandbox.counts()["requests"] == client.requests == 1
 
 
-def test_v3_is_not_read_yet(configured: Callable[[str], Path], tmp_path: Path) -> None:
+def test_v3_without_a_sign_in_says_what_to_run(configured: Callable[[str], Path], tmp_path: Path) -> None:
+    """Design 4, I3: "a plain message with the command to run"; nothing was sent."""
     path = configured("https://library.example.org")
     path.write_text(path.read_text().replace('"v2"', '"v3"'))
-    with (
-        pytest.raises(ConfigurationError, match=r"tenants\.old\.api is 'v3'.*reads v2 only"),
-        open_client(load_settings(path), "old", state=tmp_path / "state.db"),
-    ):
-        pass
+    with open_client(load_settings(path), "old", state=tmp_path / "state.db") as client:
+        with pytest.raises(SignInError, match=r"Nobody has signed in to 'old'.*Run `bookferry login old`"):
+            client.get(f"{client.api_url}/publications")
+        assert client.requests == 0
 
 
 def test_both_api_versions_of_a_library_share_one_budget(

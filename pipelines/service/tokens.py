@@ -1,0 +1,290 @@
+"""The one place where sign-ins to v3 are kept, for all processes: what is in it, and a folder that holds it (I3).
+
+A store belongs to one connection: a tenant at its base_url. `read` shows what is kept; whoever wants to change it holds the lock, which the
+kernel (or the database server) takes back when a process dies. Nothing here speaks HTTP or knows when a token has to be renewed; that is
+in renewal.py. The store in a Postgres database is in postgres_tokens.py and is held to the same tests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from pipelines.errors import SignInError, StorageError, TemporaryError
+from pipelines.service.clock import Clock
+from pipelines.service.redaction import keep_secret
+from pipelines.settings import Settings
+
+LOCK_SECONDS = 900.0
+"""Seconds to wait for whoever changes a sign-in: longer than a refresh takes, with all that can go wrong on the way."""
+
+POLL_SECONDS = 0.02
+"""Seconds between two looks at a lock that is taken."""
+
+WRITE_TRIES = 10
+"""Tries to write what a refresh brought, a second apart: a disk may be full for a moment, and the answer comes only once."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A time by both clocks. The machine's steady one is right until it boots anew; the time of day may be set by anybody."""
+
+    wall: float
+    """Seconds since 1970."""
+    steady: float
+    boot: str
+    """Tells boots and machines apart; empty where the system does not say."""
+
+    @classmethod
+    def now(cls, clock: Clock) -> Moment:
+        """The time of `clock`."""
+        return cls(clock.now().timestamp(), clock.monotonic(), boot_id())
+
+    def age(self, now: Moment) -> float:
+        """Seconds from this moment to `now`: by the steady clock where both know it, else by the time of day.
+
+        A time of day that has been set back makes everything infinitely old: a token is then renewed early, which does no harm.
+        """
+        if self.boot and self.boot == now.boot and now.steady >= self.steady:
+            return now.steady - self.steady
+        passed = now.wall - self.wall
+        return passed if passed >= 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A client that registered itself. service-api.md: `client_secret` "is never issued again"; "store the `client_id` and reuse it"."""
+
+    client_id: str
+    client_secret: str | None = field(repr=False)
+    auth: str
+    redirect_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    registered_at: float
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What the authorization server gave: a pair of tokens, for whom and how long."""
+
+    client_id: str
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    scopes: tuple[str, ...]
+    lifetime: float
+    """Seconds that the access token lives from `obtained` on."""
+    obtained: Moment
+    """When the tokens were asked for; they are a little younger."""
+    signed_in_at: float
+    """When the person signed in, in seconds since 1970."""
+    refreshes: int = 0
+    ends_at: float | None = None
+    """When the refresh token ends unless it is used, in seconds since 1970; None where the server does not say."""
+
+    def left(self, now: Moment) -> float:
+        """Seconds that the access token still lives; negative when it is over."""
+        return self.lifetime - self.obtained.age(now)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """All that is kept of one tenant's sign-in."""
+
+    base_url: str
+    tenant: str
+    registration: Registration | None = None
+    grant: Grant | None = None
+    refreshing_since: float | None = None
+    """Set before a refresh leaves and unset with its answer: an answer was lost if it stands here while nobody refreshes."""
+    ended: str | None = None
+    """Why the sign-in is over, in the server's words; only a new one helps."""
+    version: int = 1
+
+
+class Locked(Protocol):
+    """The right to change one connection, while it is held."""
+
+    def read(self) -> Connection:
+        """What is kept now."""
+        ...
+
+    def write(self, connection: Connection) -> None:
+        """Keep this instead, all of it or nothing; it is durable when this returns."""
+        ...
+
+
+class TokenStore(Protocol):
+    """Where one connection is kept. Safe to use from several threads and processes."""
+
+    @property
+    def place(self) -> str:
+        """Where that is, for a message; never with a secret."""
+        ...
+
+    def read(self) -> Connection:
+        """What is kept now, an empty connection where there is nothing. Raises `SignInError` where it cannot be understood."""
+        ...
+
+    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> AbstractContextManager[Locked]:
+        """Hold the lock for the length of a `with` block; raise `LockTakenError` when it is not to be had within `seconds`."""
+        ...
+
+
+class LockTakenError(TemporaryError):
+    """Somebody else changes this sign-in and does not come to an end."""
+
+
+class FileTokens:
+    """A connection in a file of its own that only this user may read: a folder of mode 0700, a file of mode 0600.
+
+    A change is written beside it, brought to the disk and renamed over it, so that a reader, and whoever comes after a power cut, sees
+    the old connection or the new one. The lock is the kernel's (flock) on a file beside it, which stays.
+    """
+
+    def __init__(self, folder: Path, tenant: str, base_url: str) -> None:
+        self._empty = Connection(base_url, tenant)
+        self._file = folder / f"{tenant}-{hashlib.sha256(base_url.encode()).hexdigest()[:12]}.json"
+
+    @property
+    def place(self) -> str:
+        """The file."""
+        return str(self._file)
+
+    def read(self) -> Connection:
+        """What is kept now."""
+        try:
+            content = self._file.read_bytes()
+        except FileNotFoundError:
+            return self._empty
+        except OSError as error:
+            raise _unusable(self._file, error) from error
+        return decoded(content, self._empty, self.place)
+
+    @contextmanager
+    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[Locked]:
+        """Hold the lock."""
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = FileLock(self._file.with_suffix(".lock"), mode=0o600)
+            wait_for(lambda: _is_taken(lock), clock, seconds, self.place)
+        except OSError as error:
+            raise _unusable(self._file, error) from error
+        try:
+            yield self
+        finally:
+            lock.release()
+
+    def write(self, connection: Connection) -> None:
+        """Replace the file. Call it under the lock only."""
+        temporary = self._file.with_suffix(".new")
+        try:
+            with suppress(FileNotFoundError):  # left by a process that died
+                temporary.unlink()
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(encoded(connection))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._file)
+            _sync_folder(self._file.parent)
+        except OSError as error:
+            raise _unusable(self._file, error) from error
+
+
+def open_tokens(settings: Settings, tenant: str) -> TokenStore:
+    """The store of a tenant's sign-in: in the database where one is configured, else in the user's folder. Opens nothing yet."""
+    base_url = settings.tenant(tenant).base_url
+    address = settings.postgres()
+    if address is None:
+        return FileTokens(settings.tokens_folder(), tenant, base_url)
+    from pipelines.service.postgres_tokens import PostgresTokens  # noqa: PLC0415  most have no database
+
+    return PostgresTokens(address, tenant, base_url)
+
+
+def encoded(connection: Connection) -> bytes:
+    """A connection as JSON."""
+    return msgspec.json.format(msgspec.json.encode(connection), indent=1)
+
+
+def decoded(content: bytes | str, empty: Connection, place: str) -> Connection:
+    """A connection from JSON; from now on no message shows its secrets."""
+    try:
+        connection = msgspec.json.decode(content, type=Connection)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        connection = None
+    if connection is None or connection.version != empty.version:
+        raise SignInError(
+            f"The sign-in of '{empty.tenant}' that is kept in {place} cannot be read: it is damaged, or of another version of Bookferry. "
+            f"Run `bookferry login {empty.tenant}`, which replaces it."
+        )
+    if connection.base_url != empty.base_url:  # what was given to one address goes to no other (I2)
+        return empty
+    keep_secrets(connection)
+    return connection
+
+
+def keep_secrets(connection: Connection) -> None:
+    """Have every secret of a connection taken out of all messages."""
+    if connection.grant is not None:
+        keep_secret(connection.grant.access_token, connection.grant.refresh_token or "")
+    if connection.registration is not None:
+        keep_secret(connection.registration.client_secret or "")
+
+
+def wait_for(is_taken: Callable[[], bool], clock: Clock, seconds: float, place: str) -> None:
+    """Look at a lock until it is ours. A process that is being stopped stops waiting, too: its clock says so."""
+    until = clock.monotonic() + seconds
+    while is_taken():
+        if clock.monotonic() >= until:
+            raise LockTakenError(
+                f"Another process has been renewing the sign-in in {place} for more than {seconds:.0f} s. Nothing was lost: run the same "
+                "command again. If it happens again, look for a bookferry process that hangs or is stopped, and end it."
+            )
+        clock.sleep(POLL_SECONDS)
+
+
+def boot_id() -> str:
+    """What tells this boot of this machine from all others, where the system says it (Linux); else nothing."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def time_of(seconds: float) -> str:
+    """A moment in seconds since 1970, for people."""
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"
+
+
+def _is_taken(lock: FileLock) -> bool:
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return True
+    return False
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unusable(file: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"The sign-in in {file} cannot be read or written: {error.strerror or error}. Make room, or let this user read and write "
+        f'{file.parent} (mode 0700), or name another folder with `tokens = "..."` at the top of bookferry.toml.'
+    )
