@@ -12,6 +12,7 @@ from cli import demo as demo_command
 from cli import servers, setup
 from cli.backup import backup_tenant
 from cli.boundary import ConfigOption, JsonOption, command
+from cli.doctor import examine_tenants
 from cli.output import Output
 from cli.query import answer_query, show_tables
 from cli.snapshots import list_snapshots, show_snapshot
@@ -103,6 +104,17 @@ def backup(
     """Make one snapshot of a library now: read it, stage its tables, prove it complete, publish it."""
     wanted = [name.strip() for name in resources.split(",") if name.strip()]
     return backup_tenant(_settings(config), tenant, wanted, Output(as_json=json))
+
+
+@app.command()
+@command
+def doctor(
+    tenant: Annotated[str | None, typer.Argument(help="Only this tenant; all of bookferry.toml if not given.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Find out whether the nightly backup would work: sign-in, scopes, clock, rate, disk, and what the service is like. Only reads."""
+    return examine_tenants(config, tenant, Output(as_json=json))
 
 
 @snapshots.command("list")

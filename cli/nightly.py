@@ -1,0 +1,90 @@
+"""What Dagster knows of a tenant's nights: whether its scheduler runs, and how the last run ended."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.output import age
+from pipelines.doctor.findings import Finding, note, ok, warning
+from pipelines.settings import Settings
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+ALIVE_SECONDS = 300
+"""A daemon reports every thirty seconds; one that was silent for so long is gone."""
+
+
+def nightly_runs(settings: Settings, tenant: str) -> Finding:
+    """A finding about the schedule. Information only: cron or a systemd timer may do the same; never raises."""
+    home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
+    if not (home / "dagster.yaml").is_file():
+        return note(
+            "nightly", f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None
+        )
+    try:
+        return _seen_by_dagster(home, tenant)
+    except Exception as error:  # noqa: BLE001  another program's files, which may be of any version or damaged
+        return note("nightly", f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
+
+
+_RUN_IT = (
+    "`bookferry ui` runs the nightly backup while it is up; so does `bookferry backup` from cron or a systemd timer."
+)
+
+
+def _seen_by_dagster(home: Path, tenant: str) -> Finding:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import dagster as dg  # noqa: PLC0415  costs more than all other checks together, so only where there is an instance
+
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            return _told(_silent_for(instance), _last_run(instance, tenant), tenant)
+
+
+def _silent_for(instance: dg.DagsterInstance) -> float | None:
+    """Seconds since the scheduler reported; `None` where it never did."""
+    status = instance.get_daemon_statuses().get("SCHEDULER")
+    if status is None or status.last_heartbeat is None:
+        return None
+    return datetime.now(UTC).timestamp() - status.last_heartbeat.timestamp
+
+
+def _last_run(instance: dg.DagsterInstance, tenant: str) -> tuple[str, float] | None:
+    """How the tenant's last run stands, and how many seconds ago it began."""
+    import dagster as dg  # noqa: PLC0415
+
+    records = instance.get_run_records(dg.RunsFilter(tags={"bookferry/tenant": tenant}), limit=1)
+    if not records:
+        return None
+    began = datetime.now(UTC).timestamp() - records[0].create_timestamp.timestamp()
+    return str(records[0].dagster_run.status.value), began
+
+
+def _told(silent: float | None, last: tuple[str, float] | None, tenant: str) -> Finding:
+    alive = silent is not None and silent < ALIVE_SECONDS
+    scheduler = "the scheduler is running" if alive else "no scheduler is running"
+    run = f"the last run {_ENDED.get(last[0], 'is under way')}, {_since(last[1])}" if last is not None else "no run yet"
+    facts = {"scheduler": alive, "last_run": last[0] if last is not None else None}
+    if last is not None and last[0] == "FAILURE":
+        return warning(
+            "nightly",
+            f"{run}; {scheduler}",
+            f"`bookferry ui` shows why; `bookferry backup {tenant}` tries again.",
+            **facts,
+        )
+    if not alive:
+        return note("nightly", f"{scheduler}; {run}", _RUN_IT, **facts)
+    return ok("nightly", f"{scheduler}; {run}", **facts)
+
+
+_ENDED = {"SUCCESS": "ended well", "FAILURE": "FAILED", "CANCELED": "was stopped"}
+
+
+def _since(seconds: float) -> str:
+    text = age(seconds)
+    return text if text == "just now" else f"{text} ago"

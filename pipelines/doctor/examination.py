@@ -1,0 +1,187 @@
+"""One tenant, examined: the machine first, then a dozen questions to the service, then what the answers mean."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipelines.doctor import description, machine, service
+from pipelines.doctor.assumptions import check_assumptions
+from pipelines.doctor.findings import Finding, Status, failed, note
+from pipelines.doctor.guessed_lists import ASKED_FOR
+from pipelines.doctor.guessed_records import doi_to_seek
+from pipelines.doctor.guesses import Look
+from pipelines.errors import BookferryError, ConfigurationError, StorageError
+from pipelines.service.budget import Budget
+from pipelines.service.client import Waiting, open_client
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.paging import PER_PAGE
+from pipelines.service.probe import Answer, Probe
+from pipelines.settings import BasicCredentials, Settings
+from pipelines.store.snapshots import DataFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_REQUESTS = 12
+"""Requests that one tenant is asked at most, of the 60 a minute that it grants to everybody (I1)."""
+
+OWN_SCOPES = ("users", "tasks")
+"""Resources of v3 that need a scope of their own; the rest goes by `library:read`."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is outside: the time, the environment, the room on a disk."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found about one tenant, in the order in which people read it."""
+
+    tenant: str
+    findings: list[Finding]
+    requests: int
+
+
+def examine(
+    settings: Settings,
+    tenant: str,
+    around: Surroundings | None = None,
+    on_wait: Callable[[Waiting], None] = lambda _: None,
+) -> Examination:
+    """Examine one tenant. Writes nothing but the budget's own account of the requests, and never raises `BookferryError`."""
+    around = around or Surroundings()
+    data = DataFolder(settings.data)
+    findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
+    findings += _on_this_machine(data, tenant, around)
+    blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in ("secrets", "database")]
+    if blocked or not data.path.is_dir():
+        reason = " and ".join(blocked) or "disk"
+        return Examination(tenant, [*findings, note("service", f"not asked: first mend what is said of {reason}")], 0)
+    try:
+        asked, requests = _at_the_service(settings, tenant, data, around, on_wait)
+    except BookferryError as error:
+        asked, requests = [failed("configuration" if isinstance(error, ConfigurationError) else "service", error)], 0
+    return Examination(tenant, findings + asked, requests)
+
+
+def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[Finding]:
+    """Disk, database and snapshots."""
+    try:
+        newest, complete = machine.newest_snapshots(data, tenant)
+    except StorageError as error:
+        newest, complete = None, None
+        backup = failed("last backup", error)
+    else:
+        backup = machine.last_backup(tenant, newest, complete, around.clock.now())
+    free = around.free_bytes(_existing(data.path))
+    return [machine.disk(data, free, complete or newest), machine.database(data.state_path), backup]
+
+
+def _existing(path: Path) -> Path:
+    """The folder, or the nearest one above it that is there."""
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
+def _at_the_service(
+    settings: Settings, tenant: str, data: DataFolder, around: Surroundings, on_wait: Callable[[Waiting], None]
+) -> tuple[list[Finding], int]:
+    used = _used(settings, tenant, data)
+    with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
+        probe = Probe(client, around.clock)
+        visit = _Visit(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
+        findings = [*visit.findings(), machine.rate(settings, tenant, used)]
+        return findings, probe.requests
+
+
+def _used(settings: Settings, tenant: str, data: DataFolder) -> int:
+    """Slots of the tenant's budget that other runs have taken in the last minute."""
+    library, limit = settings.budget_of(tenant)
+    with _closed(Budget(data.state_path, library, limit)) as budget:
+        return budget.used()
+
+
+def _user(settings: Settings, tenant: str, environ: Mapping[str, str]) -> str:
+    """The account that v2 is asked with; empty where only the service can tell."""
+    if settings.tenant(tenant).api != "v2":
+        return ""
+    credentials = settings.credentials(tenant, environ)
+    return credentials.username if isinstance(credentials, BasicCredentials) else ""
+
+
+@contextmanager
+def _closed(budget: Budget) -> Iterator[Budget]:
+    try:
+        yield budget
+    finally:
+        budget.close()
+
+
+class _Visit:
+    """The questions to one service, in their order; later ones are only asked where the first is answered with records."""
+
+    def __init__(self, api: str, user: str, probe: Probe, around: Surroundings) -> None:
+        self._api = api
+        self._user = user
+        self._probe = probe
+        self._around = around
+        self._answers: list[Answer] = []
+
+    def findings(self) -> list[Finding]:
+        """What the answers mean."""
+        try:
+            me = self._ask("users/me") if self._api == "v3" else None
+            first = self._ask("publications", page=1, per_page=ASKED_FOR)
+        except BookferryError as error:
+            return [failed("service", error)]
+        trouble = self._probe.failures[-1] if self._probe.failures else None
+        found = [service.reachable(first, trouble)]
+        well = first is not None and first.records is not None
+        if first is not None and found[0].status is Status.OK:
+            found.append(service.sign_in(first, self._user or service.person(me)))
+        found += [service.clock(self._answers)] if self._answers else []
+        found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well)]
+        if first is None or not well:
+            return found
+        return [*found, *self._beside(), *check_assumptions(self._look(first))]
+
+    def _beside(self) -> list[Finding]:
+        """What the service offers beside the list of publications."""
+        other = {"v2": "v3", "v3": "v2"}[self._api]
+        elsewhere = self._probe.ask_at(f"{self._probe.base_url}/api/{other}/publications", signed_in=False, per_page=1)
+        lists = OWN_SCOPES if self._api == "v3" else ()
+        return [
+            *(service.readable(name, self._ask(name, per_page=1)) for name in lists),
+            service.other_version(self._api, elsewhere),
+            description.compare(self._api, description.fetch(self._probe, self._api)),
+        ]
+
+    def _look(self, first: Answer) -> Look:
+        sought = doi_to_seek(first)
+        total = first.signpost.total if first.signpost is not None else None
+        last = (total or 0) // PER_PAGE + 1
+        return Look(
+            self._api,
+            first,
+            second=self._probe.ask_at(first.next_page) if first.next_page else None,
+            everything=self._ask("publications/all", page=1, per_page=PER_PAGE),
+            absent=self._ask("publications/0"),
+            beyond=self._ask("publications", page=last + 1, per_page=PER_PAGE) if total is not None else None,
+            found=self._ask("publications", doi=sought) if sought else None,
+            sought=sought,
+        )
+
+    def _ask(self, path: str, **params: Any) -> Answer | None:
+        answer = self._probe.ask(path, **params)
+        self._answers += [answer] if answer is not None else []
+        return answer

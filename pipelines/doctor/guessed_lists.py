@@ -1,0 +1,185 @@
+"""Guesses about lists, pages, searches and errors (docs/assumptions.md, part two: lists and searches)."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from pipelines.doctor.findings import Finding
+from pipelines.doctor.guessed_records import dois
+from pipelines.doctor.guesses import Look, differs, held, ids_of, total_of, untested
+from pipelines.service.paging import PER_PAGE
+from pipelines.service.redaction import outside_text
+
+ASKED_FOR = 2 * PER_PAGE
+"""Records that the first page is asked for, to see whether the service cuts it to 50."""
+
+
+def backup_list(look: Look) -> Finding:
+    """A5: both versions have /publications/all."""
+    if look.everything is None:
+        return untested("A5", "/publications/all did not answer")
+    if look.everything.records is None:
+        return differs(
+            "A5", f"/publications/all is not offered ({look.everything.status})", "Backups read /publications instead."
+        )
+    theirs, ours = total_of(look.everything), look.total
+    if theirs is not None and ours is not None and theirs != ours:
+        return differs(
+            "A5",
+            f"/publications/all has {theirs:,} records and /publications {ours:,}",
+            "Backups read /publications/all. If that is the smaller number, ask the library's operators which records it leaves out.",
+            costs=theirs < ours,
+        )
+    return held("A5", "/publications/all is offered, with as many records as /publications")
+
+
+def error_body(look: Look) -> Finding:
+    """A12: an error is `{"error": {"code", "message"}}`, and an unknown id 404 `RecordNotFound`."""
+    if look.absent is None:
+        return untested("A12", "the question for an unknown record was not answered")
+    body = look.absent.json
+    error = body.get("error") if isinstance(body, dict) else None
+    code = error.get("code") if isinstance(error, dict) else None
+    if look.absent.status == 404 and code == "RecordNotFound":  # noqa: PLR2004
+        return held("A12", "an unknown record is 404 RecordNotFound, in the documented form")
+    said = f"{look.absent.status}, code {outside_text(code, 60)}" if code else f"{look.absent.status}, in another form"
+    return differs("A12", f"an unknown record is answered {said}", "Only the words of messages depend on it.")
+
+
+def order(look: Look) -> Finding:
+    """A14: lists hold still; the sandbox's are in the order of ids."""
+    ids = [one for one in ids_of(look.first) if isinstance(one, int)]
+    if len(ids) < 2:  # noqa: PLR2004
+        return untested("A14", "there are fewer than two records")
+    if ids == sorted(ids):
+        return held("A14", "publications are listed by ascending id")
+    return differs(
+        "A14", "publications are not listed by ascending id", "Backups rely on no order, only on one that holds still."
+    )
+
+
+def backup_list_form(look: Look) -> Finding:
+    """A15: /publications/all looks like any list."""
+    if look.everything is None or look.everything.records is None:
+        return untested("A15", "there is no /publications/all")
+    bare = isinstance(look.everything.json, list)
+    size = len(look.everything.records)
+    if bare:
+        return differs("A15", "/publications/all is a bare array", "Backups take that too.")
+    if size > PER_PAGE:
+        return differs("A15", f"/publications/all has {size} records on a page of {PER_PAGE}", "Backups take that too.")
+    return held("A15", "/publications/all is an object with records, in pages")
+
+
+def identifier_search(look: Look) -> Finding:
+    """A16: a search by identifier compares the whole value."""
+    if not look.sought:
+        return untested("A16", "no record of the first page has a DOI")
+    if look.found is None or look.found.records is None:
+        return untested("A16", "the search was not answered")
+    others = [record for record in look.found.records if look.sought.lower() not in map(str.lower, dois(record))]
+    if not look.found.records:
+        return differs("A16", "a record is not found by its own DOI", "A migration would not recognise it.", costs=True)
+    if others:
+        return differs(
+            "A16", "a search by DOI finds other records as well", "Every hit is compared again before it counts."
+        )
+    return held("A16", "a search by DOI finds the record that has it, and no other")
+
+
+def beyond_the_end(look: Look) -> Finding:
+    """A19: a page beyond the end is empty."""
+    if look.beyond is None:
+        return untested("A19", "the question for such a page was not answered")
+    if look.beyond.records == []:
+        return held("A19", "a page beyond the end is empty")
+    if look.beyond.records:
+        return differs(
+            "A19",
+            "a page beyond the end has records",
+            "Where the service also sends neither Link nor X-Total, a backup ends with an error that names the repeated page.",
+            costs=look.total is None and not look.first.header("link"),
+        )
+    return differs(
+        "A19",
+        f"a page beyond the end is answered {look.beyond.status}",
+        "Backups ask for one only where nothing tells the end.",
+    )
+
+
+def page_size(look: Look) -> Finding:
+    """A20: more than 50 is cut to 50."""
+    size = len(look.records)
+    if size > PER_PAGE:
+        return differs(
+            "A20", f"per_page={ASKED_FOR} gave {size} records on a page", f"Backups ask for {PER_PAGE} all the same."
+        )
+    if look.total is not None and look.total <= size:
+        return untested("A20", f"the library has {size} records, which is one page")
+    if size == PER_PAGE:
+        return held("A20", f"per_page={ASKED_FOR} is cut to {PER_PAGE}")
+    return differs(
+        "A20",
+        f"pages have {size} records, not {PER_PAGE}",
+        f"A backup takes {PER_PAGE / max(1, size):.1f} times as many requests.",
+        costs=True,
+    )
+
+
+def page_links(look: Look) -> Finding:
+    """A21: Link is there, absolute, on the library's own origin, and leads to other records."""
+    header, here = look.first.header("link"), urlsplit(look.first.address)
+    if not header:
+        if look.total is not None and look.total <= len(look.records):
+            return untested("A21", "the library fits on one page, and no Link was sent")
+        return differs(
+            "A21", "no Link header is sent", "Backups count pages until X-Total, or an empty page, is reached."
+        )
+    if look.first.signpost is None:
+        return differs("A21", "Link names a page whose address cannot be understood", "Backups stop there.", costs=True)
+    named = look.first.next_page
+    if named is None:
+        return untested("A21", "the library fits on one page")
+    target = urlsplit(named)
+    if (target.scheme, target.netloc) != (here.scheme, here.netloc):
+        return differs(
+            "A21",
+            f"Link leads to another origin, {outside_text(f'{target.scheme}://{target.netloc}', 100)}",
+            "Backups stop there: the sign-in would go to it. Correct base_url if the library moved.",
+            costs=True,
+        )
+    return _links_that_lead_on(look, header)
+
+
+def _links_that_lead_on(look: Look, header: str) -> Finding:
+    if look.second is None or look.second.records is None:
+        return differs(
+            "A21", "the page that Link names next is not answered with records", "Backups stop there.", costs=True
+        )
+    if look.second.records and set(map(repr, ids_of(look.second))) & set(map(repr, ids_of(look.first))):
+        return differs(
+            "A21", "the next page has records of the first again", "A backup says PARTIAL, or stops.", costs=True
+        )
+    if not re.search(r"<https?://", header):
+        return differs("A21", "Link is relative", "Backups take that too.")
+    return held("A21", "Link is absolute, on the library's own origin, and leads to the next records")
+
+
+def total(look: Look) -> Finding:
+    """A22: X-Total is on every page, and the same."""
+    if look.total is None:
+        return differs(
+            "A22",
+            "no X-Total is sent",
+            "Nothing but the end of a list says how many records there are: a backup cannot prove that it is complete.",
+            costs=True,
+        )
+    other = total_of(look.second)
+    if look.second is not None and look.second.records is not None and other != look.total:
+        return differs(
+            "A22", "X-Total is not the same on the next page", "A backup says PARTIAL when it changes.", costs=True
+        )
+    if look.total < len(look.records):
+        return differs("A22", "X-Total is smaller than the first page", "A backup says PARTIAL.", costs=True)
+    return held("A22", f"X-Total is sent: {look.total:,} publications")

@@ -1,0 +1,69 @@
+"""One guess of docs/assumptions.md: held, not held, or not to be tested here; and the answers that guesses are tested by.
+
+A guess that does not hold is a warning only where it costs the backup something; elsewhere the client copes, and it is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.doctor.findings import Finding, note, ok, warning
+from pipelines.service.probe import Answer
+from pipelines.service.redaction import outside_text
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a library answered. `first` is a page of /publications; whatever was not asked or not answered is `None`."""
+
+    api: str
+    first: Answer
+    second: Answer | None = None
+    everything: Answer | None = None
+    absent: Answer | None = None
+    beyond: Answer | None = None
+    found: Answer | None = None
+    sought: str = ""
+    """The DOI that `found` was asked for."""
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The records of the first page."""
+        return self.first.records or []
+
+    @property
+    def total(self) -> int | None:
+        """X-Total of the first page."""
+        return total_of(self.first)
+
+
+def held(name: str, message: str) -> Finding:
+    """The service is as we supposed."""
+    return ok(name, message, held=True)
+
+
+def differs(name: str, message: str, meaning: str, *, costs: bool = False) -> Finding:
+    """The service is otherwise; `meaning` is what that means for us."""
+    return (warning if costs else note)(name, message, meaning, held=False)
+
+
+def untested(name: str, why: str) -> Finding:
+    """This library's answers say nothing about it."""
+    return note(name, f"could not be tested: {why}", held=None)
+
+
+def total_of(answer: Answer | None) -> int | None:
+    """X-Total of a page, where it is a number."""
+    return answer.signpost.total if answer is not None and answer.signpost is not None else None
+
+
+def names_of(names: Iterable[str]) -> str:
+    """Names from the service, fit for a message."""
+    return outside_text(", ".join(sorted(names)), 200)
+
+
+def ids_of(answer: Answer | None) -> list[object]:
+    """The ids of a page's records."""
+    return [record.get("id") for record in (answer.records if answer is not None else None) or []]

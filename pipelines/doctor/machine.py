@@ -1,0 +1,197 @@
+"""Checks of what is on this machine: configuration, secrets, disk, database, snapshots. None of them asks the service anything."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
+from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
+from pipelines.settings import Settings
+from pipelines.store.durable import storage_error
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+SERVICE_RATE = 60
+"""service-api.md, Limits: "automated access should stay at about 60 requests per minute"."""
+
+LEAST_ROOM = 100 * 1000 * 1000
+"""Bytes that a backup of any size may need: tables, what sorting spills, Dagster's history."""
+
+LATE = timedelta(hours=26)
+"""A nightly backup is never older than a day and the time that it takes."""
+
+LOCKED_SECONDS = 5.0
+"""Others write to state.db for well under a millisecond; who holds it for seconds is stuck."""
+
+WHOLE_CHECK = 64 * 1024 * 1024
+"""Bytes of state.db up to which all of it is checked for damage."""
+
+
+def configuration(settings: Settings, tenant: str) -> Finding:
+    """What this entry of bookferry.toml says."""
+    chosen = settings.tenant(tenant)
+    return ok(
+        "configuration",
+        f"{settings.path}: {chosen.base_url}, {chosen.api}",
+        base_url=chosen.base_url,
+        api=chosen.api,
+        config=str(settings.path),
+    )
+
+
+def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Finding:
+    """Whether the environment variables that the entry names hold something that can be sent."""
+    chosen = settings.tenant(tenant)
+    try:
+        settings.check_sign_in(tenant, environ)
+    except ConfigurationError as error:
+        return failed("secrets", error)
+    of_v2 = [chosen.session_cookie_env] if chosen.session_cookie_env else [chosen.username_env, chosen.password_env]
+    named = list(filter(None, of_v2 if chosen.api == "v2" else [chosen.client_secret_env]))
+    if not named:
+        return ok("secrets", "none are needed in the environment: v3 signs in with a token")
+    return ok("secrets", f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set")
+
+
+def rate(settings: Settings, tenant: str, used_by_others: int | None) -> Finding:
+    """The limit that we keep (I1), and who else is using it at the moment."""
+    _, limit = settings.budget_of(tenant)
+    facts: dict[str, Any] = {"requests_per_minute": limit, "used_by_others": used_by_others}
+    others = f"; {used_by_others} of them used by other runs in the last minute" if used_by_others else ""
+    if limit > SERVICE_RATE:
+        return warning(
+            "rate",
+            f"requests_per_minute is {limit:,}, and the service asks automated access to stay at about {SERVICE_RATE}{others}",
+            f"Set requests_per_minute = {SERVICE_RATE} unless the library's operators granted more.",
+            **facts,
+        )
+    return ok("rate", f"{limit} requests in any 60 seconds{others}", **facts)
+
+
+def disk(data: DataFolder, free: int, newest: Snapshot | None) -> Finding:
+    """Whether the data folder can be written, and has room for another snapshot as large as the newest one."""
+    try:
+        data.prepare()
+        with tempfile.NamedTemporaryFile(dir=data.path, prefix=".doctor-") as file:
+            file.write(b"\0")
+            file.flush()
+    except BookferryError as error:
+        return failed("disk", error)
+    except OSError as error:
+        return failed("disk", storage_error(error, data.path))
+    last = sum(table.bytes for table in newest.manifest.tables.values()) if newest is not None else 0
+    needed = max(2 * last, LEAST_ROOM)
+    said = f"{data.path}: {_bytes(free)} free" + (f", the newest snapshot has {_bytes(last)}" if last else "")
+    facts: dict[str, Any] = {"free_bytes": free, "newest_snapshot_bytes": last}
+    if free < needed:
+        return problem("disk", f"{said}; a backup may need {_bytes(needed)}", _MAKE_ROOM, **facts)
+    if free < 5 * needed:
+        return warning("disk", f"{said}: room for few more", _MAKE_ROOM, **facts)
+    return ok("disk", said, **facts)
+
+
+_MAKE_ROOM = (
+    "Free some space, or name a folder on another disk as `data`. `bookferry snapshots list` shows what is there."
+)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:  # noqa: PLR2004  SI
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
+def database(path: Path) -> Finding:
+    """Whether state.db, which holds the budget, is there to be written. Without it no request may be sent (I1)."""
+    if not path.exists():
+        return ok("database", f"{path} is made by the first request")
+    try:
+        _write_nothing(path)
+    except sqlite3.Error as error:
+        return _database_error(path, error)
+    return ok("database", f"{path} can be read and written")
+
+
+def _write_nothing(path: Path) -> None:
+    connection = sqlite3.connect(path, timeout=LOCKED_SECONDS, isolation_level=None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("ROLLBACK")
+        if path.stat().st_size <= WHOLE_CHECK:
+            [(verdict,)] = connection.execute("PRAGMA quick_check(1)").fetchall()
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(verdict)
+    finally:
+        connection.close()
+
+
+def _database_error(path: Path, error: sqlite3.Error) -> Finding:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code == sqlite3.SQLITE_BUSY:
+        return problem(
+            "database",
+            f"{path} was locked by another program for {LOCKED_SECONDS:.0f} seconds",
+            "End that program: Bookferry itself never locks it for longer than a moment.",
+        )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return problem(
+            "database",
+            f"{path} is damaged ({error})",
+            "Put it back from a copy. Without one, wait for a minute, move it and the files beside it (-wal, -shm) away, and try again.",
+        )
+    return failed("database", storage_error(error, path))
+
+
+def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Snapshot | None]:
+    """The newest snapshot of a tenant, and the newest complete one."""
+    found = data.snapshots(tenant)
+    complete = [snapshot for snapshot in found if snapshot.manifest.complete]
+    return (found[-1] if found else None), (complete[-1] if complete else None)
+
+
+def last_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> Finding:
+    """How old the newest complete snapshot is (complaint B15: nobody knows when the backup was last good)."""
+    if newest is None:
+        return note("last backup", "there is none yet", f"`bookferry backup {tenant}` makes one.", age_seconds=None)
+    if complete is None:
+        return warning(
+            "last backup",
+            f"none is complete; the newest partial one is {newest.name}",
+            f"`bookferry snapshots show {newest.name}` says what is wrong with it.",
+            age_seconds=None,
+        )
+    past = now - datetime.fromisoformat(complete.manifest.finished_at)
+    facts: dict[str, Any] = {"snapshot": complete.name, "age_seconds": round(past.total_seconds())}
+    if past > LATE:
+        return warning(
+            "last backup",
+            f"the newest complete snapshot, {complete.name}, is {_ago(past)} old",
+            f"Does the nightly job run? See `bookferry ui`, or run `bookferry backup {tenant}`.",
+            **facts,
+        )
+    if newest is not complete:
+        return warning(
+            "last backup",
+            f"{complete.name} is complete and {_ago(past)} old; a newer one, {newest.name}, is not complete",
+            f"`bookferry snapshots show {newest.name}` says what is wrong with it.",
+            **facts,
+        )
+    return ok("last backup", f"{complete.name}, complete, {_ago(past)} old", **facts)
+
+
+def _ago(past: timedelta) -> str:
+    minutes = max(1, round(past.total_seconds() / 60))
+    if minutes < 120:  # noqa: PLR2004
+        return f"{minutes} min"
+    return f"{minutes // 60} hours" if minutes < 48 * 60 else f"{minutes // 60 // 24} days"
+
+
+def unusable(error: ConfigurationError) -> Finding:
+    """The configuration cannot be read at all."""
+    return problem("configuration", str(error), exit_status=ExitStatus.USAGE)

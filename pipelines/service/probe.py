@@ -1,0 +1,159 @@
+"""A few questions to a library, each asked once: for whoever wants to know what a service is like rather than what it holds.
+
+They go through the same client as everything else, so they cost the same budget (I1) and carry the sign-in nowhere else (I2).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from pipelines.errors import BookferryError, ProtocolError, TemporaryError
+from pipelines.service.client import LibraryClient, checked
+from pipelines.service.clock import Clock
+from pipelines.service.envelope import split_records
+from pipelines.service.paging import Signpost, read_signpost
+
+PATIENCE = 2
+"""Questions that may fail for a reason that may pass; after that nothing more is asked."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back for one question, whatever its status."""
+
+    response: httpx.Response
+    asked_at: datetime
+    answered_at: datetime
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return self.response.status_code
+
+    @property
+    def address(self) -> str:
+        """What was asked for."""
+        return str(self.response.request.url)
+
+    @property
+    def content(self) -> bytes:
+        """The body."""
+        return self.response.content
+
+    def header(self, name: str) -> str:
+        """A header's value, empty where it was not sent."""
+        return str(self.response.headers.get(name, ""))
+
+    @cached_property
+    def error(self) -> BookferryError | None:
+        """What a backup would make of this answer; `None` where it is a 200 that could be a page of records."""
+        try:
+            checked(self.response)
+        except BookferryError as error:
+            return error
+        return None
+
+    @cached_property
+    def json(self) -> Any:
+        """The body as JSON; `None` where it is none."""
+        try:
+            return msgspec.json.decode(self.content)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]] | None:
+        """The records of the page, those that are objects; `None` where this is no page of records."""
+        if self.error is not None:
+            return None
+        try:
+            decoded = [msgspec.json.decode(record) for record in split_records(self.content)]
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return [record for record in decoded if isinstance(record, dict)]
+
+    @cached_property
+    def signpost(self) -> Signpost | None:
+        """The paging headers; `None` where the next page's address cannot be understood."""
+        try:
+            return read_signpost(self.response, self.response.request.url, len(self.records or []))
+        except ProtocolError:
+            return None
+
+    @property
+    def next_page(self) -> str | None:
+        """The address of the next page, where one is named."""
+        named = self.signpost.next if self.signpost is not None else None
+        return None if named is None else str(named)
+
+    @cached_property
+    def clock_difference(self) -> timedelta | None:
+        """How far the service's clock (its Date header) is ahead of ours; `None` where it does not tell its time.
+
+        Date has whole seconds, so half a second is added; an answer that a cache kept says its Age.
+        """
+        try:
+            sent = parsedate_to_datetime(self.header("date")[:100])
+        except (ValueError, TypeError, OverflowError, IndexError):
+            return None
+        sent = sent if sent.tzinfo else sent.replace(tzinfo=UTC)
+        age = int(found[0]) if (found := re.match(r"[0-9]{1,9}$", self.header("age"))) else 0
+        return sent + timedelta(seconds=0.5 + age) - (self.asked_at + (self.answered_at - self.asked_at) / 2)
+
+
+class Probe:
+    """Asks one library, and gives up after `PATIENCE` failures: a person waits, and a service in trouble needs no more of it."""
+
+    def __init__(self, client: LibraryClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._origin = _origin(client.api_url)
+        self.failures: list[BookferryError] = []
+
+    @property
+    def base_url(self) -> str:
+        """The tenant's base_url."""
+        return self._client.api_url.rpartition("/api/")[0]
+
+    @property
+    def api_url(self) -> str:
+        """Where the tenant's own version is."""
+        return self._client.api_url
+
+    @property
+    def requests(self) -> int:
+        """Requests sent so far."""
+        return self._client.requests
+
+    def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> Answer | None:
+        """The answer to a GET below the tenant's own version; `None` where none came. A failure that will not pass is raised."""
+        return self.ask_at(f"{self.api_url}/{path}", signed_in=signed_in, **params)
+
+    def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> Answer | None:
+        """The same for an address of the library's own origin; another origin is not asked, and nothing comes from there."""
+        if len(self.failures) >= PATIENCE or _origin(address) != self._origin:
+            return None
+        asked_at = self._clock.now()
+        try:
+            response = self._client.ask(address, params or None, signed_in=signed_in)
+        except TemporaryError as error:
+            self.failures += [error] * (PATIENCE if "429" in str(error) else 1)
+            return None
+        except ProtocolError as error:
+            self.failures.append(error)
+            return None
+        return Answer(response, asked_at, self._clock.now())
+
+
+def _origin(address: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc

@@ -1,0 +1,89 @@
+"""A sandbox to be examined, and homes that are examined in this process or by the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipelines.doctor.examination import Examination, Surroundings, examine
+from pipelines.doctor.findings import Finding
+from pipelines.service.clock import SystemClock
+from pipelines.settings import load_settings
+from tests.cli.command import Home
+from tests.sandbox.process import SandboxProcess
+
+
+class ShiftedClock(SystemClock):
+    """The machine's clock, but for the time of day."""
+
+    def __init__(self, shift: timedelta) -> None:
+        super().__init__()
+        self._shift = shift
+
+    def now(self) -> datetime:
+        """The time of day on a machine whose clock somebody has set otherwise."""
+        return super().now() + self._shift
+
+    @classmethod
+    def at(cls, moment: datetime) -> ShiftedClock:
+        """A clock that begins at `moment`."""
+        return cls(moment - datetime.now(UTC))
+
+
+@dataclass(frozen=True)
+class Patient(Home):
+    """A home that can be examined without a process of its own."""
+
+    around: Surroundings = field(default_factory=Surroundings)
+
+    def examine(self) -> Examination:
+        """What there is to find."""
+        return examine(load_settings(self.folder / "bookferry.toml"), self.tenant, self.around)
+
+    def find(self, name: str) -> Finding:
+        """The one finding of that name."""
+        (found,) = [finding for finding in self.examine().findings if finding.name == name]
+        return found
+
+    def amid(self, **surroundings: object) -> Patient:
+        """The same, with other surroundings."""
+        return replace(self, around=replace(self.around, **surroundings))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    """Two pages of real records; no limit. A test that changes it says so to `service`."""
+    with SandboxProcess("--tenant=library=real:80", "--tenant=bare=empty", "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture
+def service(sandbox: SandboxProcess) -> Iterator[SandboxProcess]:
+    """The sandbox, which forgets afterwards what the test ordered."""
+    sandbox.reset()
+    yield sandbox
+    sandbox.reset()
+
+
+@pytest.fixture
+def patient_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Patient]:
+    """Makes a home at any address, signed in with the sandbox's account."""
+    monkeypatch.setenv("TEST_USER", "backup@library.example")
+    monkeypatch.setenv("TEST_PASSWORD", "sandbox-password")
+
+    def make(sandbox: SandboxProcess, base_url: str | None = None, tenant: str = "library") -> Patient:
+        patient = Patient(tmp_path, sandbox, tenant)
+        patient.configure(base_url=base_url or sandbox.base_url(tenant), requests_per_minute=60)
+        return patient
+
+    return make
+
+
+@pytest.fixture
+def patient(service: SandboxProcess, patient_of: Callable[..., Patient]) -> Patient:
+    """A v2 tenant of two pages, in good health."""
+    return patient_of(service)

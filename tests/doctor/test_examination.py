@@ -1,0 +1,427 @@
+"""`doctor` on a v2 library: what is well, and each way in which it may not be."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipelines.doctor.examination import MOST_REQUESTS
+from pipelines.doctor.findings import Status, worst
+from pipelines.errors import ExitStatus
+from pipelines.settings import BasicCredentials, load_settings
+from tests.cli.command import PASSWORD
+from tests.doctor.conftest import Patient, ShiftedClock
+from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, Script, ScriptedServer
+
+PatientOf = Callable[..., Patient]
+
+
+def statuses(patient: Patient) -> dict[str, Status]:
+    """Name → status of every finding."""
+    return {finding.name: finding.status for finding in patient.examine().findings}
+
+
+def test_a_healthy_library(patient: Patient) -> None:
+    """Every check is made, none is worse than a note, and the service is asked a dozen times at most."""
+    examined = patient.amid(clock=ShiftedClock(timedelta())).examine()
+    found = {finding.name: finding for finding in examined.findings}
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+    assert {"configuration", "secrets", "service", "sign-in", "clock", "rate", "disk", "database", "versions"} <= set(
+        found
+    )
+    odd = {name: finding.message for name, finding in found.items() if finding.status is Status.PROBLEM}
+    assert odd == {}
+    guesses = [finding for finding in examined.findings if "held" in finding.facts]
+    assert len(guesses) >= 15
+    assert [finding.message for finding in guesses if finding.facts["held"] is False] == []
+    assert examined.requests == patient.sandbox.counts()["requests"] <= MOST_REQUESTS
+
+
+def test_it_only_reads(patient: Patient) -> None:
+    """And asks v3, whose sign-in it has not, without any."""
+    patient.examine()
+    seen = patient.sandbox.requests()
+    assert {request["method"] for request in seen} == {"GET"}
+    assert {request["sign_in"] for request in seen if "/api/v3/" in request["path"]} == {None}
+
+
+def test_an_empty_library(service: SandboxProcess, patient_of: PatientOf) -> None:
+    """Nothing to be seen of records, and no reason to fail."""
+    examined = patient_of(service, tenant="bare").examine()
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+    assert {finding.facts["held"] for finding in examined.findings if finding.name in ("A1", "A16", "A20")} == {None}
+
+
+def test_a_wrong_password(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 4, and nothing more is asked of a service that refuses us."""
+    monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
+    examined = patient.examine()
+    (found,) = [finding for finding in examined.findings if finding.name == "sign-in"]
+    assert (found.status, found.exit_status) == (Status.PROBLEM, ExitStatus.SIGN_IN)
+    assert "401" in found.message
+    assert PASSWORD not in str([finding.document for finding in examined.findings])
+    assert examined.requests == 1
+
+
+def test_a_missing_variable(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit 2, and the service is not asked at all."""
+    monkeypatch.delenv("TEST_PASSWORD")
+    examined = patient.examine()
+    found = {finding.name: finding for finding in examined.findings}
+    assert (found["secrets"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.USAGE)
+    assert "TEST_PASSWORD" in found["secrets"].message
+    assert (patient.sandbox.counts()["requests"], examined.requests) == (0, 0)
+
+
+def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> None:
+    """Port 1 of this machine answers nobody."""
+    found = patient_of(service, "http://127.0.0.1:1/library").find("service")
+    assert (found.status, found.exit_status) == (Status.PROBLEM, ExitStatus.FAILED)
+    assert "cannot connect" in found.message
+
+
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
+    """Which of the two is wrong nobody can tell; that they differ, and by how much, can be told."""
+    found = patient.amid(clock=ShiftedClock(timedelta(hours=hours))).find("clock")
+    assert found.status is Status.WARNING
+    assert f"60 min {'behind' if hours > 0 else 'ahead of'} this machine's" in found.message
+    assert found.facts["difference_seconds"] == pytest.approx(-3600 * hours, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("day", "status", "said"),
+    [
+        (datetime(2026, 6, 1, tzinfo=UTC), Status.NOTE, "213 days left"),
+        (datetime(2026, 11, 21, tzinfo=UTC), Status.WARNING, "40 days left"),
+        (datetime(2026, 12, 30, tzinfo=UTC), Status.WARNING, "1 day left!"),
+        (datetime(2026, 12, 31, 23, tzinfo=UTC), Status.WARNING, "this is the last day!"),
+        (datetime(2027, 1, 10, tzinfo=UTC), Status.WARNING, "still answers"),
+    ],
+    ids=lambda value: f"{value:%Y-%m-%d}" if isinstance(value, datetime) else None,
+)
+def test_the_end_of_v2_comes_nearer(patient: Patient, day: datetime, status: Status, said: str) -> None:
+    """service-api.md, Versioning 2: "shut down at the end of 2026". No failure as long as it answers."""
+    found = patient.amid(clock=ShiftedClock.at(day)).find("end of v2")
+    assert found.status is status
+    assert said in found.message
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_v2_is_over(patient: Patient, status: int) -> None:
+    """After the end, and gone: what to do is in the configuration."""
+    patient.sandbox.fault("status", path="/api/v2/", status=status, times=10)
+    examined = patient.amid(clock=ShiftedClock.at(datetime(2027, 1, 10, tzinfo=UTC))).examine()
+    found = {finding.name: finding for finding in examined.findings}
+    assert found["end of v2"].status is Status.PROBLEM
+    assert 'api = "v3"' in found["end of v2"].todo
+    assert worst(examined.findings) is ExitStatus.USAGE
+
+
+def test_the_rate_is_above_what_the_service_asks_for(patient: Patient) -> None:
+    patient.configure(base_url=patient.sandbox.base_url(), requests_per_minute=600)
+    found = patient.find("rate")
+    assert (found.status, found.facts["requests_per_minute"]) == (Status.WARNING, 600)
+
+
+def test_requests_of_other_runs_are_seen(patient: Patient) -> None:
+    """The budget is one for all that works on the data folder (I1)."""
+    first = patient.examine().requests
+    assert patient.find("rate").facts["used_by_others"] == first
+
+
+@pytest.mark.parametrize(
+    ("free", "status"), [(10**12, Status.OK), (300_000_000, Status.WARNING), (50_000_000, Status.PROBLEM)]
+)
+def test_a_disk_that_is_nearly_full(patient: Patient, free: int, status: Status) -> None:
+    found = patient.amid(free_bytes=lambda _: free).find("disk")
+    assert (found.status, found.facts["free_bytes"]) == (status, free)
+
+
+def test_a_folder_that_cannot_be_made(patient: Patient) -> None:
+    (patient.folder / "library-data").write_text("a file")
+    examined = patient.examine()
+    assert {finding.name: finding.status for finding in examined.findings}["disk"] is Status.PROBLEM
+    assert worst(examined.findings) is ExitStatus.FAILED
+    assert examined.requests == 0
+
+
+def test_a_database_that_another_program_has_locked(patient: Patient) -> None:
+    """Without the budget's account no request may leave (I1)."""
+    patient.examine()
+    patient.sandbox.reset("counts")
+    with closing(sqlite3.connect(patient.folder / "library-data" / "state.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        examined = patient.examine()
+        other.execute("ROLLBACK")
+    found = {finding.name: finding for finding in examined.findings}
+    assert found["database"].status is Status.PROBLEM
+    assert "locked" in found["database"].message
+    assert (examined.requests, patient.sandbox.counts()["requests"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "damage", [b"not a database at all, but long enough to be one" * 100, b"SQLite format 3\0" + b"\xff" * 8000]
+)
+def test_a_database_that_is_damaged(patient: Patient, damage: bytes) -> None:
+    data = patient.folder / "library-data"
+    data.mkdir()
+    (data / "state.db").write_bytes(damage)
+    examined = patient.examine()
+    found = {finding.name: finding for finding in examined.findings}
+    assert found["database"].status is Status.PROBLEM
+    assert "damaged" in found["database"].message
+    assert examined.requests == 0
+
+
+def test_how_old_the_last_backup_is(patient: Patient) -> None:
+    """Complaint B15: nobody knows when the backup was last good."""
+    assert patient.find("last backup").status is Status.NOTE
+    assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
+    assert patient.find("last backup").status is Status.OK
+    late = patient.amid(clock=ShiftedClock(timedelta(days=3))).find("last backup")
+    assert (late.status, "3 days old" in late.message) == (Status.WARNING, True)
+    (manifest,) = patient.folder.rglob("manifest.json")
+    manifest.write_text("{")
+    assert patient.find("last backup").status is Status.PROBLEM
+
+
+def sign_in_of(patient: Patient) -> dict[str, str]:
+    """The account, for a process of its own."""
+    credentials = load_settings(patient.folder / "bookferry.toml").credentials(patient.tenant)
+    assert isinstance(credentials, BasicCredentials)
+    return {"TEST_USER": credentials.username, "TEST_PASSWORD": credentials.password}
+
+
+@pytest.mark.parametrize(
+    ("variations", "name", "held", "said"),
+    [
+        ({"all_endpoint": "missing"}, "A5", False, "read /publications instead"),
+        ({"all_endpoint": "bare"}, "A15", False, "bare array"),
+        ({"link": "relative"}, "A21", False, "relative"),
+        ({"link": "none"}, "A21", False, "no Link"),
+        ({"link": "foreign"}, "A21", False, "elsewhere.example"),
+        ({"link": "loop"}, "A21", False, "first again"),
+        ({"x_total": "absent"}, "A22", False, "no X-Total"),
+        ({"per_page_limit": 20}, "A20", False, "20 records"),
+        ({"per_page_limit": 1000}, "A20", False, "80 records"),
+        ({"order": "descending"}, "A14", False, "not listed by ascending id"),
+        ({"extra_fields": True}, "A1", False, "more fields"),
+        ({"identifier_search": "contains"}, "A16", True, "finds the record"),
+        ({"nulls": "absent"}, "A26", False, "left out"),
+    ],
+    ids=lambda value: "-".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else "",
+)
+def test_an_assumption_is_held_against_the_service(
+    patient: Patient, variations: dict[str, Any], name: str, held: bool, said: str
+) -> None:
+    """docs/assumptions.md; whatever the service does differently, its operator is told, and the backup would work."""
+    patient.sandbox.change(variations=variations)
+    examined = patient.examine()
+    (found,) = [finding for finding in examined.findings if finding.name == name]
+    assert found.facts["held"] is held
+    assert said in f"{found.message} {found.todo}"
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("fault", "details"), [("garble", {}), ("cut", {}), ("status", {"status": 503}), ("reset", {})]
+)
+def test_a_question_that_fails_costs_one_finding(patient: Patient, fault: str, details: dict[str, Any]) -> None:
+    """Trouble at one address is not trouble with the service."""
+    patient.sandbox.fault(fault, path="/publications/all", times=2, **details)
+    examined = patient.examine()
+    found = {finding.name: finding for finding in examined.findings}
+    assert found["A5"].facts["held"] is None
+    assert found["A12"].facts["held"] is True
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+
+
+def test_who_is_told_to_wait_asks_no_more(patient: Patient) -> None:
+    """A 429 although we keep to the limit: somebody else uses the library, and needs no examination now."""
+    patient.sandbox.fault("status", path="/api/v2/", status=429, retry_after=3600, times=50)
+    examined = patient.examine()
+    found = {finding.name: finding for finding in examined.findings}
+    assert found["service"].status is Status.PROBLEM
+    assert "429" in found["service"].message
+    assert patient.sandbox.counts()["requests"] == 1
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
+    """Starts servers that answer as a test says."""
+    servers: list[ScriptedServer] = []
+
+    def start(script: Script) -> ScriptedServer:
+        servers.append(ScriptedServer(script).__enter__())
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.__exit__()
+
+
+FIELDS = [
+    "id",
+    "title",
+    "publishable_type",
+    "published_on",
+    "abstract",
+    "authors",
+    "categories",
+    "cover",
+    "assets",
+    "doi",
+    "isbn",
+    "issn",
+    "arxiv_id",
+    "pmid",
+]
+
+DESCRIPTION: dict[str, Any] = {
+    "openapi": "3.0.3",
+    "paths": {
+        "/publications": {
+            "get": {
+                "parameters": [{"name": "page", "in": "query"}, {"name": "per_page", "in": "query"}],
+                "responses": {
+                    "200": {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/List"}}}}
+                },
+            }
+        },
+        "/publications/{id}": {"get": {"responses": {"200": {}}}},
+    },
+    "components": {
+        "schemas": {
+            "List": {
+                "type": "object",
+                "properties": {"records": {"type": "array", "items": {"$ref": "#/components/schemas/One"}}},
+            },
+            "One": {
+                "type": "object",
+                "properties": {name: {} for name in FIELDS},
+            },
+        }
+    },
+}
+
+
+def describing(description: object) -> Script:
+    """A service with a description of its own."""
+    body = description if isinstance(description, bytes) else yaml.safe_dump(description).encode()
+    yaml_answer = Answer(body, headers={"content-type": "application/yaml"})
+    page = Answer({"records": []}, headers={"X-Total": "0"})
+    return lambda received: yaml_answer if received.path.endswith("swagger.yaml") else page
+
+
+def test_a_description_that_fits(
+    service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf
+) -> None:
+    found = patient_of(service, serve(describing(DESCRIPTION)).url).find("description")
+    assert (found.status, found.facts["missing"], found.facts["missing_fields"]) == (Status.OK, [], [])
+
+
+def test_a_description_that_differs(
+    service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf
+) -> None:
+    """A field and a parameter are missing, a path and a field are new; paths carry the version, as in Swagger 2."""
+    other = json.loads(json.dumps(DESCRIPTION))
+    del other["components"]["schemas"]["One"]["properties"]["isbn"]
+    other["components"]["schemas"]["One"]["properties"]["shelf"] = {}
+    del other["paths"]["/publications"]["get"]["parameters"][1]
+    other["paths"]["/loans/{id}"] = {"post": {"responses": {}}}
+    other["paths"] = {f"/api/v2{path}": item for path, item in other["paths"].items()}
+    found = patient_of(service, serve(describing(other)).url).find("description")
+    assert found.status is Status.WARNING
+    assert found.facts["missing_fields"] == ["isbn"]
+    assert found.facts["missing_parameters"] == ["GET /publications: per_page"]
+    assert found.facts["new"] == ["POST /loans/{}"]
+    assert found.facts["new_fields"] == ["shelf"]
+    assert "isbn" in found.message
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        b"",
+        b"<html>sign in</html>",
+        b"paths: [1, 2]",
+        b"{unclosed",
+        b"a: &a [*a]\npaths: {/publications: {get: {parameters: *a}}}",
+        yaml.safe_dump({"paths": {"/publications": {"get": {"parameters": 3, "responses": []}}, 7: None}}).encode(),
+        yaml.safe_dump(
+            {"paths": {"/publications": {"get": {"responses": {"200": {"$ref": "#/x"}}}}}, "x": {"$ref": "#/x"}}
+        ).encode(),
+        b"paths: " + b"[" * 5000,
+    ],
+    ids=["empty", "html", "list", "broken", "alias", "odd", "circle", "deep"],
+)
+def test_a_description_that_is_none(
+    service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf, description: bytes
+) -> None:
+    """It is from outside (I13): whatever it is, it is no reason to fail."""
+    found = patient_of(service, serve(describing(description)).url).find("description")
+    assert found.status in (Status.NOTE, Status.WARNING)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b"<html>welcome</html>", headers={"content-type": "text/html"}),
+        Answer({"message": "hello"}),
+        Answer([1, 2, "three"], status=200),
+        Answer(b"", status=204),
+        Answer(b"", status=302, headers={"location": "https://elsewhere.example/?token=abcdefgh12345678"}),
+        Answer(b"not json", headers={"content-type": "application/json"}),
+        Answer({"error": "plain"}, status=500),
+    ],
+    ids=["html", "no list", "odd list", "empty", "elsewhere", "garbled", "500"],
+)
+def test_whatever_answers_is_no_reason_to_break(
+    service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf, answer: Answer
+) -> None:
+    """A web page on /api, a proxy's greeting: one plain finding."""
+    examined = patient_of(service, serve(lambda _: answer).url).examine()
+    found = {finding.name: finding for finding in examined.findings}
+    if answer.body != [1, 2, "three"]:
+        assert found["service"].status is Status.PROBLEM
+        assert worst(examined.findings) is ExitStatus.FAILED
+    assert "abcdefgh12345678" not in str([finding.document for finding in examined.findings])
+
+
+ODD_RECORDS: list[dict[str, Any]] = [
+    {
+        "id": "12",
+        "published_on": "1999",
+        "categories": ["History"],
+        "doi": ["10.1/x"],
+        "assets": [{"url": None}, 3],
+        "authors": 7,
+    },
+    {"id": None, "published_on": 1999, "categories": "History", "identifiers": [3], "assets": {}, "cover": []},
+]
+
+
+def test_odd_records_are_told_not_tripped_over(
+    service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf
+) -> None:
+    """Checks are total, like everything that looks at records (I7)."""
+    server = serve(lambda _: Answer({"records": ODD_RECORDS}, headers={"X-Total": "many", "Link": "<::>; rel=next"}))
+    found = {finding.name: finding for finding in patient_of(service, server.url).examine().findings}
+    assert found["published_on"].facts["held"] is False
+    assert found["A23"].facts["held"] is False
+    assert found["A22"].facts["held"] is False
+
+
+def test_the_same_person_reads_it_twice(patient: Patient, tmp_path: Path) -> None:
+    """Examining changes nothing but the budget's account: the second time says what the first said."""
+    assert statuses(patient) == statuses(patient)
