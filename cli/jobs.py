@@ -21,7 +21,7 @@ from cli.main import STOP_SIGNALS, StopRequest
 from cli.progress import ProgressDisplay
 from pipelines.library import Library
 from pipelines.settings import Settings
-from pipelines.store.captures import Capture, ResourceFacts
+from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.snapshots import Snapshot
 
@@ -56,9 +56,12 @@ def dagster_home(settings: Settings) -> Path:
     return home
 
 
-def run_backup(settings: Settings, tenant: str, resources: Sequence[str], display: ProgressDisplay) -> Snapshot:
-    """Run the job `nightly_backup` for one tenant, here and now, and return what it published."""
-    settings.credentials(tenant)  # a missing variable is told before anything starts
+def run_backup(
+    settings: Settings, tenant: str, resources: Sequence[str], display: ProgressDisplay, *, asked: Sequence[str] = ()
+) -> Snapshot:
+    """Run the job `nightly_backup` for one tenant, here and now, and return what it published. `asked`: resources wanted by name."""
+    if settings.tenant(tenant).api == "v2":
+        settings.check_sign_in(tenant)  # a missing variable is told before anything starts
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's charter
 
@@ -67,10 +70,10 @@ def run_backup(settings: Settings, tenant: str, resources: Sequence[str], displa
 
         with (
             _kept_stops() as stopped,
-            _StoppableLibrary(settings, display, stopped) as library,
+            _StoppableLibrary(settings, display, stopped, asked) as library,
             _instance(settings) as instance,
         ):
-            job = build_definitions(settings, library).resolve_job_def("nightly_backup")
+            job = build_definitions(settings, library, {tenant: resources}).resolve_job_def("nightly_backup")
             before = {snapshot.name for snapshot in library.data.snapshots(tenant)}
             try:
                 job.execute_in_process(
@@ -88,11 +91,13 @@ def run_backup(settings: Settings, tenant: str, resources: Sequence[str], displa
 class _StoppableLibrary(Library):
     """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
 
-    def __init__(self, settings: Settings, display: ProgressDisplay, stopped: Callable[[], bool]) -> None:
-        super().__init__(settings, on_progress=display.progress, on_wait=display.waiting)
+    def __init__(
+        self, settings: Settings, display: ProgressDisplay, stopped: Callable[[], bool], asked: Sequence[str]
+    ) -> None:
+        super().__init__(settings, on_progress=display.progress, on_wait=display.waiting, asked=asked)
         self._stopped = stopped
 
-    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts]:
+    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts | Unreadable]:
         self._end_if_stopped()
         return super().read_raw(tenant, run, resource)
 
