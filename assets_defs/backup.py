@@ -4,14 +4,15 @@ Write, audit, publish: the checks show in red what makes a snapshot partial; a p
 what could be read is not lost, and never becomes the newest complete one (I4, I5).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import dagster as dg
 
 from assets_defs.metadata import column_schema, preview, table_metadata
 from pipelines.library import Library
 from pipelines.records.tables import STAGED, Table, raw_table
-from pipelines.store.captures import Capture, ResourceFacts, count_nulls
+from pipelines.store.captures import Capture, ResourceFacts, Unreadable, count_nulls
 
 _CONTENTS = {
     "file": "Table of the snapshot, as Parquet.",
@@ -22,7 +23,7 @@ _CONTENTS = {
 """Column → meaning, of what Dagster shows of a snapshot."""
 
 
-def tenant_assets(tenant: str, resources: tuple[str, ...]) -> list[dg.AssetsDefinition]:
+def tenant_assets(tenant: str, resources: Sequence[str]) -> list[dg.AssetsDefinition]:
     """All assets of one tenant, under its name as key prefix and in its own pool."""
     parts = [
         asset for resource in resources for asset in (_raw_asset(tenant, resource), _staged_assets(tenant, resource))
@@ -59,17 +60,37 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
                 "count_equals_x_total", asset=key, description="Distinct ids = X-Total, which stood still (I4)."
             ),
             dg.AssetCheckSpec("ids_unique", asset=key, description="Every record has an id, and no id occurs twice."),
+            dg.AssetCheckSpec("readable", asset=key, description="The service lets us read it, and we understand it."),
         ],
     )
     def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
         capture, facts = library.read_raw(tenant, run_name(context), resource)
+        if isinstance(facts, Unreadable):
+            return _not_read(facts)
         shown = table_metadata(capture.raw_path(resource), table, facts.records, facts.requests)
         return dg.MaterializeResult(
             metadata={**shown, "pages": facts.pages, "endpoint": facts.endpoint},
-            check_results=[_count_check(facts), _ids_check(facts)],
+            check_results=[
+                _count_check(facts),
+                _ids_check(facts),
+                dg.AssetCheckResult(passed=True, check_name="readable"),
+            ],
         )
 
     return raw
+
+
+def _not_read(found: Unreadable) -> dg.MaterializeResult:
+    """A raw table that is not there: a warning, and an error where the snapshot is partial without it."""
+    severity = dg.AssetCheckSeverity.ERROR if found.partial else dg.AssetCheckSeverity.WARN
+    why: dict[str, Any] = {"not_read": found.message, "missing_scopes": found.missing_scopes}
+    return dg.MaterializeResult(
+        metadata={"dagster/row_count": 0, "requests": found.requests, "not_read": found.message},
+        check_results=[
+            dg.AssetCheckResult(passed=False, check_name=name, severity=severity, metadata=why)
+            for name in ("readable", "count_equals_x_total", "ids_unique")
+        ],
+    )
 
 
 def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
@@ -101,18 +122,36 @@ def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
     )
     def staged(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
         capture = library.stage(tenant, run_name(context), resource)
+        unreadable = capture.facts.unreadable.get(resource)
         for table in tables:
-            rows = capture.facts.tables[table.name].rows
-            yield dg.MaterializeResult(
-                asset_key=keys[table.name],
-                metadata=table_metadata(capture.table_path(table), table, rows, requests=0),
-                check_results=[_required_check(capture, table, keys[table.name])],
+            yield (
+                _no_table(unreadable, keys[table.name])
+                if unreadable
+                else _staged_table(capture, table, keys[table.name])
             )
 
     return staged
 
 
-def _snapshot_asset(tenant: str, resources: tuple[str, ...]) -> dg.AssetsDefinition:
+def _staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.MaterializeResult:
+    rows = capture.facts.tables[table.name].rows
+    return dg.MaterializeResult(
+        asset_key=key,
+        metadata=table_metadata(capture.table_path(table), table, rows, requests=0),
+        check_results=[_required_check(capture, table, key)],
+    )
+
+
+def _no_table(unreadable: Unreadable, key: dg.AssetKey) -> dg.MaterializeResult:
+    """A table of a resource that could not be read: the check of its raw table says so."""
+    why: dict[str, Any] = {"dagster/row_count": 0, "requests": 0, "not_read": unreadable.message}
+    check = dg.AssetCheckResult(
+        asset_key=key, check_name="required_columns", passed=True, metadata={"not_read": unreadable.message}
+    )
+    return dg.MaterializeResult(asset_key=key, metadata=why, check_results=[check])
+
+
+def _snapshot_asset(tenant: str, resources: Sequence[str]) -> dg.AssetsDefinition:
     key = dg.AssetKey([tenant, "snapshot"])
 
     @dg.asset(
@@ -148,7 +187,9 @@ def _snapshot_asset(tenant: str, resources: tuple[str, ...]) -> dg.AssetsDefinit
             },
             check_results=[
                 dg.AssetCheckResult(
-                    passed=manifest.complete, check_name="complete", metadata={"problems": manifest.problems}
+                    passed=manifest.complete,
+                    check_name="complete",
+                    metadata={"problems": manifest.problems, "notes": manifest.notes},
                 )
             ],
         )

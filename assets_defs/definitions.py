@@ -1,22 +1,32 @@
 """Wires everything for Dagster; workspace.yaml, pyproject.toml and the command line name this module."""
 
+from collections.abc import Mapping, Sequence
+
 import dagster as dg
 
 from assets_defs.backup import tenant_assets
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
-from pipelines.backup import RESOURCES
-from pipelines.library import Library
+from pipelines.library import Library, tenant_resources
 from pipelines.settings import Settings, find_config, load_settings
 from resources.library import library_resource
 
 
-def build_definitions(settings: Settings, library: Library | None = None) -> dg.Definitions:
+def build_definitions(
+    settings: Settings, library: Library | None = None, wanted: Mapping[str, Sequence[str]] = {}
+) -> dg.Definitions:
     """Assets, job and schedule for every tenant that the settings name.
 
-    Each run opens a `Library` of its own; the command line gives the one it watches.
+    Each run opens a `Library` of its own; the command line gives the one it watches. `wanted`: resources of a tenant that somebody wants
+    by name, beside those of every night.
     """
     return dg.Definitions(
-        assets=[asset for tenant in settings.tenants for asset in tenant_assets(tenant, RESOURCES)],
+        assets=[
+            asset
+            for name, tenant in settings.tenants.items()
+            for asset in tenant_assets(
+                name, list({**dict.fromkeys(tenant_resources(tenant)), **dict.fromkeys(wanted.get(name, ()))})
+            )
+        ],
         jobs=[NIGHTLY_BACKUP],
         schedules=[nightly_backup_schedule(settings)],
         resources={"library": library or library_resource.configured({"config": str(settings.path)})},

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from assets_defs.backup import tenant_keys
-from pipelines.backup import RESOURCES
+from pipelines.library import tenant_resources
 from pipelines.settings import Settings
 
 MAX_SECONDS = 20 * 3600
@@ -50,11 +50,11 @@ def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _n
             # The scheduler catches up on missed nights; a backup can only capture the present.
             yield dg.SkipReason(f"The night of {night:%Y-%m-%d} was missed and cannot be made up for.")
             return
-        for tenant in settings.tenants:
+        for name, tenant in settings.tenants.items():
             yield dg.RunRequest(
-                run_key=f"{tenant} {night:%Y-%m-%dT%H:%M%z}",
-                asset_selection=tenant_keys(tenant, RESOURCES),
-                tags={"bookferry/tenant": tenant},
+                run_key=f"{name} {night:%Y-%m-%dT%H:%M%z}",
+                asset_selection=tenant_keys(name, tenant_resources(tenant)),
+                tags={"bookferry/tenant": name},
             )
 
     return nightly_backup_schedule

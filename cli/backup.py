@@ -18,10 +18,9 @@ from pipelines.store.snapshots import Snapshot
 
 def backup_tenant(settings: Settings, tenant: str, wanted: list[str], output: Output) -> ExitStatus:
     """Back one tenant up and print the contract's document, or the same in words."""
-    settings.tenant(tenant)
-    resources = checked_resources(wanted)
+    resources = checked_resources(settings.tenant(tenant), wanted)
     with ProgressDisplay() as display:
-        snapshot = run_backup(settings, tenant, resources, display)
+        snapshot = run_backup(settings, tenant, resources, display, asked=wanted)
     output.result(summary(snapshot), lambda console: print_summary(console, snapshot))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
@@ -39,6 +38,11 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "seconds": manifest.seconds,
         "path": str(snapshot.path),
         "problems": manifest.problems,
+        "notes": manifest.notes,
+        "unreadable": {
+            resource: {"status": found.status, "message": found.message, "missing_scopes": found.missing_scopes}
+            for resource, found in manifest.unreadable.items()
+        },
     }
 
 

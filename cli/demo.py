@@ -20,8 +20,8 @@ from cli.jobs import run_backup
 from cli.output import Output, command_line
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
-from pipelines.backup import RESOURCES
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
+from pipelines.inventory import default_resources
 from pipelines.settings import CONFIG_FILE, load_settings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots import DataFolder, Snapshot
@@ -61,7 +61,7 @@ def run(folder: Path, output: Output) -> ExitStatus:
         _write_config(config, tenant["base_url"])
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         with ProgressDisplay() as display:
-            snapshot = run_backup(load_settings(config), TENANT, RESOURCES, display)
+            snapshot = run_backup(load_settings(config), TENANT, default_resources("v2"), display)
     answers = _answers(DataFolder(load_settings(config).data))
     document = {
         **summary(snapshot),

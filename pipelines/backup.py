@@ -13,21 +13,38 @@ from functools import partial
 
 import pyarrow as pa
 
-from pipelines.errors import ProtocolError
+from pipelines.errors import (
+    AccessDeniedError,
+    BookferryError,
+    InsufficientScopeError,
+    ProtocolError,
+    RefusedError,
+)
 from pipelines.records.tables import raw_table
 from pipelines.records.values import record_ids
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
 from pipelines.staging import StagingProcess, note, one_batch_behind
-from pipelines.store.captures import Capture, IdCounts, ResourceFacts, TableWriter, count_ids
+from pipelines.store.captures import Capture, IdCounts, ResourceFacts, TableWriter, Unreadable, count_ids
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of JSON gathered before a row group is written: the memory a backup needs, however large the library."""
 
-ENDPOINTS = {"publications": ("publications/all", "publications")}
+ENDPOINTS = {
+    "publications": ("publications/all", "publications"),
+    "users": ("users",),
+    "hard_copies": ("hard_copies",),
+    "locations": ("hard_copies/locations",),
+    "collections": ("collections",),
+    "authorities": ("authorities",),
+    "tasks": ("tasks",),
+}
 """Resource → its list endpoints, the best first (service-api.md: "A backup endpoint /publications/all returns all publications")."""
 
-RESOURCES = tuple(ENDPOINTS)
+FORBIDDEN = 403
+
+INDISPENSABLE = frozenset({"publications"})
+"""Without these there is nothing to publish."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +70,50 @@ def read_raw(
     client: LibraryClient,
     resource: str,
     on_progress: Callable[[Progress], None] = lambda _: None,
-) -> ResourceFacts:
-    """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4)."""
+    *,
+    asked: bool = False,
+) -> ResourceFacts | Unreadable:
+    """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4).
+
+    A service need not have every resource, and an account need not see it: what is refused before its first page is told and left out.
+    `asked`: somebody wants it by name, so that the snapshot is partial without it.
+    """
     listing = Listing(client, ENDPOINTS[resource])
+    sent = client.requests
+    try:
+        facts = _read(capture, client, resource, listing, on_progress)
+    except (RefusedError, AccessDeniedError, ProtocolError) as error:
+        if listing.facts.pages or resource in INDISPENSABLE:
+            raise
+        return _leave_out(capture, resource, error, asked=asked, requests=client.requests - sent)
+    return facts
+
+
+def _leave_out(capture: Capture, resource: str, error: BookferryError, *, asked: bool, requests: int) -> Unreadable:
+    """Note that a resource is not in the snapshot, and why."""
+    status = error.status if isinstance(error, RefusedError) else None
+    if isinstance(error, AccessDeniedError):
+        status = FORBIDDEN
+    found = Unreadable(
+        status=status,
+        message=str(error),
+        missing_scopes=list(error.scopes) if isinstance(error, InsufficientScopeError) else [],
+        partial=asked or status is None,
+        requests=requests,
+    )
+    capture.raw_path(resource).unlink(missing_ok=True)
+    capture.facts.unreadable[resource] = found
+    capture.save()
+    return found
+
+
+def _read(
+    capture: Capture,
+    client: LibraryClient,
+    resource: str,
+    listing: Listing,
+    on_progress: Callable[[Progress], None],
+) -> ResourceFacts:
     schema = raw_table(resource).schema
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
         with one_batch_behind() as behind:

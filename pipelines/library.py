@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import Self
 
 from pipelines import backup, staging
 from pipelines.errors import ConfigurationError, StorageError
+from pipelines.inventory import RESOURCES, default_resources, resource_mistake
 from pipelines.service.client import Waiting, open_client
-from pipelines.settings import Settings, load_settings
-from pipelines.store.captures import Capture, ResourceFacts
+from pipelines.settings import Settings, TenantSettings, load_settings
+from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.snapshots import DataFolder, Snapshot
 
@@ -20,6 +21,7 @@ from pipelines.store.snapshots import DataFolder, Snapshot
 class Library:
     """The steps of a backup on one data folder. `run` names the job run: steps with the same name work on the same capture.
 
+    `asked` are resources that somebody wants by name, beside those that the settings of a tenant name: a snapshot without them is partial.
     A tenant's lease is taken by its first step and held until `close`, so that no second run reads or clears what this one works on.
     """
 
@@ -29,11 +31,13 @@ class Library:
         *,
         on_progress: Callable[[backup.Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
+        asked: Collection[str] = (),
     ) -> None:
         self.settings = settings
         self.data = DataFolder(settings.data)
         self._on_progress = on_progress
         self._on_wait = on_wait
+        self._asked = frozenset(asked)
         self._held = ExitStack()
         self._leased: set[str] = set()
 
@@ -42,7 +46,7 @@ class Library:
         """Read the configuration; nothing else happens yet."""
         return cls(load_settings(config))
 
-    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts]:
+    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts | Unreadable]:
         """List one resource of `tenant` into the capture of `run`, which begins here unless the run has read other resources already."""
         chosen = self.settings.tenant(tenant)
         self._hold_lease(tenant)
@@ -50,13 +54,15 @@ class Library:
             capture = self._capture_without(resource, tenant, run) or self.data.begin_capture(
                 tenant, run, base_url=chosen.base_url, api=chosen.api, now=_now()
             )
-            return capture, backup.read_raw(capture, client, resource, self._on_progress)
+            asked = resource in self._asked.union(chosen.resources or ())
+            return capture, backup.read_raw(capture, client, resource, self._on_progress, asked=asked)
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of one resource from what the same run has read."""
         self._hold_lease(tenant)
         capture = self.data.capture(tenant, run)
-        staging.stage(capture, resource)
+        if resource not in capture.facts.unreadable:
+            staging.stage(capture, resource)
         return capture
 
     def publish(self, tenant: str, run: str) -> Snapshot:
@@ -86,7 +92,8 @@ class Library:
         """What `run` has read so far, if that is something and not this resource: a run that is repeated as a whole begins anew."""
         with suppress(StorageError):
             capture = self.data.capture(tenant, run)
-            if capture.facts.resources and resource not in capture.facts.resources:
+            seen = {*capture.facts.resources, *capture.facts.unreadable}
+            if seen and resource not in seen:
                 return capture
         return None
 
@@ -96,14 +103,17 @@ class Library:
             self._leased.add(tenant)
 
 
-def checked_resources(wanted: list[str]) -> list[str]:
-    """The resources a person asked for by name, all of them where none is named."""
-    unknown = [name for name in wanted if name not in backup.RESOURCES]
-    if unknown:
-        raise ConfigurationError(
-            f"--resources: {', '.join(unknown)}: not a resource of this version; it backs up {', '.join(backup.RESOURCES)}."
-        )
-    return wanted or list(backup.RESOURCES)
+def tenant_resources(tenant: TenantSettings) -> tuple[str, ...]:
+    """What a nightly backup of a tenant reads: what its settings name, else what its version of the API lists."""
+    named = tenant.resources
+    return default_resources(tenant.api) if named is None else tuple(one for one in RESOURCES if one in named)
+
+
+def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
+    """The resources a person asked for by name, those of every night where none is named; in the order in which they are read."""
+    if mistake := resource_mistake(tenant.api, wanted):
+        raise ConfigurationError(f"--resources: {mistake}.")
+    return [one for one in RESOURCES if one in (wanted or tenant_resources(tenant))]
 
 
 def _now() -> datetime:

@@ -28,6 +28,7 @@ from pydantic import (
 
 from pipelines.addresses import checked_base_url, checked_redirect_uri
 from pipelines.errors import ConfigurationError
+from pipelines.inventory import resource_mistake
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 CONFIG_FILE = "bookferry.toml"
@@ -83,12 +84,21 @@ class TenantSettings(BaseModel):
     redirect_uri: Annotated[str, AfterValidator(checked_redirect_uri)] | None = None
     pkce: bool = Field(default=True, strict=True)
     scopes: tuple[Scope, ...] | None = None
+    resources: tuple[str, ...] | None = None
     requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:
         if self.session_cookie_env and (self.username_env or self.password_env):
             raise ValueError("has two sign-ins: keep either username_env and password_env, or session_cookie_env")
+        return self
+
+    @model_validator(mode="after")
+    def _known_resources(self) -> Self:
+        if self.resources is not None and not self.resources:
+            raise ValueError("has resources = [], so nothing would be backed up: name some, or remove the key")
+        if mistake := resource_mistake(self.api, self.resources or ()):
+            raise ValueError(f"has resources with {mistake}")
         return self
 
     @model_validator(mode="after")

@@ -38,6 +38,8 @@ STAGERS: dict[str, Callable[[], Callable[[Sequence[str], Sequence[str]], StagedB
 }
 """Resource → what makes a stager: a callable that stages batch after batch of one listing."""
 
+NO_ADDRESS = "came without an address"
+
 LARGE = 20_000
 """Records from which on a process of its own earns its start, which takes about half a second."""
 
@@ -51,6 +53,7 @@ class StagedFacts(msgspec.Struct):
     residue: dict[str, int]
     files_count: int
     files_bytes: int
+    files_without_url: int = 0
 
 
 def stage(capture: Capture, resource: str) -> dict[str, int]:
@@ -82,7 +85,9 @@ def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBa
             files.update(_file_totals(staged))
             behind(partial(_write_all, writers, staged))
     rows = {name: writer.rows for name, writer in writers.items()}
-    return StagedFacts(raw_rows, rows, dict(residue.most_common()), files["count"], files["bytes"])
+    return StagedFacts(
+        raw_rows, rows, dict(residue.most_common()), files["count"], files["bytes"], files["without_url"]
+    )
 
 
 def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
@@ -91,8 +96,23 @@ def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
         capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
     if PUBLICATION_FILES in STAGED[resource]:
         capture.facts.files_count, capture.facts.files_bytes = facts.files_count, facts.files_bytes
+        _note_files(capture, resource, facts)
     capture.facts.residue[resource] = facts.residue
     capture.save()
+
+
+def _note_files(capture: Capture, resource: str, facts: StagedFacts) -> None:
+    """Tell of files that nobody can fetch (trap A11: a token without `assets:read` silently lacks `url`)."""
+    notes = capture.facts.resources[resource].notes
+    notes[:] = [one for one in notes if NO_ADDRESS not in one]
+    if facts.files_without_url:
+        remedy = (
+            f"The token may lack the scope assets:read: run `bookferry login {capture.facts.tenant}` and release it."
+            if capture.facts.api == "v3"
+            else "Ask an administrator of the library for a technical account that may read files."
+        )
+        count = f"{facts.files_without_url:,} of {facts.files_count:,} files {NO_ADDRESS}"
+        notes.append(f"{count} (url), so their content cannot be fetched. {remedy}")
 
 
 class StagingProcess:
@@ -198,7 +218,14 @@ def _write_all(writers: Mapping[str, TableWriter], staged: StagedBatch) -> None:
 
 def _file_totals(staged: StagedBatch) -> dict[str, int]:
     batch = staged.tables.get(PUBLICATION_FILES.name)
-    return {} if batch is None else {"count": batch.num_rows, "bytes": pc.sum(batch.column("size")).as_py() or 0}
+    if batch is None:
+        return {}
+    with_url = pc.sum(batch.column("has_url")).as_py() or 0
+    return {
+        "count": batch.num_rows,
+        "bytes": pc.sum(batch.column("size")).as_py() or 0,
+        "without_url": batch.num_rows - with_url,
+    }
 
 
 def _cores() -> int:

@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 
 from pipelines import backup, staging
 from pipelines.backup import Progress
@@ -31,8 +32,10 @@ from pipelines.errors import (
     StorageError,
     TenantBusyError,
 )
+from pipelines.inventory import RESOURCES
 from pipelines.library import Library, checked_resources
 from pipelines.records.tables import STAGED, TABLES
+from pipelines.settings import TenantSettings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots import Snapshot
 from tests.sandbox.process import SandboxProcess
@@ -482,9 +485,43 @@ class TestStagingProcess:
         assert process.returncode is not None
 
 
-def test_resources_by_name() -> None:
-    """None named are all; an unknown one is told with the known ones."""
-    assert checked_resources([]) == ["publications"]
-    assert checked_resources(["publications"]) == ["publications"]
-    with pytest.raises(ConfigurationError, match=r"films: not a resource of this version; it backs up publications\."):
-        checked_resources(["films"])
+@pytest.mark.parametrize(
+    ("api", "settings", "wanted", "expected"),
+    [
+        ("v2", {}, [], ["publications"]),
+        ("v3", {}, [], list(RESOURCES)),
+        ("v2", {}, ["hard_copies", "publications"], ["publications", "hard_copies"]),
+        ("v2", {"resources": ["tasks", "publications"]}, [], ["publications", "tasks"]),
+        ("v3", {"resources": ["tasks"]}, ["users"], ["users"]),
+    ],
+)
+def test_resources_by_name(api: str, settings: dict[str, Any], wanted: list[str], expected: list[str]) -> None:
+    """None named are those of the settings, else all that the version lists; always in the order in which they are read."""
+    tenant = TenantSettings.model_validate({"base_url": "https://library.example.org", "api": api, **settings})
+    assert checked_resources(tenant, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("api", "wanted", "message"),
+    [
+        ("v3", ["films"], r"films: not a resource; those are publications, users, hard_copies,"),
+        (
+            "v2",
+            ["publications", "users"],
+            r'users: version 2 of the API has no list of users\. Read them with .* api = "v3"',
+        ),
+    ],
+)
+def test_resources_that_cannot_be(api: str, wanted: list[str], message: str) -> None:
+    """service-api.md, Users (v2): there is no GET. By option or by configuration, the reason is the same."""
+    tenant = {"base_url": "https://library.example.org", "api": api}
+    with pytest.raises(ConfigurationError, match=f"--resources: {message}"):
+        checked_resources(TenantSettings.model_validate(tenant), wanted)
+    with pytest.raises(ValidationError, match=f"has resources with {message}"):
+        TenantSettings.model_validate({**tenant, "resources": wanted})
+
+
+def test_no_resources_at_all() -> None:
+    """A night that backs nothing up is a mistake."""
+    with pytest.raises(ValidationError, match="nothing would be backed up"):
+        TenantSettings.model_validate({"base_url": "https://library.example.org", "api": "v3", "resources": []})

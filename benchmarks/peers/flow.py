@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.peers.configuration import TENANT, write_configuration
-from pipelines import backup
+from pipelines.inventory import default_resources
 from pipelines.library import Library
 from pipelines.store.snapshots import Snapshot
 
@@ -19,10 +19,10 @@ def back_up(config: Path) -> tuple[Snapshot, dict[str, float]]:
     """One backup, in the steps that the orchestrator's assets take. Returns the snapshot and the seconds of each step."""
     laps = _Laps()
     with Library.open(config) as library:
-        for resource in backup.RESOURCES:
+        for resource in default_resources("v2"):
             library.read_raw(TENANT, RUN, resource)
         laps.end("read")
-        for resource in backup.RESOURCES:
+        for resource in default_resources("v2"):
             library.stage(TENANT, RUN, resource)
         laps.end("stage")
         snapshot = library.publish(TENANT, RUN)

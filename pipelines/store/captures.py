@@ -40,6 +40,20 @@ class ResourceFacts(msgspec.Struct, kw_only=True):
     """What a person should know of the proof although it holds."""
 
 
+class Unreadable(msgspec.Struct, kw_only=True):
+    """A resource that the service does not let us read, or not in a way we understand: nothing of it is in the snapshot."""
+
+    status: int | None
+    """HTTP status of the refusal; none where the answer is no listing."""
+    message: str
+    """What was tried, what came back in the service's own words, and what to do."""
+    missing_scopes: list[str] = []
+    """What the token lacks, where the service says so."""
+    partial: bool
+    """Whether the snapshot is partial without it: it was asked for by name, or the service has it in a form that is not understood."""
+    requests: int
+
+
 class TableFacts(msgspec.Struct):
     """One file of a snapshot: `path` is relative to the snapshot's folder."""
 
@@ -58,6 +72,7 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     api: str
     started_at: str
     resources: dict[str, ResourceFacts] = {}
+    unreadable: dict[str, Unreadable] = {}
     tables: dict[str, TableFacts] = {}
     residue: dict[str, dict[str, int]] = {}
     """Resource → residue key → in how many records."""

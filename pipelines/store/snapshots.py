@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
+from pipelines.errors import AccessDeniedError, ConfigurationError, StorageError, TenantBusyError
 from pipelines.records.tables import STAGED
-from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts
+from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts, Unreadable
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, sync_file, sync_folder, write_atomically
 from pipelines.version import VERSION
 
@@ -48,6 +48,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     requests: int
     tool: str
     resources: dict[str, ResourceFacts]
+    unreadable: dict[str, Unreadable] = {}
+    """Resources that could not be read; of them the snapshot holds nothing."""
     files: FileTotals
     tables: dict[str, TableFacts]
     residue: dict[str, dict[str, int]]
@@ -73,7 +75,7 @@ class Snapshot:
     @property
     def notes(self) -> list[str]:
         """What a person should know of the proofs although they hold."""
-        return [f"{resource}: {note}" for resource, facts in self.manifest.resources.items() for note in facts.notes]
+        return self.manifest.notes
 
 
 class DataFolder:
@@ -206,6 +208,10 @@ def snapshot_id(moment: datetime) -> str:
 def _check_finished(capture: Capture) -> None:
     """Only what was read and staged to the end is published, even when a person repeats single steps."""
     facts = capture.facts
+    if facts.unreadable and not facts.resources:
+        raise AccessDeniedError(
+            f"Nothing could be read, so there is no snapshot. {' '.join(one.message for one in facts.unreadable.values())}"
+        )
     wanted = [f"raw_{resource}" for resource in facts.resources]
     wanted += [table.name for resource in facts.resources for table in STAGED[resource]]
     missing = [name for name in wanted if name not in facts.tables]
@@ -217,24 +223,38 @@ def _check_finished(capture: Capture) -> None:
 
 
 def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
+    missing = {partial: _not_read(facts, partial=partial) for partial in (True, False)}
+    problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
+    notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
+    problems, notes = problems + missing[True], notes + missing[False]
     return Manifest(
         tenant=facts.tenant,
         snapshot=facts.snapshot,
         base_url=facts.base_url,
         api=facts.api,
-        complete=bool(facts.resources) and all(found.complete for found in facts.resources.values()),
-        problems=[f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems],
-        notes=[f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes],
+        complete=not problems and all(found.complete for found in facts.resources.values()),
+        problems=problems,
+        notes=notes,
         started_at=facts.started_at,
         finished_at=now.isoformat(timespec="seconds"),
         seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
-        requests=sum(found.requests for found in facts.resources.values()),
+        requests=sum(one.requests for one in facts.resources.values())
+        + sum(one.requests for one in facts.unreadable.values()),
         tool=f"bookferry {VERSION}",
         resources=facts.resources,
+        unreadable=facts.unreadable,
         files=FileTotals(facts.files_count, facts.files_bytes),
         tables=facts.tables,
         residue=facts.residue,
     )
+
+
+def _not_read(facts: CaptureFacts, *, partial: bool) -> list[str]:
+    return [
+        f"{resource}: could not be read, so the snapshot has none of it. {found.message}"
+        for resource, found in facts.unreadable.items()
+        if found.partial == partial
+    ]
 
 
 class _Heading(msgspec.Struct):

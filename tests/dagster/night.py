@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from assets_defs.backup import tenant_keys
 from assets_defs.definitions import build_definitions
-from pipelines.backup import RESOURCES
 from pipelines.settings import load_settings
 from pipelines.store.snapshots import DataFolder, Snapshot
 from tests.sandbox.process import SandboxProcess
@@ -75,7 +74,7 @@ class Night:
     def __exit__(self, *caught: object) -> None:
         self.instance.__exit__(*caught)
 
-    def run(self, *tenants: str, resources: Sequence[str] = RESOURCES) -> dg.ExecuteInProcessResult:
+    def run(self, *tenants: str, resources: Sequence[str] = ("publications",)) -> dg.ExecuteInProcessResult:
         """The job `nightly_backup` in this process, as Dagster runs it: with a library resource of its own."""
         job = build_definitions(self.settings).resolve_job_def("nightly_backup")
         keys = [key for tenant in tenants or ("old",) for key in tenant_keys(tenant, resources)]

@@ -21,6 +21,7 @@ ASSETS = ("raw_publications", *TABLES, "snapshot")
 CHECKS = {
     ("raw_publications", "count_equals_x_total"),
     ("raw_publications", "ids_unique"),
+    ("raw_publications", "readable"),
     *((table, "required_columns") for table in TABLES),
     ("snapshot", "complete"),
 }

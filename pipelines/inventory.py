@@ -1,0 +1,31 @@
+"""What a library has: the names of its resources, and which of them each version of the API lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
+"""Every resource that can be listed; the order in which they are read."""
+
+NOT_LISTED = {
+    ("v2", "users"): "version 2 of the API has no list of users. Read them with a tenant of the same library that has "
+    'api = "v3" and the scope users:read'
+}
+"""service-api.md, Users (v2): POST, PATCH and DELETE only, so asking would be in vain."""
+
+
+def default_resources(api: str) -> tuple[str, ...]:
+    """What is backed up where nobody names anything: all of v3, and of v2 what the document says it lists."""
+    return RESOURCES if api == "v3" else ("publications",)
+
+
+def resource_mistake(api: str, names: Iterable[str]) -> str | None:
+    """What is wrong with resources that a person names, if anything is."""
+    wanted = list(names)
+    unknown = [name for name in wanted if name not in RESOURCES]
+    if unknown:
+        return f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}"
+    for name in wanted:
+        if reason := NOT_LISTED.get((api, name)):
+            return f"{name}: {reason}"
+    return None
