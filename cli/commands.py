@@ -13,9 +13,11 @@ from cli import servers, setup
 from cli.backup import backup_tenant
 from cli.boundary import ConfigOption, JsonOption, command
 from cli.doctor import examine_tenants
+from cli.login import log_in
 from cli.output import Output
 from cli.query import answer_query, show_tables
 from cli.snapshots import list_snapshots, show_snapshot
+from cli.whoami import who
 from pipelines.errors import ExitStatus
 from pipelines.settings import CONFIG_FILE, CONFIG_VARIABLE, Settings, find_config, load_settings
 from pipelines.version import VERSION
@@ -115,6 +117,46 @@ def doctor(
 ) -> ExitStatus:
     """Find out whether the nightly backup would work: sign-in, scopes, clock, rate, disk, and what the service is like. Only reads."""
     return examine_tenants(config, tenant, Output(as_json=json))
+
+
+@app.command()
+@command
+def login(  # noqa: PLR0917  one option after the other
+    tenant: Annotated[str, typer.Argument(help="A v3 tenant of bookferry.toml.")],
+    purpose: Annotated[
+        str | None, typer.Option("--for", help="backup or migration: ask for its scopes only.", metavar="JOB")
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and read the answer from standard input.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for you.")] = 300,
+    new_client: Annotated[
+        bool, typer.Option("--new-client", help="Register anew. A library takes few registrations a day.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Sign in to a v3 library in your browser. The sign-in is kept and renewed; jobs use it from then on."""
+    return log_in(
+        _settings(config),
+        tenant,
+        Output(as_json=json),
+        purpose=purpose,
+        browser=not no_browser,
+        timeout=timeout,
+        new_client=new_client,
+    )
+
+
+@app.command()
+@command
+def whoami(
+    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Who is signed in to a library, what that allows, and when it is renewed."""
+    return who(_settings(config), tenant, Output(as_json=json))
 
 
 @snapshots.command("list")

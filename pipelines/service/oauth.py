@@ -26,6 +26,7 @@ from pipelines.service.clock import Clock
 from pipelines.service.network import Network
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.refusals import (
+    ForeignAnswerError,
     LostAnswerError,
     NotSentError,
     authorization_refused,
@@ -263,14 +264,16 @@ def read_callback(answer: Mapping[str, str], challenge: Challenge, base_url: str
 
     Refuses an answer to somebody else's question (`state`), from another server (`iss`, RFC 9207), and explains an error.
     """
+    if "state" not in answer and answer.get("error"):  # some servers forget it; an error can do no harm
+        raise authorization_refused(answer["error"], answer.get("error_description", ""))
     if not secrets.compare_digest(answer.get("state", "").encode(), challenge.state.encode()):
-        raise SignInError(
-            "The answer in the browser does not belong to this sign-in (its `state` is another one), so it was not used. Run the same "
-            "command again, and use the newest browser window."
+        raise ForeignAnswerError(
+            "The answer in the browser does not belong to this sign-in (its `state` is another one), so it was not used. Use the newest "
+            "browser window."
         )
     issuer = answer.get("iss")
     if issuer is not None and _origin(issuer) != _origin(base_url):
-        raise SignInError(
+        raise ForeignAnswerError(
             f"The answer in the browser comes from {outside_text(issuer)}, not from {base_url}, so it was not used. If the library moved "
             "there, correct base_url; if not, tell its operators."
         )
@@ -330,6 +333,7 @@ def _registration(
     if method != "none" and not isinstance(secret, str):
         raise ProtocolError("POST /oauth/clients registered a confidential client and gave it no client_secret.")
     kept = answer.get("redirect_uris")
+    asked = tuple(scopes)
     usable = [each for each in redirect_uris if isinstance(kept, list) and each in kept]
     stored = _scopes(answer.get("scope"))
     keep_secret(secret if isinstance(secret, str) else "")
@@ -338,7 +342,8 @@ def _registration(
         client_secret=secret if method != "none" else None,
         auth=method,
         redirect_uris=tuple(usable or redirect_uris),
-        scopes=stored if stored is not None else tuple(scopes),
+        scopes=stored if stored is not None else asked,
+        asked=asked,
         registered_at=clock.now().timestamp(),
     )
 

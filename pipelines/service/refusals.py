@@ -31,6 +31,10 @@ class GrantRefusedError(SignInError):
     """The server takes this code or refresh token no more."""
 
 
+class ForeignAnswerError(SignInError):
+    """What arrived at the redirect address is not the answer to our question."""
+
+
 class ClientRefusedError(SignInError):
     """The server does not know this client, or not with this secret. `forgotten`: it says so in OAuth's own words."""
 

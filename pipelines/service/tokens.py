@@ -70,6 +70,9 @@ class Registration:
     auth: str
     redirect_uris: tuple[str, ...]
     scopes: tuple[str, ...]
+    """What the server stored."""
+    asked: tuple[str, ...]
+    """What we asked for, which may be more."""
     registered_at: float
 
 

@@ -1,0 +1,211 @@
+"""`bookferry login TENANT`: a person signs in to a v3 library in a browser, once; the sign-in is kept for all jobs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from rich.console import Console
+
+from cli.output import Output, command_line, table_of
+from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.service.login import Login, Question, signing_in
+from pipelines.service.loopback import Arrival, Listener, next_arrival
+from pipelines.service.redaction import redact
+from pipelines.service.refusals import ForeignAnswerError
+from pipelines.service.tokens import Grant
+from pipelines.settings import SCOPES, Settings
+from pipelines.sign_in import JOBS, abilities, who_am_i
+from pipelines.store.snapshots import DataFolder
+
+OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
+"""In a process of its own: what browsers print must not get into our stdout, and one that runs in the foreground must not hold us up."""
+
+
+def log_in(
+    settings: Settings,
+    tenant: str,
+    output: Output,
+    *,
+    purpose: str | None,
+    browser: bool,
+    timeout: float,
+    new_client: bool,
+) -> ExitStatus:
+    """Sign in and keep it. Whatever goes wrong, the sign-in that was there before stays as it is."""
+    data = DataFolder(settings.data)
+    data.prepare()
+    scopes = _scopes(settings, tenant, purpose)
+    with signing_in(settings, tenant, state=data.state_path) as login:
+        question = login.ask(scopes, new_client=new_client)
+        grant = _answered(login, question, output, browser=browser, seconds=timeout)
+        place = login.place
+    person = _person(settings, tenant, output)
+    _show(output, tenant, grant, person, place)
+    return _status(grant, purpose)
+
+
+def _scopes(settings: Settings, tenant: str, purpose: str | None) -> tuple[str, ...]:
+    """What to ask for: everything that jobs use, unless the person or the file wants less."""
+    if purpose is not None and purpose not in JOBS:
+        raise ConfigurationError(f"--for {purpose}: there is no such job; say one of {', '.join(JOBS)}.")
+    asked = JOBS[purpose].scopes if purpose else SCOPES
+    allowed = settings.tenant(tenant).scopes
+    scopes = tuple(scope for scope in asked if allowed is None or scope in allowed)
+    if not scopes:
+        raise ConfigurationError(
+            f"{settings.path}: tenants.{tenant}.scopes leaves nothing to ask for. Add library:read."
+        )
+    return scopes
+
+
+def _answered(login: Login, question: Question, output: Output, *, browser: bool, seconds: float) -> Grant:
+    with ExitStack() as stack:
+        listener = _listener(question.redirect_uri)
+        if listener is not None:
+            stack.enter_context(listener)
+        paste = not browser or listener is None
+        _explain(output, question, browser=browser, paste=paste, listening=listener is not None)
+        if browser:
+            _open(question.url, output, stack)
+        pasted = sys.stdin.fileno() if paste else None
+        return _wait(lambda arrival: _taken(login, question, output, arrival), listener, pasted, seconds)
+
+
+def _listener(redirect_uri: str) -> Listener | None:
+    """Where the browser brings the answer, if that is on this machine."""
+    if redirect_uri.startswith("https:"):
+        return None
+    try:
+        return Listener(redirect_uri)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The browser's answer is expected at {redirect_uri}, which cannot be opened ({error.strerror}). Is another `bookferry login` "
+            "waiting? End the program that uses that port, then run this again."
+        ) from None
+
+
+def _explain(output: Output, question: Question, *, browser: bool, paste: bool, listening: bool) -> None:
+    output.say(
+        "Bookferry asks the library for these scopes. On the consent page you may untick what you do not want to allow:"
+    )
+    for scope in question.scopes:
+        reasons = [f"{job.name} {({**job.needs, **job.uses})[scope]}" for job in JOBS.values() if scope in job.scopes]
+        output.say(f"  {scope:<14} {'; '.join(reasons)}")
+    output.say()
+    output.say(
+        "Your browser opens now. If it does not, open this address:" if browser else "Open this address in a browser:"
+    )
+    output.say(f"\n{question.url}\n")
+    if paste:
+        lost = "" if not listening else " (a page that cannot be shown: that is as it should be)"
+        output.say(
+            f"When you have allowed it, the browser goes to {question.redirect_uri}?…{lost}. Copy that whole address, or the code in it, "
+            "and paste it here:"
+        )
+    else:
+        output.say(f"Waiting for the answer at {question.redirect_uri} …")
+
+
+def _open(url: str, output: Output, stack: ExitStack) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", OPEN, url], stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
+    )
+    stack.callback(process.poll)
+    try:
+        failed = process.wait(1.0) != 0
+    except subprocess.TimeoutExpired:
+        return
+    if failed:
+        output.say(
+            f"No browser could be opened here. On a machine without one, use `{command_line('login')} … --no-browser`."
+        )
+
+
+def _wait(
+    taken: Callable[[Arrival], Grant | None], listener: Listener | None, pasted: int | None, seconds: float
+) -> Grant:
+    """Take answers until one is ours. One that is not is refused and told, and the wait goes on."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            arrival = next_arrival(listener, pasted, until - time.monotonic())
+        except EOFError:
+            pasted = None
+            if listener is None:
+                raise SignInError("The input ended before an answer was pasted. Run the same command again.") from None
+            continue
+        if arrival is None:
+            raise SignInError(
+                f"Nobody answered within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library "
+                "showed an error page instead of its consent page, run it with --new-client."
+            )
+        if arrival.answer and (grant := taken(arrival)) is not None:
+            return grant
+
+
+def _taken(login: Login, question: Question, output: Output, arrival: Arrival) -> Grant | None:
+    try:
+        grant = login.finish(question, arrival.answer)
+    except ForeignAnswerError as error:
+        output.say(f"Refused: {redact(str(error))} Still waiting for yours.")
+        arrival.tell("Refused", redact(str(error)), status=400)
+        return None
+    except BookferryError as error:
+        arrival.tell("Not signed in", redact(str(error)), status=400)
+        raise
+    arrival.tell("Signed in", "Bookferry is signed in and keeps the sign-in for its jobs. You can close this window.")
+    return grant
+
+
+def _person(settings: Settings, tenant: str, output: Output) -> dict[str, Any] | None:
+    """Who signed in; the sign-in is kept already, so that nothing is lost where this cannot be asked."""
+    try:
+        return who_am_i(settings, tenant, state=DataFolder(settings.data).state_path)
+    except SignInError:
+        raise
+    except BookferryError as error:
+        output.say(f"Signed in, but who it is could not be asked: {error}")
+        return None
+
+
+def _status(grant: Grant, purpose: str | None) -> ExitStatus:
+    """4 where what the person signed in for does not work; without a purpose, where not even a backup does."""
+    works = {ability.job.name: ability.works for ability in abilities(grant.scopes)}
+    return ExitStatus.COMPLETE if works[purpose or "backup"] else ExitStatus.SIGN_IN
+
+
+def _show(output: Output, tenant: str, grant: Grant, person: dict[str, Any] | None, place: str) -> None:
+    document = {
+        "tenant": tenant,
+        "signed_in": True,
+        "person": person,
+        "scopes": list(grant.scopes),
+        "jobs": {ability.job.name: ability.document() for ability in abilities(grant.scopes)},
+        "renewable": grant.refresh_token is not None,
+        "kept_in": place,
+    }
+
+    def render(console: Console) -> None:
+        console.print(f"Signed in to '{tenant}'{_named(person)}. The sign-in is kept in {place}.")
+        print_jobs(console, grant.scopes)
+        if grant.refresh_token is None:
+            console.print("The library gave no refresh token: this sign-in ends with its access token.")
+
+    output.result(document, render)
+
+
+def _named(person: dict[str, Any] | None) -> str:
+    if not person:
+        return ""
+    return f" as {person.get('name') or person.get('email') or person.get('id')}"
+
+
+def print_jobs(console: Console, scopes: Sequence[str]) -> None:
+    """What the scopes allow, as a table."""
+    rows: list[tuple[str, str]] = [(ability.job.name, ability.sentence) for ability in abilities(scopes)]
+    console.print(table_of(("job", "allowed"), rows, whole=("job",)))

@@ -1,0 +1,99 @@
+"""`bookferry whoami TENANT`: who is signed in, what that allows, and how old it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+
+from cli.login import print_jobs
+from cli.output import Output, duration
+from pipelines.errors import ExitStatus, SignInError
+from pipelines.service.client import open_client
+from pipelines.service.clock import SystemClock
+from pipelines.settings import BasicCredentials, Settings
+from pipelines.sign_in import SignInState, abilities, sign_in_state, warning, who_am_i
+from pipelines.store.snapshots import DataFolder
+
+
+def who(settings: Settings, tenant: str, output: Output) -> ExitStatus:
+    """Ask the library, and tell what is known."""
+    data = DataFolder(settings.data)
+    data.prepare()
+    ask = _ask_v2 if settings.tenant(tenant).api == "v2" else _ask_v3
+    return ask(settings, tenant, data, output)
+
+
+def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
+    """v2 has no address that tells who is signed in: what is known is the configuration, and that the library accepts it."""
+    chosen, credentials = settings.tenant(tenant), settings.credentials(tenant)
+    with open_client(settings, tenant, state=data.state_path) as client:
+        client.get(f"{client.api_url}/publications", {"per_page": 1})
+    user = credentials.username if isinstance(credentials, BasicCredentials) else None
+    document = {"tenant": tenant, "api": "v2", "base_url": chosen.base_url, "accepted": True, "user": user}
+    by = f"user name {user}" if user else "the session cookie of a browser"
+
+    def render(console: Console) -> None:
+        console.print(f"'{tenant}' ({chosen.base_url}, v2) accepts {by}.")
+        console.print(
+            "v2 has no scopes and does not tell who is signed in; what is allowed depends on the account's roles."
+        )
+
+    output.result(document, render)
+    return ExitStatus.COMPLETE
+
+
+def _ask_v3(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
+    person = who_am_i(settings, tenant, state=data.state_path)
+    state = sign_in_state(settings, tenant, SystemClock())
+    if state.problem is not None:
+        raise SignInError(state.problem)
+    output.result(
+        _document(settings, tenant, person, state), lambda console: _render(console, settings, tenant, person, state)
+    )
+    return ExitStatus.COMPLETE
+
+
+def _document(settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> dict[str, Any]:
+    return {
+        "tenant": tenant,
+        "api": "v3",
+        "base_url": settings.tenant(tenant).base_url,
+        "person": person,
+        "scopes": list(state.scopes),
+        "jobs": {ability.job.name: ability.document() for ability in abilities(state.scopes)},
+        "signed_in_at": _time(state.signed_in_at),
+        "renewed_at": _time(state.renewed_at),
+        "access_token_seconds": state.seconds_left,
+        "renewal_in_seconds": state.renewal_in,
+        "renewable": state.renewable,
+        "lapses_at": _time(state.ends_at),
+        "warning": _warning(state),
+        "kept_in": state.place,
+    }
+
+
+def _render(console: Console, settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> None:
+    name, email = person.get("name") or "somebody without a name", person.get("email")
+    roles = ", ".join(map(str, person.get("roles") or [])) or "none shown"
+    console.print(
+        f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
+    )
+    console.print(f"Roles: {roles}. Scopes: {' '.join(state.scopes) or 'none'}.")
+    left, due = duration(max(0.0, state.seconds_left or 0.0)), duration(state.renewal_in or 0.0)
+    console.print(
+        f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}; the access token lasts "
+        f"{left} more and is renewed when it is used after {due}."
+    )
+    if (advice := _warning(state)) is not None:
+        console.print(advice)
+    print_jobs(console, state.scopes)
+
+
+def _warning(state: SignInState) -> str | None:
+    return warning(state, datetime.now(UTC).timestamp())
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

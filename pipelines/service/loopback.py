@@ -1,0 +1,216 @@
+"""Where a browser brings the answer of a sign-in: a listener on this machine (RFC 8252, 7.3), or a line that is pasted."""
+
+from __future__ import annotations
+
+import html
+import os
+import queue
+import random
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+PATH = "/callback"
+
+PORTS = range(20000, 32000)
+"""Below those that systems hand out for outgoing connections, so that a registered port is likely to be free next time."""
+
+MOST = 16_384
+"""Characters of an answer; a browser brings a few hundred."""
+
+ANSWER_SECONDS = 120.0
+"""Seconds for which the browser's window waits to be told how it went."""
+
+SHOWN_SECONDS = 5.0
+"""Seconds for which the end waits until the browser has its page."""
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{title} · Bookferry</title>
+<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:15vh auto;padding:0 1rem;color:#222}}h1{{font-size:1.5rem}}</style>
+</head><body><h1>{title}</h1><p>{text}</p></body></html>
+"""
+
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Connection": "close",
+}
+
+
+class Arrival:
+    """One answer that arrived. `tell` says to whoever brought it how it went."""
+
+    def __init__(self, answer: Mapping[str, str]) -> None:
+        self.answer = answer
+        self.shown: threading.Event | None = None
+        """Set when a browser has been told; None where nobody waits for it."""
+        self._told: queue.SimpleQueue[tuple[int, str, str]] = queue.SimpleQueue()
+
+    def tell(self, title: str, text: str, status: int = 200) -> None:
+        """Show this in the browser. Who pasted the answer reads the terminal."""
+        self._told.put((status, title, text))
+        if self.shown is not None:
+            self.shown.wait(SHOWN_SECONDS)
+
+    def outcome(self) -> tuple[int, str, str]:
+        """What is to be shown, as soon as it is known."""
+        try:
+            return self._told.get(timeout=ANSWER_SECONDS)
+        except queue.Empty:
+            return (
+                200,
+                "Received",
+                "Bookferry has got the answer. The terminal says how it went; you can close this window.",
+            )
+
+
+class Listener:
+    """Takes answers at `http://127.0.0.1:PORT/path` from any browser on this machine, one after the other."""
+
+    def __init__(self, redirect_uri: str) -> None:
+        """Raises `OSError` where the port is taken."""
+        parts = urlsplit(redirect_uri)
+        path, arrived = parts.path or "/", queue.SimpleQueue[Arrival]()
+        self._arrived = arrived
+        self._read, self._write = os.pipe()
+
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 30
+
+            def do_GET(self) -> None:
+                asked = urlsplit(self.path)
+                if asked.path != path:
+                    self.show(404, "Not here", "There is nothing at this address.")
+                    return
+                arrival = Arrival(answer_in(asked.query))
+                arrival.shown = threading.Event()
+                arrived.put(arrival)
+                wake()
+                try:
+                    self.show(*arrival.outcome())
+                finally:
+                    arrival.shown.set()
+
+            def show(self, status: int, title: str, text: str) -> None:
+                body = PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
+                self.send_response(status)
+                for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing: the address holds the code (I10)."""
+
+        family = socket.AF_INET6 if ":" in (parts.hostname or "") else socket.AF_INET
+
+        class Server(ThreadingHTTPServer):
+            address_family = family
+            daemon_threads = True
+            block_on_close = False  # browsers open connections ahead and leave them idle
+
+            def handle_error(self, *_: Any) -> None:
+                """A browser that goes away is nobody's business."""
+
+        wake = self._wake
+        try:
+            self._server = Server((parts.hostname or "127.0.0.1", parts.port or 0), Handler)
+        except OSError:
+            self._close_pipe()
+            raise
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def fileno(self) -> int:
+        """Becomes readable when something has arrived."""
+        return self._read
+
+    def arrived(self) -> Arrival:
+        """The next answer; call it when `fileno` is readable."""
+        os.read(self._read, 1)
+        return self._arrived.get()
+
+    def close(self) -> None:
+        """Answer nobody any more. Whoever waits for an outcome gets it first."""
+        self._server.shutdown()
+        with suppress(queue.Empty):
+            while True:
+                self._arrived.get_nowait().tell("Too late", "This sign-in is over. The terminal says how it went.", 410)
+        self._server.server_close()
+        self._thread.join()
+        self._close_pipe()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _wake(self) -> None:
+        with suppress(OSError):
+            os.write(self._write, b"!")
+
+    def _close_pipe(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice(PORTS)) -> list[str]:  # noqa: S311  no secret
+    """Redirect addresses whose ports are free now, to be registered: any of them will do at a later sign-in, should one be taken."""
+    found: list[str] = []
+    for _ in range(1000):
+        address = f"http://127.0.0.1:{choose()}{PATH}"
+        if address not in found and is_free(address):
+            found.append(address)
+        if len(found) == count:
+            break
+    return found
+
+
+def is_free(redirect_uri: str) -> bool:
+    """Whether a listener can be had there now."""
+    try:
+        Listener(redirect_uri).close()
+    except OSError:
+        return False
+    return True
+
+
+def next_arrival(listener: Listener | None, pasted: int | None, seconds: float) -> Arrival | None:
+    """Wait for an answer, from the browser or as a line at the file descriptor `pasted`; None when the time is over.
+
+    Raises `EOFError` when the line can never come. An empty line is no answer.
+    """
+    sources: list[Any] = [source for source in (listener, pasted) if source is not None]
+    ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
+    if not ready:
+        return None
+    if listener is not None and listener in ready:
+        return listener.arrived()
+    assert pasted is not None  # noqa: S101  else nothing was ready
+    line = os.read(pasted, MOST)
+    if not line:
+        raise EOFError
+    return Arrival(pasted_answer(line.decode("utf-8", "replace").strip()))
+
+
+def pasted_answer(text: str) -> dict[str, str]:
+    """The answer in what a person copied: the whole address that the browser shows, its query, or the code alone."""
+    if "=" in text:
+        _, found, query = text.partition("?")
+        return answer_in(query if found else text)
+    return {"code": text} if text else {}
+
+
+def answer_in(query: str) -> dict[str, str]:
+    """The parameters of an address. One that comes twice is not valid (RFC 6749, 3.1) and counts as the first."""
+    pairs: Iterable[tuple[str, str]] = parse_qsl(query.partition("#")[0][:MOST], keep_blank_values=True)
+    return dict(reversed(list(pairs)))
