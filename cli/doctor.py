@@ -114,5 +114,5 @@ def _print_verdict(console: Console, examined: Sequence[Examination], general: l
         console.print(Text.assemble(("PROBLEM:", "bold red"), f" the nightly backup would not work{for_whom}{cost}."))
     else:
         console.print(
-            Text.assemble(("Well:", "bold green"), f" the nightly backup would work for {', '.join(well)}{cost}.")
+            Text.assemble(("Ready:", "bold green"), f" the nightly backup would work for {', '.join(well)}{cost}.")
         )

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.doctor import description, machine, service
 from pipelines.doctor.assumptions import check_assumptions
+from pipelines.doctor.connection import check_connection
 from pipelines.doctor.findings import Finding, Status, failed, note
 from pipelines.doctor.guessed_lists import ASKED_FOR
 from pipelines.doctor.guessed_records import doi_to_seek
 from pipelines.doctor.guesses import Look
-from pipelines.errors import BookferryError, ConfigurationError, StorageError
+from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError
 from pipelines.service.budget import Budget
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.paging import PER_PAGE
 from pipelines.service.probe import Answer, Probe
+from pipelines.service.tokens import open_tokens
 from pipelines.settings import BasicCredentials, Settings
 from pipelines.store.snapshots import DataFolder
 
@@ -64,7 +66,9 @@ def examine(
     data = DataFolder(settings.data)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += _on_this_machine(data, tenant, around)
-    blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in ("secrets", "database")]
+    if settings.tenant(tenant).api == "v3":
+        findings += _of_the_connection(settings, tenant, around)
+    blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in _BLOCKING]
     if blocked or not data.path.is_dir():
         reason = " and ".join(blocked) or "disk"
         return Examination(tenant, [*findings, note("service", f"not asked: first mend what is said of {reason}")], 0)
@@ -73,6 +77,18 @@ def examine(
     except BookferryError as error:
         asked, requests = [failed("configuration" if isinstance(error, ConfigurationError) else "service", error)], 0
     return Examination(tenant, findings + asked, requests)
+
+
+_BLOCKING = ("secrets", "database", "token")
+"""Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
+
+
+def _of_the_connection(settings: Settings, tenant: str, around: Surroundings) -> list[Finding]:
+    """Tokens and scopes; the store may be a database that is not configured or not there."""
+    try:
+        return check_connection(open_tokens(settings, tenant), tenant, around.clock)
+    except BookferryError as error:
+        return [failed("token", error)]
 
 
 def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[Finding]:
@@ -143,7 +159,7 @@ class _Visit:
             me = self._ask("users/me") if self._api == "v3" else None
             first = self._ask("publications", page=1, per_page=ASKED_FOR)
         except BookferryError as error:
-            return [failed("service", error)]
+            return [failed("sign-in" if isinstance(error, SignInError) else "service", error)]
         trouble = self._probe.failures[-1] if self._probe.failures else None
         found = [service.reachable(first, trouble)]
         well = first is not None and first.records is not None

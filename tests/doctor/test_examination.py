@@ -270,22 +270,10 @@ def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
         server.__exit__()
 
 
-FIELDS = [
-    "id",
-    "title",
-    "publishable_type",
-    "published_on",
-    "abstract",
-    "authors",
-    "categories",
-    "cover",
-    "assets",
-    "doi",
-    "isbn",
-    "issn",
-    "arxiv_id",
-    "pmid",
-]
+FIELDS = (
+    *("id", "title", "publishable_type", "published_on", "abstract", "authors", "categories", "cover", "assets"),
+    *("doi", "isbn", "issn", "arxiv_id", "pmid"),
+)
 
 DESCRIPTION: dict[str, Any] = {
     "openapi": "3.0.3",

@@ -1,0 +1,143 @@
+"""`bookferry doctor` as people run it: one document or a readable list, the exit status, the width of a terminal, no secret."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipelines.doctor.examination import MOST_REQUESTS
+from tests.cli.command import Outcome, run
+from tests.doctor.conftest import Patient
+from tests.doctor.test_examination import sign_in_of
+from tests.sandbox.process import SandboxProcess
+
+TWO = """\
+data = "library-data"
+
+[tenants.old]
+base_url = "{base_url}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+
+[tenants.new]
+base_url = "{base_url}"
+api = "v3"
+"""
+
+
+def doctor(patient: Patient, *arguments: str, **variables: str) -> Outcome:
+    """Run it in a process of its own."""
+    return run("doctor", *arguments, folder=patient.folder, variables={**sign_in_of(patient), **variables})
+
+
+def test_a_healthy_library(patient: Patient) -> None:
+    """Exit 0; the last line is the truth; no line is wider than the terminal."""
+    done = doctor(patient, COLUMNS="80")
+    assert (done.status, done.err) == (0, "")
+    assert re.fullmatch(r"Ready: the nightly backup would work for library \(\d+ requests\)\.", done.lines[-1])
+    for name in ("sign-in", "clock", "rate", "disk", "database", "A20", "end of v2"):
+        assert re.search(rf"^  (ok|note|warning) +{name}  ", done.out, re.MULTILINE), done.out
+    assert [line for line in done.lines if line != line.rstrip()] == []
+
+
+def test_json_is_one_document(patient: Patient) -> None:
+    done = doctor(patient, "library", "--json")
+    assert (done.status, done.err) == (0, "")
+    document = done.document
+    (tenant,) = document["tenants"]
+    assert (document["ok"], tenant["tenant"], tenant["ok"]) == (True, "library", True)
+    assert tenant["requests"] <= MOST_REQUESTS
+    assert {check["status"] for check in tenant["checks"]} <= {"ok", "note", "warning"}
+    assert all(check["message"] and check["name"] for check in tenant["checks"])
+    assert len({check["name"] for check in tenant["checks"]}) == len(tenant["checks"])
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
+def test_a_wrong_password_is_exit_4(patient: Patient, form: list[str]) -> None:
+    """And is nowhere to be read."""
+    done = doctor(patient, *form, TEST_PASSWORD="the-wrong-password-of-this-test")
+    assert (done.status, done.err) == (4, "")
+    assert "the-wrong-password-of-this-test" not in done.out
+    assert "401" in done.out
+
+
+def test_a_missing_variable_is_exit_2(patient: Patient) -> None:
+    done = run("doctor", "--json", folder=patient.folder, variables={"TEST_USER": "somebody"})
+    assert done.status == 2
+    (problem,) = [check for check in done.document["tenants"][0]["checks"] if check["status"] == "problem"]
+    assert "TEST_PASSWORD" in problem["message"]
+
+
+def test_several_tenants(patient: Patient) -> None:
+    """One that works does not hide one that does not; nobody has signed in to v3: exit 4."""
+    (patient.folder / "bookferry.toml").write_text(TWO.format(base_url=patient.sandbox.base_url()))
+    variables = {"TEST_USER": patient.sandbox.user, "TEST_PASSWORD": patient.sandbox.password}
+    done = run("doctor", "--json", folder=patient.folder, variables=variables)
+    assert (done.status, done.document["ok"]) == (4, False)
+    assert {tenant["tenant"]: tenant["ok"] for tenant in done.document["tenants"]} == {"old": True, "new": False}
+    words = run("doctor", folder=patient.folder, variables=variables)
+    assert words.lines[-1].startswith("PROBLEM: the nightly backup would not work for new")
+    assert run("doctor", "old", "--json", folder=patient.folder, variables=variables).status == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "no such configuration file"),
+        ('data = "d"\n', "names no tenant"),
+        ("data = [", "not valid TOML"),
+        ('[tenants.old]\nbase_url = "https://library.example.org"\napi = "v4"\n', "api"),
+    ],
+    ids=["none", "empty", "broken", "wrong"],
+)
+def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: str | None, said: str) -> None:
+    """In the same form as any other problem."""
+    if content is not None:
+        (tmp_path / "bookferry.toml").write_text(content)
+    done = run("doctor", "--json", folder=tmp_path)
+    assert (done.status, done.err, done.document["ok"], done.document["tenants"]) == (2, "", False, [])
+    assert said in done.document["checks"][0]["message"]
+    assert run("doctor", folder=tmp_path).lines[-1] == "PROBLEM: the nightly backup would not work."
+
+
+def test_an_unknown_tenant_is_a_mistake_in_the_command(patient: Patient) -> None:
+    doctor(patient, "nobody", "--json").assert_failed(2, "there is no tenant 'nobody'", "library")
+
+
+def test_an_unreachable_host_is_exit_1(service: SandboxProcess, patient: Patient) -> None:
+    patient.configure(base_url="http://127.0.0.1:1/library")
+    done = doctor(patient, "--json")
+    assert done.status == 1
+    assert "cannot connect" in done.out
+    assert "Traceback" not in done.err
+
+
+def test_what_dagster_knows(patient: Patient) -> None:
+    """After a backup there is an instance, with its last run; a scheduler is not running."""
+    before = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
+    assert "no Dagster instance" in before["nightly"]["message"]
+    assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
+    after = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
+    assert (after["nightly"]["last_run"], after["nightly"]["scheduler"]) == ("SUCCESS", False)
+    assert after["last backup"]["status"] == "ok"
+
+
+def test_a_run_that_failed_is_a_warning(patient: Patient) -> None:
+    wrong = {**sign_in_of(patient), "TEST_PASSWORD": "the-wrong-password-of-this-test"}
+    assert patient.run("backup", "library", "--json", variables=wrong).status == 4
+    found = {check["name"]: check for check in doctor(patient, "--json").document["tenants"][0]["checks"]}
+    assert (found["nightly"]["status"], found["nightly"]["last_run"]) == ("warning", "FAILURE")
+
+
+def test_a_history_that_is_damaged_is_no_reason_to_fail(patient: Patient) -> None:
+    """It is another program's."""
+    home = patient.folder / "library-data" / "dagster"
+    home.mkdir(parents=True)
+    (home / "dagster.yaml").write_text("[")
+    done = doctor(patient, "--json")
+    assert (done.status, done.err) == (0, "")
+    found = {check["name"]: check for check in done.document["tenants"][0]["checks"]}
+    assert "cannot be read" in found["nightly"]["message"]

@@ -1,0 +1,240 @@
+"""`doctor` on a v3 library: what the kept sign-in says, and what the service says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.doctor.connection import MIGRATION, NEEDED, WANTED
+from pipelines.doctor.examination import MOST_REQUESTS, Examination
+from pipelines.doctor.findings import Finding, Status, worst
+from pipelines.errors import ExitStatus
+from pipelines.service.clock import SystemClock
+from pipelines.service.tokens import Connection, Grant, Moment, Registration, open_tokens
+from pipelines.settings import SCOPES, load_settings
+from tests.doctor.conftest import Patient, ShiftedClock
+from tests.sandbox.process import SandboxProcess
+
+CONFIG = """\
+data = "library-data"
+tokens = "sign-ins"
+
+[tenants.library]
+base_url = "{base_url}"
+api = "v3"
+"""
+
+
+class SignedIn:
+    """A v3 tenant whose sign-in a test keeps as it likes."""
+
+    def __init__(self, patient: Patient) -> None:
+        self.patient = patient
+        self._base_url = patient.sandbox.base_url()
+        (patient.folder / "bookferry.toml").write_text(CONFIG.format(base_url=self._base_url))
+
+    def token(self, *scopes: str) -> str:
+        """An access token of the sandbox."""
+        answer = self.patient.sandbox.control("POST", "tokens", {"tenant": "library", "scopes": list(scopes)})
+        return str(answer["access_token"])
+
+    def keep(self, *scopes: str, connection: dict[str, Any] | None = None, **grant: Any) -> None:
+        """Keep a sign-in with these scopes, and whatever else of it a test wants otherwise."""
+        kept = Grant(
+            client_id="a-client",
+            access_token=self.token(*scopes),
+            refresh_token="a-refresh-token-that-nobody-uses",
+            scopes=scopes,
+            lifetime=3600,
+            obtained=Moment.now(SystemClock()),
+            signed_in_at=Moment.now(SystemClock()).wall,
+        )
+        registration = Registration(
+            client_id="a-client",
+            client_secret=None,
+            auth="none",
+            redirect_uris=("http://127.0.0.1:1/callback",),
+            scopes=scopes,
+            asked=scopes,
+            registered_at=0,
+        )
+        self.store(Connection(self._base_url, "library", registration, replace(kept, **grant), **(connection or {})))
+
+    def store(self, connection: Connection) -> None:
+        """Keep a connection."""
+        tokens = open_tokens(load_settings(self.patient.folder / "bookferry.toml"), "library")
+        with tokens.locked(SystemClock()) as locked:
+            locked.write(connection)
+
+    def findings(self) -> tuple[Examination, dict[str, Finding]]:
+        """What there is to find."""
+        examined = self.patient.examine()
+        return examined, {finding.name: finding for finding in examined.findings}
+
+
+@pytest.fixture
+def signed_in(patient: Patient) -> SignedIn:
+    """A v3 tenant that nobody has signed in to yet."""
+    return SignedIn(patient)
+
+
+def test_a_healthy_connection(signed_in: SignedIn) -> None:
+    """All scopes, a fresh token: nothing but what the sandbox's library does not show."""
+    signed_in.keep(*SCOPES)
+    examined, found = signed_in.findings()
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+    assert {name: one.message for name, one in found.items() if one.status in (Status.WARNING, Status.PROBLEM)} == {}
+    assert "backup@library.example" in found["sign-in"].message
+    assert found["reads users"].status is found["reads tasks"].status is Status.OK
+    assert found["end of v2"].status is Status.OK
+    assert examined.requests == signed_in.patient.sandbox.counts()["requests"] <= MOST_REQUESTS
+    assert [finding.message for finding in examined.findings if finding.facts.get("held") is False] == []
+
+
+def test_no_secret_is_shown(signed_in: SignedIn) -> None:
+    """I10: neither token is in anything that is printed."""
+    signed_in.keep(*SCOPES)
+    examined, _ = signed_in.findings()
+    kept = next(Path(signed_in.patient.folder / "sign-ins").glob("*.json")).read_text()
+    shown = str([finding.document for finding in examined.findings])
+    for line in kept.splitlines():
+        if "_token" in line:
+            assert line.split('"')[3] not in shown
+
+
+def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
+    """Exit 4, with the command to run; the service is not asked."""
+    examined, found = signed_in.findings()
+    assert (found["token"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.SIGN_IN)
+    assert "bookferry login library" in found["token"].message
+    assert signed_in.patient.sandbox.counts()["requests"] == 0
+
+
+def test_a_sign_in_that_has_ended(signed_in: SignedIn) -> None:
+    signed_in.keep(*SCOPES, connection={"ended": "The grant was revoked. Run `bookferry login library`."})
+    examined, found = signed_in.findings()
+    assert "revoked" in found["token"].message
+    assert worst(examined.findings) is ExitStatus.SIGN_IN
+
+
+def test_a_token_that_the_service_does_not_know(signed_in: SignedIn) -> None:
+    """Whatever the store says, the service has the last word."""
+    signed_in.keep(*SCOPES, access_token="made-up-access-token", refresh_token=None)
+    examined, found = signed_in.findings()
+    assert found["sign-in"].status is Status.PROBLEM
+    assert worst(examined.findings) is ExitStatus.SIGN_IN
+    assert "made-up-access-token" not in str([finding.document for finding in examined.findings])
+
+
+def test_trap_a11_a_token_without_assets_read(signed_in: SignedIn) -> None:
+    """A token without `assets:read` silently lacks `url`: a backup without one file."""
+    scopes = [scope for scope in SCOPES if scope != "assets:read"]
+    signed_in.keep(*scopes)
+    examined, found = signed_in.findings()
+    assert found["scopes"].status is Status.WARNING
+    assert "the content of files (assets:read)" in found["scopes"].message
+    assert found["scopes"].facts["missing"] == ["assets:read"]
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+
+
+def test_a_resource_that_the_token_may_not_list(signed_in: SignedIn) -> None:
+    """The service's own refusal is told with its scope."""
+    signed_in.keep("library:read", "assets:read", "tasks:read")
+    examined, found = signed_in.findings()
+    assert found["reads users"].status is Status.WARNING
+    assert "users:read" in found["reads users"].message
+    assert found["reads tasks"].status is Status.OK
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+
+
+def test_without_library_read_there_is_no_backup(signed_in: SignedIn) -> None:
+    signed_in.keep("users:read")
+    examined, found = signed_in.findings()
+    assert found["scopes"].status is Status.PROBLEM
+    assert worst(examined.findings) is ExitStatus.SIGN_IN
+
+
+def test_scopes_that_the_service_did_not_tell(signed_in: SignedIn) -> None:
+    """RFC 6749, 5.1: `scope` may be left out where it is what was asked for. Then trying tells."""
+    signed_in.keep(*SCOPES)
+    tokens = open_tokens(load_settings(signed_in.patient.folder / "bookferry.toml"), "library")
+    kept = tokens.read()
+    assert kept.grant is not None
+    signed_in.store(replace(kept, grant=replace(kept.grant, scopes=())))
+    _, found = signed_in.findings()
+    assert found["scopes"].status is Status.NOTE
+    assert found["reads users"].status is Status.OK
+
+
+def test_what_is_said_of_scopes_covers_all_of_them() -> None:
+    """service-api.md, v3 scopes: those of users and tasks that write are for nothing that Bookferry does unasked."""
+    assert {*NEEDED, *WANTED, *MIGRATION} == set(SCOPES) - {"users:write", "tasks:write"}
+
+
+@pytest.mark.parametrize(
+    ("grant", "connection", "status", "said"),
+    [
+        ({"lifetime": 100}, {}, Status.OK, "renewed in"),
+        ({"refresh_token": None}, {}, Status.WARNING, "no refresh token"),
+        ({}, {"refreshing_since": 1.0}, Status.WARNING, "was lost"),
+        ({"ends_at": 1e12}, {}, Status.OK, "renewed in"),
+        ({"refreshes": 3}, {}, Status.OK, "3 times renewed"),
+    ],
+)
+def test_the_age_of_the_token(
+    signed_in: SignedIn, grant: dict[str, Any], connection: dict[str, Any], status: Status, said: str
+) -> None:
+    signed_in.keep(*SCOPES, connection=connection, **grant)
+    _, found = signed_in.findings()
+    assert found["token"].status is status
+    assert said in found["token"].message
+
+
+def test_a_sign_in_that_ends_soon(signed_in: SignedIn) -> None:
+    """Some servers say when an unused refresh token ends."""
+    in_two_days = Moment.now(SystemClock()).wall + timedelta(days=2).total_seconds()
+    signed_in.keep(*SCOPES, ends_at=in_two_days)
+    _, found = signed_in.findings()
+    assert found["token"].status is Status.WARNING
+
+
+def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
+    """Told in one finding, with the command that replaces it."""
+    signed_in.keep(*SCOPES)
+    (file,) = (signed_in.patient.folder / "sign-ins").glob("*.json")
+    file.write_text("{")
+    examined, found = signed_in.findings()
+    assert "bookferry login library" in found["token"].message
+    assert worst(examined.findings) is ExitStatus.SIGN_IN
+
+
+def test_a_service_that_offers_its_description_elsewhere(signed_in: SignedIn) -> None:
+    """service-api.md 5: the page at /api "offers the machine-readable description for download"; it is found there."""
+    signed_in.keep(*SCOPES)
+    signed_in.patient.sandbox.fault("status", path="^/api/v3/swagger.yaml", status=404, times=1)
+    _, found = signed_in.findings()
+    asked = [(request["path"], request["status"]) for request in signed_in.patient.sandbox.requests()]
+    assert ("/api/v3/swagger.yaml", 404) in asked
+    assert ("/api", 200) in asked
+    assert found["description"].facts["found"] is True
+
+
+def test_a_wrong_clock_is_told(signed_in: SignedIn) -> None:
+    """Tokens are aged by the machine's steady clock, so an hour's difference ends nothing."""
+    signed_in.keep(*SCOPES)
+    shifted = signed_in.patient.amid(clock=ShiftedClock(timedelta(hours=2)))
+    found = {finding.name: finding for finding in shifted.examine().findings}
+    assert found["clock"].status is Status.WARNING
+    assert found["token"].status in (Status.OK, Status.WARNING)
+
+
+def test_v2_is_not_there_any_more(service: SandboxProcess, signed_in: SignedIn) -> None:
+    """Which is only information to a tenant that does not use it."""
+    signed_in.keep(*SCOPES)
+    service.fault("status", path="/api/v2/", status=410, times=5)
+    _, found = signed_in.findings()
+    assert (found["versions"].status, found["versions"].facts["other_answers"]) == (Status.OK, False)
