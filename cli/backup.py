@@ -53,6 +53,8 @@ def print_summary(console: Console, snapshot: Snapshot) -> None:
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     console.print(str(snapshot.path))
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
+    if manifest.unreadable:
+        what += f"; not readable: {', '.join(manifest.unreadable)}"
     cost = f"{manifest.requests:,} requests, {duration(manifest.seconds)}"
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))

@@ -60,8 +60,10 @@ class ProgressDisplay:
     def progress(self, at: backup.Progress) -> None:
         """One more page was read."""
         self._moved = self._clock()
-        if self._at is None:
-            self._began = self._moved
+        if self._at is None or self._at.resource != at.resource:
+            self._began, self._ends = self._moved, None
+            if self._at is not None:
+                self._shown.done(f"{self._at.resource}: {self._at.records:,} read, {self._at.requests:,} requests")
         self._at = at
         if at.expected is not None and at.seconds_left is not None:
             at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))
@@ -120,6 +122,7 @@ class _Bar:
             console=console, get_renderable=self._render, transient=True, redirect_stdout=False, redirect_stderr=False
         )
         self.start, self.stop = self._live.start, self._live.stop
+        self.done = self._live.console.print
 
     def _render(self) -> RenderableType:
         at = self._display.at
@@ -146,6 +149,7 @@ class _Lines:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, name="progress", daemon=True)
         self.start = self._thread.start
+        self.done = console.print
 
     def stop(self) -> None:
         self._over.set()

@@ -85,6 +85,9 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
         (name, *map(_number, (facts.records, facts.distinct_ids, facts.x_total, facts.requests)), facts.endpoint)
         for name, facts in manifest.resources.items()
     ]
+    proof += [
+        (name, "", "", "", _number(found.requests), "not readable") for name, found in manifest.unreadable.items()
+    ]
     numbers = ("records", "distinct ids", "X-Total", "requests")
     console.print(table_of(("resource", *numbers, "read from"), proof, title="\nProof", right=numbers))
     files = [

@@ -249,9 +249,12 @@ def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
     )
 
 
+_WITHOUT = "To do without it for good, name the others in `resources = [...]` of the tenant in bookferry.toml."
+
+
 def _not_read(facts: CaptureFacts, *, partial: bool) -> list[str]:
     return [
-        f"{resource}: could not be read, so the snapshot has none of it. {found.message}"
+        f"{resource}: could not be read, so the snapshot has none of it. {found.message} {_WITHOUT}"
         for resource, found in facts.unreadable.items()
         if found.partial == partial
     ]
