@@ -23,7 +23,6 @@ from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.paging import PER_PAGE
 from pipelines.service.probe import Answer, Probe
-from pipelines.service.tokens import open_tokens
 from pipelines.settings import BasicCredentials, Settings
 from pipelines.store.snapshots import DataFolder
 
@@ -67,7 +66,7 @@ def examine(
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += _on_this_machine(data, tenant, around)
     if settings.tenant(tenant).api == "v3":
-        findings += _of_the_connection(settings, tenant, around)
+        findings += check_connection(settings, tenant, around.clock)
     blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in _BLOCKING]
     if blocked or not data.path.is_dir():
         reason = " and ".join(blocked) or "disk"
@@ -81,14 +80,6 @@ def examine(
 
 _BLOCKING = ("secrets", "database", "token")
 """Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
-
-
-def _of_the_connection(settings: Settings, tenant: str, around: Surroundings) -> list[Finding]:
-    """Tokens and scopes; the store may be a database that is not configured or not there."""
-    try:
-        return check_connection(open_tokens(settings, tenant), tenant, around.clock)
-    except BookferryError as error:
-        return [failed("token", error)]
 
 
 def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[Finding]:
