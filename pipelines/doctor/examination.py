@@ -64,7 +64,7 @@ def examine(
     around = around or Surroundings()
     data = DataFolder(settings.data)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
-    findings += _on_this_machine(data, tenant, around)
+    findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
     if settings.tenant(tenant).api == "v3":
         findings += check_connection(settings, tenant, around.clock)
     blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in _BLOCKING]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
-from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
+from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.service.tokens import open_tokens
 from pipelines.settings import Settings
 from pipelines.store.durable import storage_error
 from pipelines.store.snapshots import DataFolder, Snapshot
@@ -146,6 +148,19 @@ def _database_error(path: Path, error: sqlite3.Error) -> Finding:
             "Put it back from a copy. Without one, wait for a minute, move it and the files beside it (-wal, -shm) away, and try again.",
         )
     return failed("database", storage_error(error, path))
+
+
+def postgres(settings: Settings, tenant: str) -> list[Finding]:
+    """Whether the database that keeps sign-ins answers, where one is configured."""
+    if settings.postgres_env is None:
+        return []
+    try:
+        store = open_tokens(settings, tenant)
+        with suppress(SignInError):  # what is kept there is another check's
+            store.read()
+    except BookferryError as error:
+        return [failed("postgres", error)]
+    return [ok("postgres", f"{store.place} answers")]
 
 
 def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Snapshot | None]:

@@ -183,6 +183,24 @@ def test_a_database_that_is_damaged(patient: Patient, damage: bytes) -> None:
     assert examined.requests == 0
 
 
+@pytest.mark.parametrize(
+    ("address", "exit_status"),
+    [("postgresql://keeper:a-long-secret-word@127.0.0.1:1/sign_ins", ExitStatus.FAILED), (None, ExitStatus.USAGE)],
+    ids=["away", "not named"],
+)
+def test_a_postgres_database_that_does_not_answer(
+    patient: Patient, monkeypatch: pytest.MonkeyPatch, address: str | None, exit_status: ExitStatus
+) -> None:
+    """Told without its password."""
+    config = patient.folder / "bookferry.toml"
+    config.write_text(f'postgres_env = "TEST_POSTGRES"\n{config.read_text()}')
+    if address is not None:
+        monkeypatch.setenv("TEST_POSTGRES", address)
+    found = patient.find("postgres")
+    assert (found.status, found.exit_status) == (Status.PROBLEM, exit_status)
+    assert "a-long-secret-word" not in str(found.document)
+
+
 def test_how_old_the_last_backup_is(patient: Patient) -> None:
     """Complaint B15: nobody knows when the backup was last good."""
     assert patient.find("last backup").status is Status.NOTE
