@@ -6,7 +6,6 @@ can run, show and repeat the steps one by one; `library.Library` puts them toget
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +19,8 @@ from pipelines.errors import (
     ProtocolError,
     RefusedError,
 )
+from pipelines.records.raw import RawRecords
 from pipelines.records.tables import raw_table
-from pipelines.records.values import record_ids
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
 from pipelines.staging import StagingProcess, note, one_batch_behind
@@ -117,9 +116,9 @@ def _read(
     schema = raw_table(resource).schema
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
         with one_batch_behind() as behind:
-            for payloads, pages in _batches(_watched(listing, resource, client.requests_per_minute, on_progress)):
+            for records in _batches(_watched(listing, resource, client.requests_per_minute, on_progress)):
                 staging.start_if_large(listing.facts.last_total)
-                behind(partial(_keep, payloads, pages, schema, writer, staging))
+                behind(partial(_keep, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
     path = capture.raw_path(resource)
     facts = prove(listing.facts, count_ids(path))
@@ -131,12 +130,10 @@ def _read(
     return facts
 
 
-def _keep(
-    payloads: list[bytes], pages: list[int], schema: pa.Schema, writer: TableWriter, staging: StagingProcess
-) -> None:
-    batch = _raw_batch(payloads, pages, schema)
-    writer.write(batch)
+def _keep(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagingProcess) -> None:
+    batch = records.batch(schema)
     staging.send(batch)
+    writer.write(batch)
 
 
 def prove(listing: ListingFacts, ids: IdCounts) -> ResourceFacts:
@@ -188,30 +185,13 @@ def _watched(
         on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, requests_per_minute))
 
 
-def _batches(pages: Iterator[Page]) -> Iterator[tuple[list[bytes], list[int]]]:
-    """The records of some pages, about `BATCH_BYTES` of JSON, and the page that each came on."""
-    payloads: list[bytes] = []
-    numbers: list[int] = []
-    size = 0
+def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:
+    """The records of some pages, about `BATCH_BYTES` of JSON at a time."""
+    records = RawRecords()
     for page in pages:
-        records = [bytes(record) for record in page.records]
-        payloads += records
-        numbers += [page.number] * len(records)
-        size += sum(map(len, records))
-        if size >= BATCH_BYTES:
-            yield payloads, numbers
-            payloads, numbers, size = [], [], 0
-    if payloads:
-        yield payloads, numbers
-
-
-def _raw_batch(payloads: list[bytes], numbers: list[int], schema: pa.Schema) -> pa.RecordBatch:
-    hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
-    try:
-        text = pa.array(payloads, pa.binary()).cast(pa.string())  # the cast checks that it is UTF-8
-    except pa.ArrowInvalid:
-        raise ProtocolError(
-            f"A record on one of the pages {numbers[0]} to {numbers[-1]} is not valid UTF-8, as JSON must be. Reading stopped; tell the "
-            "service's operators which page it was."
-        ) from None
-    return pa.record_batch([record_ids(payloads), numbers, text, hashes], schema=schema)
+        records.add(page.records, page.number)
+        if records.size >= BATCH_BYTES:
+            yield records
+            records = RawRecords()
+    if records.payloads:
+        yield records

@@ -69,7 +69,7 @@ ASSET_KEYS = frozenset({"id", "publication_id", "name", "content_type", "file"})
 STORED_KEYS = FILE_KEYS | ADDRESSES
 
 
-def stage_publications(payloads: Sequence[str], hashes: Sequence[str]) -> StagedBatch:
+def stage_publications(payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
     """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each in hexadecimal. Never raises on data."""
     records = [decode_record(payload) for payload in payloads]
     residues: list[dict[str, Any]] = [unknown_keys(record, MAPPED) for record in records]

@@ -113,7 +113,7 @@ class RegularPublications:
 
     def __init__(self) -> None:
         self._extra: dict[str, str] = {}
-        self._decode: Callable[[str], Any] = msgspec.json.Decoder(_Publication, float_hook=parse_float).decode
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(_Publication, float_hook=parse_float).decode
 
     def learn(self, keys: Iterable[str]) -> None:
         """Take these keys of records for residue from now on, instead of for surprises."""
@@ -126,7 +126,7 @@ class RegularPublications:
         kind = msgspec.defstruct("_Learned", fields, bases=(_Publication,), rename=self._extra, gc=False)
         self._decode = msgspec.json.Decoder(kind, float_hook=parse_float).decode
 
-    def stage(self, payloads: Sequence[str], hashes: Sequence[str]) -> StagedBatch | None:
+    def stage(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch | None:
         """As `stage_publications`; `None` when some record is not regular."""
         try:
             records: list[Any] = [self._decode(payload) for payload in payloads]
@@ -249,7 +249,7 @@ class PublicationStager:
     def __init__(self) -> None:
         self._regular = RegularPublications()
 
-    def __call__(self, payloads: Sequence[str], hashes: Sequence[str]) -> StagedBatch:
+    def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
         """Stage one batch; never raises on data."""
         staged = self._regular.stage(payloads, hashes)
         if staged is None:

@@ -40,7 +40,7 @@ class RecordStager:
         self._fields = [column for column in self._table.columns if column.name not in _MADE]
         self._mapped = {column.name for column in self._fields} | {LISTS[table] for table in self._lists} | IGNORED
 
-    def __call__(self, payloads: Sequence[str], hashes: Sequence[str]) -> StagedBatch:
+    def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
         """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each. Never raises on data."""
         records = [decode_record(payload) for payload in payloads]
         residues: list[_Record] = [unknown_keys(record, self._mapped) for record in records]

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -17,15 +18,15 @@ TOO_DEEP = '"(nested too deeply; the payload has it)"'
 _INT64 = range(-(2**63), 2**63)
 
 
-def decode_record(payload: str) -> dict[str, Any]:
+def decode_record(payload: bytes) -> dict[str, Any]:
     """The record as a dictionary. What is not an object, or cannot be read, is kept whole as residue under the key `(record)`."""
-    record: object = payload
-    for decode in (_DECODE, _LENIENT):
-        try:
-            record = decode(payload)
-            break
-        except _NOT_JSON:
-            continue
+    record: object
+    try:
+        record = _DECODE(payload)
+    except _NOT_JSON:
+        record = text = payload.decode(errors="replace")
+        with suppress(*_NOT_JSON):
+            record = _LENIENT(text)
     return record if type(record) is dict else {"(record)": record}
 
 
@@ -116,4 +117,4 @@ def _record_id(payload: msgspec.Raw | bytes) -> int | None:
     try:
         return whole_number(_DECODE_ID(payload).id)
     except _NOT_JSON:
-        return whole_number(decode_record(bytes(payload).decode(errors="replace")).get("id"))
+        return whole_number(decode_record(bytes(payload)).get("id"))

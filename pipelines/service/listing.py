@@ -36,7 +36,11 @@ MAX_AHEAD = 160
 """Pages in flight at most: enough for 600 requests a minute at 12 s a page."""
 
 QUICK = 6
-"""Pages in flight while the service answers quickly; more only when its latency asks for it."""
+"""Pages in flight while the service answers quickly; more when its latency asks for it, and fewer when it answers at once."""
+
+AT_ONCE = 0.005
+"""Seconds: of a service that answers sooner only one page is fetched ahead. Several threads that take turns at the interpreter would
+cost more than they gain."""
 
 MOST_PAGES_A_SECOND = 100
 """Where the budget allows more, more pages in flight would only queue in this process."""
@@ -182,7 +186,7 @@ class Listing:
 class Depth:
     """How many pages to have in flight so that the budget, not the latency, is the limit.
 
-    Little's law, a quarter for good measure, and some for a reader that pauses.
+    Little's law, a quarter for good measure, and some for a reader that pauses; just one where the service answers at once.
     """
 
     def __init__(self, requests_per_minute: int) -> None:
@@ -194,7 +198,7 @@ class Depth:
         """The number, after one more page, which took so long (it counts for a quarter) and had so many bytes."""
         self._seconds = seconds if self._seconds is None else self._seconds + (seconds - self._seconds) / 4
         self._largest = max(self._largest, size)
-        wanted = QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
+        wanted = 1 if self._seconds < AT_ONCE else QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
         return max(1, min(wanted, MAX_AHEAD, AHEAD_BYTES // self._largest))
 
 

@@ -56,14 +56,15 @@ class Budgeted(httpx.BaseTransport):
         """Send it when there is room. A request that did not leave costs nothing, whatever went wrong."""
         departure = _Departure(self._budget.acquire(), self._meter, self._clock)
         request.extensions = {**request.extensions, "trace": departure.trace}
+        granted = self._clock.monotonic()
         try:
             response = self._inner.handle_request(request)
         except BaseException:
             departure.give_up()
             raise
+        response.extensions[LEFT_AT] = granted if departure.at is None else departure.at
         if departure.at is None:  # a transport that tells nothing of its progress
             departure.leave()
-        response.extensions[LEFT_AT] = departure.at
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
             self._budget.pause(pause_for_all(response, self._clock.now()))
         return response

@@ -143,12 +143,12 @@ class TableWriter:
         self._path = path
         self.rows = 0
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch of the table's schema."""
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append some rows of the table's schema."""
         if batch.num_rows == 0:
             return
         with storage_errors(self._path):
-            self._writer.write_batch(batch)
+            self._writer.write(batch)
         self.rows += batch.num_rows
 
 

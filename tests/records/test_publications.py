@@ -30,7 +30,8 @@ from tests.records.json_values import SHAPE, Members, anything, meaning, records
 
 
 def stage(payloads: Sequence[str]) -> StagedBatch:
-    return stage_publications(payloads, [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads])
+    encoded = [payload.encode() for payload in payloads]
+    return stage_publications(encoded, [hashlib.sha256(payload).hexdigest() for payload in encoded])
 
 
 def rows(staged: StagedBatch, table: str = "publications") -> list[dict[str, Any]]:
