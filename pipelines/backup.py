@@ -6,7 +6,7 @@ can run, show and repeat the steps one by one; `library.Library` puts them toget
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +23,7 @@ from pipelines.records.raw import RawRecords
 from pipelines.records.tables import raw_table
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
+from pipelines.service.redaction import outside_text
 from pipelines.staging import StagingProcess, note, one_batch_behind
 from pipelines.store.captures import Capture, IdCounts, ResourceFacts, TableWriter, Unreadable, count_ids
 
@@ -39,6 +40,9 @@ ENDPOINTS = {
     "tasks": ("tasks",),
 }
 """Resource → its list endpoints, the best first (service-api.md: "A backup endpoint /publications/all returns all publications")."""
+
+NUMBERED = frozenset({"publications"})
+"""Of these the document says that ids are integers; of the others nothing, so that a text tells a record apart, too."""
 
 FORBIDDEN = 403
 
@@ -121,7 +125,7 @@ def _read(
                 behind(partial(_keep, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
     path = capture.raw_path(resource)
-    facts = prove(listing.facts, count_ids(path))
+    facts = prove(listing.facts, count_ids(path, texts=resource not in NUMBERED))
     capture.facts.resources[resource] = facts
     capture.add_table(f"raw_{resource}", path, writer.rows)
     capture.save()
@@ -155,6 +159,10 @@ def prove(listing: ListingFacts, ids: IdCounts) -> ResourceFacts:
             f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
         )
     notes = []
+    if ids.texts:
+        notes.append(
+            f"{ids.texts:,} records have ids that are no whole numbers: the column id of their table is empty, their residue has them."
+        )
     if listing.last_total is None:
         notes.append("The service sent no X-Total: nothing but the end of the listing says how many records there are.")
     return ResourceFacts(
@@ -172,8 +180,8 @@ def prove(listing: ListingFacts, ids: IdCounts) -> ResourceFacts:
     )
 
 
-def _some(ids: list[int]) -> str:
-    return ", ".join(str(one) for one in ids)
+def _some(ids: Sequence[int | str]) -> str:
+    return ", ".join(outside_text(one, 60) for one in ids)
 
 
 def _watched(

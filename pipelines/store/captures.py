@@ -181,23 +181,48 @@ class IdCounts(msgspec.Struct):
     rows: int
     distinct: int
     without: int
-    twice: list[int]
+    twice: list[int | str]
     """Up to ten ids that occur more than once."""
+    texts: int = 0
+    """Rows whose id is a text that is no whole number; 0 where such texts do not count as ids."""
 
 
-def count_ids(raw_path: Path) -> IdCounts:
+_TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR'
+              THEN json_extract_string(payload, '$.id') END"""
+
+
+def count_ids(raw_path: Path, *, texts: bool = False) -> IdCounts:
     """Count ids in the file itself: the proof rests on what is on the disk, not on what we believe we wrote.
 
-    DuckDB reads only the id column, and spills to disk rather than take more memory.
+    DuckDB reads only the id column, and spills to disk rather than take more memory. `texts`: texts are ids too, so that where an id is
+    no whole number the payloads are read as well.
     """
     with _reading(raw_path) as database:
-        [(rows, distinct, present)] = database.execute(
-            "SELECT count(*), count(DISTINCT id), count(id) FROM file"
-        ).fetchall()
-        twice: list[tuple[int]] = []
-        if distinct != present:
-            repeated = "SELECT id FROM file WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1 ORDER BY id LIMIT 10"
-            twice = database.execute(repeated).fetchall()
+        counts = _count(database, "id")
+        if texts and counts.without:
+            others = _count(database, _TEXT_ID)
+            present = others.rows - others.without
+            counts = IdCounts(
+                counts.rows,
+                counts.distinct + others.distinct,
+                counts.without - present,
+                [*counts.twice, *others.twice][:10],
+                present,
+            )
+    return counts
+
+
+def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
+    """Rows, distinct values and empty rows of an SQL expression over the file."""
+    keys = f"(SELECT {key} AS key FROM file)"  # noqa: S608  an expression of ours
+    counted = f"SELECT count(*), count(DISTINCT key), count(key) FROM {keys}"  # noqa: S608
+    [(rows, distinct, present)] = database.execute(counted).fetchall()
+    twice: list[tuple[int | str]] = []
+    if distinct != present:
+        repeated = (
+            f"SELECT key FROM {keys} WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"  # noqa: S608
+        )
+        twice = database.execute(repeated).fetchall()
     return IdCounts(rows, distinct, rows - present, [row[0] for row in twice])
 
 
