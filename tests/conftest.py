@@ -1,14 +1,18 @@
-"""What holds for every test: Hypothesis sets no deadline, since a busy machine is no finding, and nobody's sign-ins are touched."""
+"""What holds for every test: no deadlines of Hypothesis and httpx, since a busy machine is no finding; nobody's sign-ins are touched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import httpx._config
 import pytest
 from hypothesis import settings
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+for _phase in ("connect", "read", "write", "pool"):  # httpx's five seconds would be a finding about the machine, too
+    setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, _phase, 60.0)
 
 
 @pytest.fixture(scope="session", autouse=True)

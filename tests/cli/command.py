@@ -5,18 +5,36 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipelines.service.budget import Budget
+from pipelines.settings import load_settings
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[2]
 BOOKFERRY = (sys.executable, "-m", "cli.main")
 PASSWORD = "not-a-password-that-occurs-by-chance"
+
+PATIENCE = 240
+"""Seconds until a process that does not end is taken to hang. None needs a tenth of it, even on a machine that does much else."""
+
+HURRIED = """
+import sys
+from pipelines.service.clock import SystemClock
+patient = SystemClock.sleep
+SystemClock.sleep = lambda clock, seconds: patient(clock, seconds / 50)
+from cli.main import main
+main()
+"""
+"""The command with a clock on which a minute of waiting is over in a second."""
 
 CONFIG = """\
 data = "library-data"
@@ -73,7 +91,7 @@ def run(
     folder: Path,
     variables: Mapping[str, str] = {},
     before: Callable[[], None] | None = None,
-    seconds: float = 60,
+    seconds: float = PATIENCE,
 ) -> Outcome:
     """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process."""
     done = subprocess.run(
@@ -124,15 +142,33 @@ class Home:
         """Run `bookferry backup TENANT`."""
         return self.run("backup", self.tenant, *options, **more)
 
-    def start(self, *arguments: str, **options: Any) -> subprocess.Popen[str]:
-        """Start a command here, signed in, and come back at once."""
+    def start(self, *arguments: str, hurried: bool = False, **options: Any) -> subprocess.Popen[str]:
+        """Start a command here, signed in, and come back at once. `hurried`: its waits are fifty times as short."""
         return subprocess.Popen(
-            [*BOOKFERRY, *arguments],
+            [*((sys.executable, "-c", HURRIED) if hurried else BOOKFERRY), *arguments],
             cwd=self.folder,
             env=environment(**self.sign_in),
             text=True,
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
         )
+
+    @contextmanager
+    def no_budget(self) -> Iterator[Callable[[], None]]:
+        """Nobody gets a slot of this tenant's budget until the block ends. Yields what waits until somebody stands in line."""
+        data = self.folder / "library-data"
+        data.mkdir(exist_ok=True)
+        name, limit = load_settings(self.folder / "bookferry.toml").budget_of(self.tenant)
+        budget = Budget(data / "state.db", name, limit)
+        budget.pause(100_000)
+        with closing(sqlite3.connect(data / "state.db", timeout=60, isolation_level=None)) as state:
+
+            def somebody_waits() -> None:
+                while state.execute("SELECT count(*) FROM budget_queue").fetchone()[0] == 0:
+                    time.sleep(0.02)
+
+            yield somebody_waits
+            state.execute("UPDATE budget_libraries SET paused_until = 0")
+        budget.close()
 
     def snapshots(self) -> dict[str, str]:
         """Every published file and its SHA-256."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.records.tables import TABLES
-from tests.cli.command import BOOKFERRY, environment, run
+from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
 
 WEIRD = r"""
@@ -145,7 +145,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(library: BackedUp) -> None:
         assert asked.stderr is not None
         assert asked.stderr.read() == ""
         asked.stderr.close()
-        asked.wait(60)
+        asked.wait(PATIENCE)
 
 
 def test_a_full_disk_behind_stdout_is_told(library: BackedUp) -> None:

@@ -6,17 +6,21 @@ import json
 import resource
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import PASSWORD, Home, run
+from tests.cli.command import PASSWORD, PATIENCE, Home, run
 from tests.cli.conftest import SMALL, BackedUp
 from tests.sandbox.process import SandboxProcess
 
 OUR_PROGRESS = ("starting", "publications: ")
+HOURS = 10_000
+"""Seconds that no test waits."""
+
 CONTRACT = {"tenant", "snapshot", "complete", "counts", "files", "requests", "seconds", "path"}
 
 
@@ -203,20 +207,21 @@ def test_a_folder_that_cannot_be_written_is_told_as_such(sandbox: SandboxProcess
     home.backup("--json").assert_failed(1, "library-data")
 
 
-@pytest.mark.timeout(240)
 def test_nobody_answers_or_the_service_dies_in_the_middle(tmp_path: Path, small: BackedUp) -> None:
-    """A minute of tries, then exit 1 and a message that says what was tried; both at once, because a minute is long."""
-    with SandboxProcess("--tenant=dying=real:500", "--latency", "0.5", "--requests-per-minute", "0") as dying:
+    """A minute of tries, here on a quick clock, then exit 1 and a message that says what was tried."""
+    with SandboxProcess("--tenant=dying=real:500", "--requests-per-minute", "0") as dying:
+        dying.fault("hang", "dying", path=r"page=([4-9]|10)(&|$)", seconds=HOURS, times=99)
         mid = Home.make(tmp_path / "mid", dying, "dying")
-        killed = mid.start("backup", "dying", "--json")
+        killed = mid.start("backup", "dying", "--json", hurried=True)
         alone = Home.make(tmp_path / "alone", small.sandbox, "small")
         alone.configure(base_url="http://127.0.0.1:9")
-        unreachable = alone.start("backup", "small", "--json")
-        while dying.counts("dying")["requests"] < 3:
+        unreachable = alone.start("backup", "small", "--json", hurried=True)
+        while dying.counts("dying")["requests"] < 4:
             assert killed.poll() is None
+            time.sleep(0.02)
         dying.kill()
         for home, process, said in ((mid, killed, "page="), (alone, unreachable, "127.0.0.1:9")):
-            out, err = process.communicate(timeout=100)
+            out, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 1, err
             message = json.loads(out)["error"]
             assert said in message
@@ -226,16 +231,14 @@ def test_nobody_answers_or_the_service_dies_in_the_middle(tmp_path: Path, small:
             assert home.snapshots() == {}
 
 
-def test_a_tenant_that_is_being_read_is_refused(small: BackedUp) -> None:
+def test_a_tenant_that_is_being_read_is_refused(small: BackedUp, tmp_path: Path) -> None:
     """One library is never read by two runs at once: the second one says so at once."""
-    small.sandbox.change("small", latency=3)
-    first = small.start("backup", "small", "--json")
-    small.sandbox.reset("counts", tenant="small")
-    while small.sandbox.counts("small")["requests"] == 0:
-        assert first.poll() is None
-    small.backup("--json").assert_failed(1, "Another run", "small")
-    small.sandbox.reset("settings", tenant="small")
-    out, _ = first.communicate(timeout=60)
+    home = Home.make(tmp_path, small.sandbox, "small")
+    with home.no_budget() as somebody_waits:
+        first = home.start("backup", "small", "--json")
+        somebody_waits()
+        home.backup("--json").assert_failed(1, "Another run", "small")
+    out, _ = first.communicate(timeout=PATIENCE)
     assert json.loads(out)["complete"] is True
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import BOOKFERRY, Outcome, environment, run
+from tests.cli.command import BOOKFERRY, PATIENCE, Outcome, environment, run
 
 RECORDS = 5445
 ANSWERS = {"collection_by_decade", "gaps_by_kind", "possible_duplicates"}
@@ -102,12 +102,12 @@ def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> Non
     address = re.search(r"http://127\.0\.0\.1:[0-9]+", demo.stderr.readline())
     assert address is not None
     os.kill(demo.pid, number)
-    out, err = demo.communicate(timeout=30)
+    out, err = demo.communicate(timeout=PATIENCE)
     if number == signal.SIGTERM:
         assert demo.returncode == 1
         assert json.loads(out)["error"].startswith("Stopped before the end.")
         assert "Traceback" not in err
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 100
     while time.monotonic() < deadline:
         try:
             urllib.request.urlopen(address[0], timeout=5)

@@ -18,7 +18,7 @@ import pytest
 from cli.progress import LINE_SECONDS, ProgressDisplay
 from pipelines.backup import Progress
 from pipelines.service.client import Waiting
-from tests.cli.command import Home
+from tests.cli.command import PATIENCE, Home
 from tests.sandbox.process import SandboxProcess
 
 
@@ -131,7 +131,7 @@ def test_a_terminal_sees_a_bar_and_then_the_truth(slow: SandboxProcess, tmp_path
     home = Home.make(tmp_path, slow, "slow")
     status, seen = _on_a_terminal(home, 100)
     assert status == 0
-    assert re.search(r"publications [━╸╺]+ [0-9]+ of 500, [0-9]+/s, [0-9]+ requests", _drawn(seen))
+    assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", _drawn(seen))
     path, last = _left(seen)
     assert Path(path).is_dir()
     assert last.startswith("Complete: 500 publications; 10 requests, ")
@@ -149,17 +149,21 @@ def test_a_terminal_is_told_why_nothing_moves_and_left_tidy_by_ctrl_c(slow: Sand
 
 
 def test_a_log_gets_a_line_now_and_then(slow: SandboxProcess, tmp_path: Path) -> None:
+    """What was read, what is left, and why nothing moves; while it starts, only that."""
     home = Home.make(tmp_path, slow, "slow", requests_per_minute=3)
     process = home.start("backup", "slow")
     assert process.stderr is not None
-    while (told := process.stderr.readline()) == "starting\n":
-        pass
+    told = []
+    while not told or "waiting" not in told[-1]:
+        told.append(process.stderr.readline())
+        assert told[-1], told
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert re.fullmatch(
         r"publications: 150 of 500, [0-9]+/s, 3 requests, [0-9a-z ]+ left, waiting [0-9]+ s: the budget is used up\n",
-        told,
+        told[-1],
     )
+    assert [line for line in told if not re.match(r"starting$|publications: [0-9]+ of 500, ", line)] == []
 
 
 def _on_a_terminal(home: Home, width: int, until: str | None = None) -> tuple[int, str]:
@@ -177,7 +181,7 @@ def _on_a_terminal(home: Home, width: int, until: str | None = None) -> tuple[in
             os.write(ours, b"\x03")
             until = None
     os.close(ours)
-    return process.wait(60), seen.decode()
+    return process.wait(PATIENCE), seen.decode()
 
 
 def _own_terminal(descriptor: int) -> None:

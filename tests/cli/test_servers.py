@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import time
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import BOOKFERRY, environment
+from tests.cli.command import BOOKFERRY, PATIENCE, environment
 from tests.cli.conftest import BackedUp
 
 RUNS = "{runsOrError {... on Runs {results {runId status jobName tags {key value}}}}}"
@@ -32,15 +34,15 @@ def test_the_sandbox_runs_until_it_is_asked_to_end(tmp_path: Path) -> None:
     assert process.stdout is not None
     ready = json.loads(process.stdout.readline())
     assert ready["tenants"]["old"]["publications"] == 3
-    with urllib.request.urlopen(f"{ready['control']}/tenants", timeout=10) as answer:
+    with urllib.request.urlopen(f"{ready['control']}/tenants", timeout=60) as answer:
         assert answer.status == 200
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (0, "", "")
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> None:
     """One instance for both; SIGTERM ends the interface and every process it started."""
     port = _free_port()
@@ -50,7 +52,7 @@ def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> No
         assert (run["jobName"], run["status"]) == ("nightly_backup", "SUCCESS")
         assert _tags(run)["bookferry/started_by"] == "command line"
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0
         assert json.loads(out)["url"] == f"http://127.0.0.1:{port}"
         assert "Warning" not in err
@@ -68,9 +70,12 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(library: BackedUp) 
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that stays free until it is used: not one of those that systems hand out to whoever asks for any."""
+    for port in random.sample(range(15_000, 30_000), 100):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    pytest.fail("no port is free")
 
 
 def _runs(port: int, process: subprocess.Popen[str]) -> list[dict[str, Any]]:
@@ -79,7 +84,7 @@ def _runs(port: int, process: subprocess.Popen[str]) -> list[dict[str, Any]]:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/graphql", question, {"content-type": "application/json"})
     while process.poll() is None:
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 found: list[dict[str, Any]] = json.load(answer)["data"]["runsOrError"]["results"]
                 return found
         except OSError:
@@ -93,7 +98,7 @@ def _tags(run: dict[str, Any]) -> dict[str, str]:
 
 def _wait_until_nobody_is_left(group: int) -> None:
     """Dagster's code server notices a few seconds later that it is not needed."""
-    deadline = time.monotonic() + 50
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         try:
             os.killpg(group, 0)
