@@ -21,8 +21,8 @@ from pipelines.settings import Settings
 REFUSAL = "refusal"
 """Extension of an answer: the error that explains a 401 or 403, where this module knows better than its status tells."""
 
-TRIES = 3
-"""Times that one request is sent with different tokens: others may renew the token again while it is under way."""
+TRIES = 10
+"""Times that one request is sent, each time with another token: it may be renewed by others, or age, while the request is under way."""
 
 
 class OAuth(httpx.Auth):
@@ -43,7 +43,7 @@ class OAuth(httpx.Auth):
             if response.status_code != httpx.codes.UNAUTHORIZED or _is_for_another_target(response):
                 break
             used = bearer(request)
-            other = self._renewal.instead_of(used) if number == 1 else self._renewal.newest()
+            other = self._renewal.instead_of(used, is_first=number == 1)
             if other == used:
                 break
             sign(request, other)

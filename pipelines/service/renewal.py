@@ -88,16 +88,16 @@ class Renewal:
         self._again_at = self._clock.monotonic() + min(AGAIN_SECONDS, left / 4)
         return grant.access_token
 
-    def instead_of(self, rejected: str) -> str:
-        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one."""
+    def instead_of(self, rejected: str, *, is_first: bool = True) -> str:
+        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one.
+
+        Where a new one was refused already, only one that has aged since is renewed again; any other is returned as it is.
+        """
         grant = self._look()
-        if grant.access_token != rejected and grant.left(Moment.now(self._clock)) > 0:
+        alive = grant.left(Moment.now(self._clock)) > 0
+        if alive and (grant.access_token != rejected or not is_first):
             return grant.access_token
         return self._renewed(lambda kept: kept.access_token == rejected or self._is_old(kept), last=True).access_token
-
-    def newest(self) -> str:
-        """The token that the store has now, whatever its age."""
-        return self._look().access_token
 
     def keep_alive(self) -> Grant:
         """Renew now, so that a sign-in that nobody uses does not lapse unseen; what somebody renewed a moment ago is enough."""
