@@ -12,6 +12,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from pipelines.errors import AccessDeniedError, ConfigurationError, StorageError, TenantBusyError
+from pipelines.inventory import RESOURCES
 from pipelines.records.tables import STAGED
 from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts, Unreadable
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, sync_file, sync_folder, write_atomically
@@ -241,12 +242,17 @@ def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
         requests=sum(one.requests for one in facts.resources.values())
         + sum(one.requests for one in facts.unreadable.values()),
         tool=f"bookferry {VERSION}",
-        resources=facts.resources,
+        resources={name: facts.resources[name] for name in sorted(facts.resources, key=_place)},
         unreadable=facts.unreadable,
         files=FileTotals(facts.files_count, facts.files_bytes),
         tables=facts.tables,
         residue=facts.residue,
     )
+
+
+def _place(resource: str) -> int:
+    """Where a resource stands in every list, in whatever order they were read."""
+    return RESOURCES.index(resource) if resource in RESOURCES else len(RESOURCES)
 
 
 _WITHOUT = "To do without it for good, name the others in `resources = [...]` of the tenant in bookferry.toml."
