@@ -1,0 +1,202 @@
+"""Another library service, written from the document and the RFCs and from nothing of ours, with the liberties that servers take."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
+
+Token = dict[str, Any]
+
+
+@dataclass
+class Liberties:
+    """What this server does in its own way."""
+
+    token: Callable[[Token], Token] = lambda answer: answer
+    """Changes an answer of the token endpoint."""
+    rotates: bool = True
+    """Whether a refresh gives a new refresh token; the old one is then good no more."""
+    content_type: str = "application/json"
+    iss: str | None = None
+    """Sent with the answer of an authorization (RFC 9207)."""
+    registration: Callable[[Token], Token] = lambda answer: answer
+    refusal: tuple[int, bytes] | None = None
+    """Status and body of every token request, where it refuses them all."""
+    secret: str | None = None
+    """The secret that a confidential client must show, by `auth`."""
+    auth: str = "none"
+    challenge: str = 'Bearer error="invalid_token", error_description="expired"'
+
+
+@dataclass
+class Asked:
+    """One request."""
+
+    path: str
+    form: Mapping[str, str]
+    headers: Mapping[str, str]
+    query: Mapping[str, str] = field(default_factory=dict)
+
+
+class ForeignService:
+    """Listens on 127.0.0.1 for the length of a `with` block; a path before the API, as a proxy would have it."""
+
+    def __init__(self, liberties: Liberties | None = None) -> None:
+        self.liberties = liberties or Liberties()
+        self.asked: list[Asked] = []
+        self.access: set[str] = set()
+        self.refresh: set[str] = set()
+        self.challenges: dict[str, str] = {}
+        self.scope = "library:read assets:read"
+        self.lock = threading.Lock()
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self.answer(b"")
+
+            def do_POST(self) -> None:
+                self.answer(self.rfile.read(int(self.headers.get("content-length", 0))))
+
+            def answer(self, body: bytes) -> None:
+                parts = urlsplit(self.path)
+                form = dict(parse_qsl(body.decode())) if b"=" in body and not body.startswith(b"{") else {}
+                asked = Asked(
+                    parts.path.removeprefix("/lib"),
+                    form,
+                    {name.lower(): value for name, value in self.headers.items()},
+                    dict(parse_qsl(parts.query)),
+                )
+                with service.lock:
+                    service.asked.append(asked)
+                    status, headers, content = service.handle(asked, body)
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.base_url = f"http://127.0.0.1:{self._server.server_port}/lib"
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def count(self, path: str) -> int:
+        """Requests to a path."""
+        return sum(asked.path == path for asked in self.asked)
+
+    def tokens_asked(self, grant_type: str) -> list[Asked]:
+        """Token requests of a kind."""
+        return [asked for asked in self.asked if asked.form.get("grant_type") == grant_type]
+
+    def handle(self, asked: Asked, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        """Route it."""
+        if asked.path == "/oauth/clients":
+            return self.register(json.loads(body))
+        if asked.path == "/oauth/token":
+            return self.token(asked)
+        if asked.path.startswith("/api/v3/"):
+            return self.api(asked)
+        return 404, {}, b""
+
+    def register(self, metadata: Mapping[str, Any]) -> tuple[int, dict[str, str], bytes]:
+        """RFC 7591: as asked for."""
+        answer = {"client_id": "foreign client", **metadata}
+        if metadata["token_endpoint_auth_method"] != "none":
+            answer["client_secret"] = self.liberties.secret = "se:cret/+ ü&"
+            self.liberties.auth = metadata["token_endpoint_auth_method"]
+        return 201, {"Content-Type": "application/json"}, json.dumps(self.liberties.registration(answer)).encode()
+
+    def authorize(self, url: str, **changes: str | None) -> str:
+        """The person says yes: the address that the browser goes to."""
+        query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
+        assert query["resource"] == f"{self.base_url}/api/v3"
+        code = secrets.token_urlsafe(8)
+        self.challenges[code] = query.get("code_challenge", "")
+        answer = {"code": code, "state": query["state"], "iss": self.liberties.iss, **changes}
+        return (
+            f"{query['redirect_uri']}?{urlencode({name: value for name, value in answer.items() if value is not None})}"
+        )
+
+    def token(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+        """RFC 6749, 4.1.3 and 6."""
+        kind = {"Content-Type": self.liberties.content_type}
+        if self.liberties.refusal is not None:
+            return self.liberties.refusal[0], kind, self.liberties.refusal[1]
+        if not self.knows(asked):
+            return 401, kind, b'{"error": "invalid_client"}'
+        if asked.form["grant_type"] == "authorization_code":
+            hashed = hashlib.sha256(asked.form.get("code_verifier", "").encode()).digest()
+            challenge = base64.urlsafe_b64encode(hashed).rstrip(b"=").decode()
+            expected = self.challenges.pop(asked.form["code"], None)
+            if expected is None or expected not in ("", challenge):
+                return 400, kind, b'{"error": "invalid_grant"}'
+        elif asked.form["refresh_token"] not in self.refresh:
+            return 400, kind, b'{"error": "invalid_grant", "error_description": "not yours"}'
+        return 200, kind, json.dumps(self.liberties.token(self.mint(asked))).encode()
+
+    def knows(self, asked: Asked) -> bool:
+        """Whether the client is who it says, in the way it registered."""
+        method, secret = self.liberties.auth, self.liberties.secret
+        if method == "client_secret_basic":
+            pair = base64.b64decode(asked.headers.get("authorization", "Basic ")[6:]).decode().split(":")
+            return [unquote_plus(part) for part in pair] == ["foreign client", secret]
+        if method == "client_secret_post":
+            return asked.form.get("client_secret") == secret and asked.form.get("client_id") == "foreign client"
+        return asked.form.get("client_id") == "foreign client"
+
+    def mint(self, asked: Asked) -> Token:
+        """A new pair."""
+        access = secrets.token_urlsafe(16)
+        refresh = secrets.token_urlsafe(16) if self.liberties.rotates else asked.form.get("refresh_token", "the one")
+        self.access.add(access)
+        self.refresh.discard(asked.form.get("refresh_token", ""))
+        self.refresh.add(refresh)
+        return {
+            "access_token": access,
+            "token_type": "Bearer",
+            "expires_in": 3600,
+            "refresh_token": refresh,
+            "scope": self.scope,
+        }
+
+    def api(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
+        """200 pages of nothing much, to whoever has a token that lives."""
+        token = asked.headers.get("authorization", "").removeprefix("Bearer ")
+        if token not in self.access:
+            return (
+                401,
+                {"WWW-Authenticate": self.liberties.challenge},
+                b'{"error": {"code": "Unauthorized", "message": "no"}}',
+            )
+        page = int(asked.query.get("page", "1"))
+        url = f"{self.base_url}/api/v3/publications?per_page=50&page="
+        links = [f'<{url}{page + 1}>; rel="next"', f'<{url}200>; rel="last"'] if page < 200 else []
+        records = [{"id": page * 50 + number, "title": "A title"} for number in range(50)]
+        headers = {
+            "Content-Type": "application/json",
+            "X-Total": "10000",
+            **({"Link": ", ".join(links)} if links else {}),
+        }
+        return 200, headers, json.dumps({"records": records}).encode()
