@@ -26,7 +26,7 @@ def test_the_upload_session_works_as_printed(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         requests = [
@@ -55,7 +55,7 @@ def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
         statuses = [seen["status"] for seen in sandbox.requests()]

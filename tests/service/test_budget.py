@@ -434,7 +434,7 @@ def test_it_works_again_after_close(path: Path, clock: ManualClock) -> None:
 def output_of(script: str, path: Path) -> tuple[str, str]:
     """What a Python process of its own writes to standard output and to standard error."""
     command: list[str | Path] = [sys.executable, "-c", script, path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     return done.stdout, done.stderr
 
 
@@ -469,7 +469,7 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
         for _ in range(4):
             if (child := os.fork()) == 0:
                 for number in range(60):
-                    together.wait(30)
+                    together.wait(200)
                     Budget(pathlib.Path(sys.argv[1], f"{number}.db"), "library", 1).close()
                 os._exit(0)
             children.append(child)

@@ -15,7 +15,7 @@ import pytest
 from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
 
-LIMIT = 300
+LIMIT = 120
 PROCESSES = 4
 
 READER = f"""
@@ -82,20 +82,22 @@ def start_reader(
         process.communicate()
 
 
-def let_go(*processes: subprocess.Popen[str]) -> None:
-    """Let them begin, as soon as all of them are ready."""
+def let_go(*processes: subprocess.Popen[str]) -> float:
+    """Let them begin, as soon as all of them are ready; when that was."""
     for process in processes:
         assert next_line(process) == "ready\n"
+    begun = time.monotonic()
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
+    return begun
 
 
 def next_line(process: subprocess.Popen[str]) -> str:
-    """What the process tells next: that it is reading, that its budget is used up. Nothing, after half a minute."""
+    """What the process tells next: that it is reading, that its budget is used up. Nothing, after minutes."""
     assert process.stdout is not None
-    guard = threading.Timer(30, process.kill)
+    guard = threading.Timer(200, process.kill)
     guard.start()
     try:
         return process.stdout.readline()
@@ -119,13 +121,12 @@ def test_four_processes_never_exceed_the_limit(
 
     They get all of it and no request more, without a single 429; the next run on the same data folder finds it used up.
     """
-    begun = time.monotonic()
     processes = [start_reader() for _ in range(PROCESSES)]
-    let_go(*processes)
+    begun = let_go(*processes)
     for process in processes:
         assert seconds_to_wait(process) >= 59 - (time.monotonic() - begun)
 
-    until = time.monotonic() + 10
+    until = time.monotonic() + 40
     while limited_sandbox.counts()["requests"] < LIMIT and time.monotonic() < until:
         pass  # the last slots were taken, their requests are on the way
     assert limited_sandbox.counts() == {"requests": LIMIT, "largest_window": LIMIT, "throttled": 0}
@@ -134,8 +135,11 @@ def test_four_processes_never_exceed_the_limit(
         process.kill()
         process.wait()
     let_go(late := start_reader())
-    assert 59 - (time.monotonic() - begun) <= seconds_to_wait(late) <= 61
-    assert limited_sandbox.counts() == {"requests": LIMIT, "largest_window": LIMIT, "throttled": 0}
+    waits = seconds_to_wait(late)
+    assert 59 - (time.monotonic() - begun) <= waits <= 61
+    counts = limited_sandbox.counts()
+    assert (counts["largest_window"], counts["throttled"]) == (LIMIT, 0)
+    assert counts["requests"] == LIMIT or time.monotonic() - begun > 59
 
 
 def test_one_that_is_killed_in_the_middle_has_paid(
@@ -149,7 +153,7 @@ def test_one_that_is_killed_in_the_middle_has_paid(
     let_go(*others)
     for process in others:
         assert seconds_to_wait(process) > 0
-    until = time.monotonic() + 10
+    until = time.monotonic() + 40
     while limited_sandbox.counts()["requests"] < LIMIT - PROCESSES and time.monotonic() < until:
         pass
     counts = limited_sandbox.counts()

@@ -292,7 +292,7 @@ def hang_on(hanging: set[int], arrived: Callable[[int], None]) -> Script:
         number = int(request.query["page"])
         arrived(number)
         if number in hanging:
-            time.sleep(30)
+            time.sleep(10_000)
         return Answer({"records": [{"id": number}]}, headers={"X-Total": "1000"})
 
     return script
@@ -333,14 +333,14 @@ def test_ctrl_c_ends_a_listing_at_once(
     assert process.stdout.readline() == "begun\n"
     for number in range(1, pages + 1):
         assert process.stdout.readline() == f"page {number}\n"
-    until = time.monotonic() + 20
+    until = time.monotonic() + 200
     while hanging and not hanging & seen:
         assert time.monotonic() < until
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGINT)
     begun = time.monotonic()
-    output, errors = process.communicate(timeout=20)
-    assert time.monotonic() - begun < 5
+    output, errors = process.communicate(timeout=200)
+    assert time.monotonic() - begun < 45, "not the minute of the budget, nor the hours of the service"
     assert (output, errors, process.returncode) == ("interrupted 0\n", "", 0)
     # A request that the interruption cut off after it had left is charged, although the service may never have read it.
     assert 0 <= budget.used() - len(seen) - spent <= QUICK

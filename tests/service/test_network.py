@@ -8,7 +8,6 @@ import logging
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -177,11 +176,10 @@ def test_close_ends_what_another_thread_waits_for() -> None:
         network = Network(url)
         thread = threading.Thread(target=ask, args=(network, url), daemon=True)
         thread.start()
-        assert arrived.wait(10)
-        begun = time.monotonic()
+        assert arrived.wait(100)
         network.close()
-        thread.join(10)
-        assert time.monotonic() - begun < 2
+        thread.join(200)
+        assert not thread.is_alive(), "the server never answers, and nothing limits the wait for it"
     assert len(failed) == 1
 
 

@@ -28,7 +28,7 @@ def test_the_session_works_as_printed() -> None:
     with SandboxProcess("--tenant", "library=real:3") as sandbox:
         text = script[0].replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}")
         done = subprocess.run(
-            ["bash", "-euo", "pipefail"], input=text, capture_output=True, text=True, timeout=60, check=False
+            ["bash", "-euo", "pipefail"], input=text, capture_output=True, text=True, timeout=240, check=False
         )
         requests = [(seen["method"], seen["path"], seen["status"]) for seen in sandbox.requests()]
     assert done.returncode == 0, done.stderr
