@@ -24,7 +24,7 @@ from pipelines.records.tables import raw_table
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
 from pipelines.service.redaction import outside_text
-from pipelines.staging import StagingProcess, note, one_batch_behind
+from pipelines.staging import StagingProcess, note, work_behind
 from pipelines.store.captures import Capture, IdCounts, ResourceFacts, TableWriter, Unreadable, count_ids
 
 BATCH_BYTES = 4 * 1024 * 1024
@@ -119,7 +119,7 @@ def _read(
 ) -> ResourceFacts:
     schema = raw_table(resource).schema
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
-        with one_batch_behind() as behind:
+        with work_behind() as behind:
             for records in _batches(_watched(listing, resource, client.requests_per_minute, on_progress)):
                 staging.start_if_large(listing.facts.last_total)
                 behind(partial(_keep, records, schema, writer, staging))

@@ -10,7 +10,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -44,6 +44,9 @@ NO_ADDRESS = "came without an address"
 LARGE = 20_000
 """Records from which on a process of its own earns its start, which takes about half a second."""
 
+
+BEHIND = 2
+"""Batches that may wait to be written, so that neither side stops for every unevenness of the other."""
 
 STEP = 400
 """Records staged at a time: few enough for their objects to stay in the processor's cache, which is a fifth of the time."""
@@ -80,7 +83,7 @@ def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBa
             table.name: stack.enter_context(table_writer(capture.table_path(table), table))
             for table in STAGED[resource]
         }
-        behind = stack.enter_context(one_batch_behind())
+        behind = stack.enter_context(work_behind())
         stack.enter_context(_no_cycle_collection())
         for batch in batches:
             steps = [stage_batch(payloads, hashes) for payloads, hashes in _in_steps(batch)]
@@ -182,19 +185,22 @@ class StagingProcess:
 
 
 @contextmanager
-def one_batch_behind() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Runs the work it is given in a thread, one piece at a time, so that a batch is hashed, packed and written while the next is made."""
-    pending: list[Future[None]] = []
+def work_behind() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Runs the work it is given in a thread, in order, so that a batch is packed and written while the next are made.
+
+    At most `BEHIND` pieces wait: what they hold is memory. What one of them raises ends the block.
+    """
+    pending: deque[Future[None]] = deque()
 
     def behind(work: Callable[[], None]) -> None:
-        while pending:
-            pending.pop().result()
+        while len(pending) > BEHIND:
+            pending.popleft().result()
         pending.append(thread.submit(work))
 
     with ThreadPoolExecutor(1, thread_name_prefix="behind") as thread:
         yield behind
         while pending:
-            pending.pop().result()
+            pending.popleft().result()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import httpx
@@ -36,11 +37,11 @@ MAX_AHEAD = 160
 """Pages in flight at most: enough for 600 requests a minute at 12 s a page."""
 
 QUICK = 6
-"""Pages in flight while the service answers quickly; more when its latency asks for it, and fewer when it answers at once."""
+"""Pages in flight while the service answers quickly; more when its latency asks for it, and none when it answers at once."""
 
 AT_ONCE = 0.005
-"""Seconds: of a service that answers sooner only one page is fetched ahead. Several threads that take turns at the interpreter would
-cost more than they gain."""
+"""Seconds: of a service that answers sooner no page is fetched ahead. Threads that take turns at the interpreter would cost more than
+they gain."""
 
 MOST_PAGES_A_SECOND = 100
 """Where the budget allows more, more pages in flight would only queue in this process."""
@@ -141,15 +142,16 @@ class Listing:
             yield answer
             if upcoming is None:
                 return
-            following_answer = self._after(answer, ahead.popleft()[1])
+            coming = ahead.popleft()[1].result if ahead else partial(self._fetch, upcoming)
+            following_answer = self._after(answer, coming)
             if following_answer is None:
                 return
             answer = following_answer
 
-    def _after(self, answer: _Answer, coming: Future[_Answer]) -> _Answer | None:
+    def _after(self, answer: _Answer, coming: Callable[[], _Answer]) -> _Answer | None:
         """The next page; `None` where a service without paging headers has shown that there is none."""
         try:
-            following = coming.result()
+            following = coming()
         except RefusedError as error:
             if error.status == httpx.codes.NOT_FOUND and may_be_last(answer.signpost):
                 return None
@@ -186,7 +188,7 @@ class Listing:
 class Depth:
     """How many pages to have in flight so that the budget, not the latency, is the limit.
 
-    Little's law, a quarter for good measure, and some for a reader that pauses; just one where the service answers at once.
+    Little's law, a quarter for good measure, and some for a reader that pauses; none where the service answers at once.
     """
 
     def __init__(self, requests_per_minute: int) -> None:
@@ -198,7 +200,9 @@ class Depth:
         """The number, after one more page, which took so long (it counts for a quarter) and had so many bytes."""
         self._seconds = seconds if self._seconds is None else self._seconds + (seconds - self._seconds) / 4
         self._largest = max(self._largest, size)
-        wanted = 1 if self._seconds < AT_ONCE else QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
+        if self._seconds < AT_ONCE:
+            return 0
+        wanted = QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
         return max(1, min(wanted, MAX_AHEAD, AHEAD_BYTES // self._largest))
 
 

@@ -90,7 +90,13 @@ def _address(page: httpx.URL, link: str) -> httpx.URL:
     if found is None:
         return _resolved(page, link)
     resolved = _resolved_apart(_with_page(str(page), 0), _with_page(link, 0))
-    return httpx.URL(_with_page(resolved, int(found[0])))
+    return _parsed(_with_page(resolved, int(found[0])))
+
+
+@lru_cache(maxsize=256)
+def _parsed(address: str) -> httpx.URL:
+    """A page is foreseen, then linked to: taken apart once."""
+    return httpx.URL(address)
 
 
 @lru_cache(maxsize=64)
@@ -190,7 +196,7 @@ class Route:
         number = page_number(url)
         if not self._foresees or number is None or number >= self._end:
             return None
-        return httpx.URL(_with_page(str(url), number + 1))
+        return _parsed(_with_page(str(url), number + 1))
 
     def stop_foreseeing(self) -> None:
         """The service led elsewhere than foreseen. Its Link is what counts; guessing on would waste requests."""
