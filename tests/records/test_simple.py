@@ -26,7 +26,8 @@ SIGNED = "https://storage.example/f.png?X-Amz-Signature=abc&X-Amz-Expires=9"
 
 
 def stage(resource: str, payloads: Sequence[str]) -> StagedBatch:
-    return RecordStager(resource)(payloads, [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads])
+    encoded = [payload.encode() for payload in payloads]
+    return RecordStager(resource)(encoded, [hashlib.sha256(payload).hexdigest() for payload in encoded])
 
 
 def staged_one(resource: str, record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], StagedBatch]:
