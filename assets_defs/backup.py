@@ -229,6 +229,12 @@ def _audited(table: Table) -> tuple[str, ...]:
 
 def _required_check(capture: Capture, table: Table, key: dg.AssetKey) -> dg.AssetCheckResult:
     missing = count_nulls(capture.table_path(table), _audited(table))
+    broken = any(missing[name] for name in table.required)
     return dg.AssetCheckResult(
-        asset_key=key, check_name="required_columns", passed=not any(missing.values()), metadata={"empty": missing}
+        asset_key=key,
+        check_name="required_columns",
+        passed=not any(missing.values()),
+        # an id may be a text, which the column cannot hold: the proof of the raw table says whether anything is wrong with that
+        severity=dg.AssetCheckSeverity.ERROR if broken else dg.AssetCheckSeverity.WARN,
+        metadata={"empty": missing},
     )

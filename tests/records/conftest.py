@@ -19,19 +19,29 @@ class _Page(msgspec.Struct):
 
 @pytest.fixture(scope="session")
 def real_payloads() -> list[str]:
-    """The JSON of every record of the sandbox's real library, as the service sends it."""
-    payloads: list[str] = []
+    """The JSON of every record of the sandbox's real library, as version 2 sends it."""
     with SandboxProcess("--requests-per-minute", "0") as sandbox:
-        sign_in = base64.b64encode(f"{sandbox.user}:{sandbox.password}".encode()).decode()
-        page = 1
-        while len(payloads) < sandbox.publications():
-            request = urllib.request.Request(
-                f"{sandbox.base_url()}/api/v2/publications/all?per_page=50&page={page}",
-                headers={"Authorization": f"Basic {sign_in}"},
-            )
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                payloads += [
-                    bytes(record).decode() for record in msgspec.json.decode(answer.read(), type=_Page).records
-                ]
-            page += 1
+        account = base64.b64encode(f"{sandbox.user}:{sandbox.password}".encode()).decode()
+        return _payloads(sandbox, "v2", f"Basic {account}")
+
+
+@pytest.fixture(scope="session")
+def typed_payloads() -> list[str]:
+    """The first 500 of them as version 3 sends them."""
+    with SandboxProcess("--tenant=library=real:500", "--requests-per-minute", "0") as sandbox:
+        token = sandbox.control("POST", "tokens", {"tenant": "library"})["access_token"]
+        return _payloads(sandbox, "v3", f"Bearer {token}")
+
+
+def _payloads(sandbox: SandboxProcess, version: str, sign_in: str) -> list[str]:
+    payloads: list[str] = []
+    page = 1
+    while len(payloads) < sandbox.publications():
+        request = urllib.request.Request(
+            f"{sandbox.base_url()}/api/{version}/publications/all?per_page=50&page={page}",
+            headers={"Authorization": sign_in},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            payloads += [bytes(record).decode() for record in msgspec.json.decode(answer.read(), type=_Page).records]
+        page += 1
     return payloads
