@@ -26,6 +26,9 @@ OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 """In a process of its own: what browsers print must not get into our stdout, and one that runs in the foreground must not hold us up."""
 
 
+NO_INPUT = "The input ended before an answer was pasted. Run the same command again."
+
+
 def log_in(
     settings: Settings,
     tenant: str,
@@ -131,13 +134,15 @@ def _wait(
 ) -> Grant:
     """Take answers until one is ours. One that is not is refused and told, and the wait goes on."""
     until = time.monotonic() + seconds
+    if listener is None and pasted is None:
+        raise SignInError(NO_INPUT)
     while True:
         try:
             arrival = next_arrival(listener, pasted, until - time.monotonic())
         except EOFError:
             pasted = None
             if listener is None:
-                raise SignInError("The input ended before an answer was pasted. Run the same command again.") from None
+                raise SignInError(NO_INPUT) from None
             continue
         if arrival is None:
             raise SignInError(

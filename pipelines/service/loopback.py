@@ -199,7 +199,8 @@ def next_arrival(listener: Listener | None, pasted: int | None, seconds: float) 
     line = os.read(pasted, MOST)
     if not line:
         raise EOFError
-    return Arrival(pasted_answer(line.decode("utf-8", "replace").strip()))
+    words = line.decode("utf-8", "replace").split()
+    return Arrival(pasted_answer(words[-1] if words else ""))
 
 
 def pasted_answer(text: str) -> dict[str, str]:
