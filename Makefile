@@ -22,7 +22,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Measures a backup against dlt, on one server, in one run. dlt lives in an environment of its own.
+# Measures a backup against dlt, on one server, in one run.
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks.backup
 

@@ -18,8 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,10 +28,7 @@ from typing import Any
 
 from benchmarks.machine import MemoryWatch, busy_seconds, cpu_seconds, in_words, wait_for_quiet
 
-HERE = Path(__file__).parent
-ROOT = HERE.parent
-ENVIRONMENT = HERE / ".venv"
-REQUIREMENTS = HERE / "requirements.txt"
+ROOT = Path(__file__).parents[1]
 RIVAL = "dlt"
 
 TRIES = 5
@@ -44,12 +40,11 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Peer:
-    """One tool: its name, the module that runs it, what it does in words, and the Python that it runs with."""
+    """One tool: its name, the module that runs it, and what it does in words."""
 
     name: str
     module: str
     what: str
-    python: Callable[[], Path] = lambda: Path(sys.executable)
     needs: str = "json"
     """A module of this environment without which the peer is left out."""
 
@@ -104,23 +99,10 @@ class Figures:
         )
 
 
-def rival_python() -> Path:
-    """The interpreter of dlt's own environment, made where it is missing or where other versions are wanted now."""
-    stamp, python = ENVIRONMENT / "installed.txt", ENVIRONMENT / "bin" / "python"
-    wanted = REQUIREMENTS.read_text(encoding="utf-8")
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        _say(f"Making {ENVIRONMENT.relative_to(ROOT)} for {RIVAL} ...")
-        venv.create(ENVIRONMENT, with_pip=True, clear=True)
-        install = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "-r", REQUIREMENTS]
-        subprocess.run(install, check=True, stdout=sys.stderr)
-        stamp.write_text(wanted, encoding="utf-8")
-    return python
-
-
 PEERS = (
     Peer("bookferry", "flow", "Bookferry's flow: raw payloads, proof, staged tables, checksums, snapshot, catalogue"),
     Peer("bookferry backup", "command", "the same as the command, Dagster and start-up included", needs="cli.main"),
-    Peer(RIVAL, "dlt_parquet", "dlt 1.31, REST source to Parquet, children in tables of their own", rival_python),
+    Peer(RIVAL, "dlt_parquet", "dlt 1.31, REST source to Parquet, children in tables of their own", needs="dlt"),
     Peer("nothing", "nothing", "every page fetched and thrown away: what the server can do"),
 )
 
@@ -149,7 +131,7 @@ def _quiet_run(peer: Peer, server: int, base_url: str, records: int, noise: floa
 
 
 def _run(peer: Peer, server: int, base_url: str, records: int) -> Run:
-    command = [peer.python(), "-m", f"benchmarks.peers.{peer.module}", base_url]
+    command = [sys.executable, "-m", f"benchmarks.peers.{peer.module}", base_url]
     with tempfile.TemporaryDirectory(prefix="bookferry-bench-") as folder:
         busy, served, started = busy_seconds(), cpu_seconds(server), time.perf_counter()
         process = subprocess.Popen([*command, folder], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -280,8 +262,6 @@ def main() -> None:
     here = [peer for peer in PEERS if _exists(peer.needs)]
     arguments = _arguments(here)
     peers = [peer for peer in here if peer.name in arguments.peers]
-    for peer in peers:
-        peer.python()
     sizes, runs = ([5000], 1) if arguments.quick else (sorted(arguments.records), arguments.runs)
     day, figures = datetime.now(UTC).date(), measure(sizes, runs, peers, arguments.noise)
     if arguments.json:

@@ -1,4 +1,4 @@
-"""dlt: its declarative REST source into Parquet files on disk, children in tables of their own. Runs in benchmarks/.venv.
+"""dlt: its declarative REST source into Parquet files on disk, children in tables of their own.
 
 The settings are those of its documentation for such an API: Basic auth, the paginator that follows `Link`, the largest page.
 """
