@@ -15,6 +15,9 @@ PREVIEW_CHARACTERS = 80
 HIDDEN = frozenset({"payload", "residue"})
 """Not previewed: they hold whatever the library does, signed addresses included (I10)."""
 
+PERSONAL = {"users": HIDDEN | {"email", "name"}}
+"""Table → what of it is not previewed: names and addresses of people do not belong into a history of runs."""
+
 
 def column_schema(table: Table) -> dg.TableSchema:
     """The description of a table as Dagster's interface shows it before and after a run."""
@@ -52,7 +55,7 @@ def preview(names: Iterable[str], rows: Iterable[Iterable[object]]) -> dg.TableM
 
 
 def _first_rows(path: Path, table: Table) -> dg.TableMetadataValue:
-    names = [column.name for column in table.columns if column.name not in HIDDEN]
+    names = [column.name for column in table.columns if column.name not in PERSONAL.get(table.name, HIDDEN)]
     with pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(PREVIEW_ROWS, columns=names), None)
     rows = batch.to_pylist() if batch is not None else []

@@ -92,7 +92,10 @@ def init(
 def backup(
     tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
     resources: Annotated[
-        str, typer.Option(help="Resources to back up, separated by commas; all of them if not given.")
+        str,
+        typer.Option(
+            help="Resources to back up, by name, separated by commas. Not given: those of the tenant's `resources`, else all of v3 and the publications of v2."
+        ),
     ] = "",
     no_files: Annotated[  # noqa: ARG001  the contract's option
         bool,

@@ -63,7 +63,8 @@ class ProgressDisplay:
         if self._at is None or self._at.resource != at.resource:
             self._began, self._ends = self._moved, None
             if self._at is not None:
-                self._shown.done(f"{self._at.resource}: {self._at.records:,} read, {self._at.requests:,} requests")
+                requests = f"{self._at.requests:,} request{'s' if self._at.requests != 1 else ''}"
+                self._shown.done(f"{self._at.resource}: {self._at.records:,} read, {requests}")
         self._at = at
         if at.expected is not None and at.seconds_left is not None:
             at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))

@@ -72,6 +72,13 @@ def test_a_night_of_everything(new: Night, sandbox: SandboxProcess) -> None:
     [snapshot] = new.snapshots
     assert snapshot.manifest.complete
     assert list(snapshot.counts) == list(RESOURCES)
+    assert_no_person_is_previewed(result)
+
+
+def assert_no_person_is_previewed(result: dg.ExecuteInProcessResult) -> None:
+    """Names and addresses of people stay in the tables: Dagster's history holds none."""
+    shown = [str(event.materialization.metadata) for event in result.get_asset_materialization_events()]
+    assert not any("@library.example" in one for one in shown)
 
 
 def test_what_is_not_readable_is_a_warning(new: Night, sandbox: SandboxProcess) -> None:
