@@ -24,16 +24,15 @@ import os
 import sqlite3
 import sys
 import threading
-import weakref
 from collections import deque
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.state_file import StateFile, weakly
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 WINDOW = 60.0
@@ -51,9 +50,6 @@ LEASE = 2.0
 
 WORTH_TELLING = 1.0
 """Seconds: `on_wait` hears of waits longer than this."""
-
-BUSY = 30.0
-"""Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS budget_libraries (
@@ -108,7 +104,8 @@ class Budget:
     """The budget of one library, which is kept in the SQLite file `path` under the name `library`.
 
     Threads share one object; it survives a fork, and works again after `close`. `on_wait` is told now and then for how many
-    seconds `acquire` is about to wait. Raises `StorageError` when the file cannot be used.
+    seconds `acquire` is about to wait; `on_pause` instead, where it is a pause that the service asked for. Raises `StorageError` when
+    the file cannot be used.
     """
 
     def __init__(
@@ -119,6 +116,7 @@ class Budget:
         clock: Clock | None = None,
         *,
         on_wait: Callable[[float], None] = lambda _: None,
+        on_pause: Callable[[float], None] | None = None,
         window: float = WINDOW,
     ) -> None:
         if requests_per_minute < 1:
@@ -127,9 +125,10 @@ class Budget:
         self._limit = requests_per_minute
         self._clock = clock or SystemClock()
         self._on_wait = on_wait
+        self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
         self._threads = _Turns()
-        self._file = _StateFile(path, self._clock)
+        self._file = StateFile(path, self._clock, _SCHEMA)
         with self._file.transaction() as db:
             db.execute("INSERT OR IGNORE INTO budget_libraries (library) VALUES (?)", (library,))
             self._mend_after_boot(db, self._clock.monotonic())
@@ -166,16 +165,16 @@ class Budget:
             told = self._clock.monotonic()
             try:
                 while True:
-                    slot, ticket, until = self._take_or_queue(ticket)
+                    slot, ticket, until, paused = self._take_or_queue(ticket)
                     if slot is not None:
                         return slot
-                    told = self._wait(until, told)
+                    told = self._wait(until, told, self._on_pause if paused else self._on_wait)
             except BaseException:
                 self._leave_queue(ticket)
                 raise
 
-    def _take_or_queue(self, ticket: int | None) -> tuple[int | None, int | None, float]:
-        """Return a slot, or else our ticket and when to look again."""
+    def _take_or_queue(self, ticket: int | None) -> tuple[int | None, int | None, float, bool]:
+        """Return a slot, or else our ticket, when to look again, and whether that is the end of a pause."""
         with self._file.transaction() as db:
             now = self._clock.monotonic()
             taken, ahead, paused_until = self._look(db, now, ticket)
@@ -183,9 +182,10 @@ class Budget:
             if lacking < 0 and paused_until <= now:
                 db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?)"
-                return db.execute(insert, (self._library, now + LATEST + self._kept)).lastrowid, None, now
+                return db.execute(insert, (self._library, now + LATEST + self._kept)).lastrowid, None, now, False
             ticket = self._renew(db, ticket, now + LEASE)
-            return None, ticket, max(paused_until, self._free_at(db, now, lacking))
+            free_at = self._free_at(db, now, lacking)
+            return None, ticket, max(paused_until, free_at), paused_until > free_at
 
     def _look(self, db: sqlite3.Connection, now: float, ticket: int | None) -> tuple[int, int, float]:
         """Free what is over; tell the slots taken, the tickets ahead of this one (None: of a new one), the pause's end."""
@@ -217,12 +217,12 @@ class Budget:
         ).fetchone()
         return float(row[0]) if row else now + LEASE
 
-    def _wait(self, until: float, told: float) -> float:
-        """Sleep, but not longer than a ticket may go unrenewed. `told` is the end of the wait that `on_wait` knows of."""
+    def _wait(self, until: float, told: float, tell: Callable[[float], None]) -> float:
+        """Sleep, but not longer than a ticket may go unrenewed. `told` is the end of the wait that was told last."""
         now = self._clock.monotonic()
         if until > max(now, told) + WORTH_TELLING:
             told = until
-            self._on_wait(until - now)
+            tell(until - now)
         self._clock.sleep(max(0.0, min(until - now, LEASE / 4)))
         return told
 
@@ -263,7 +263,7 @@ class _Turns:
 
     def __init__(self) -> None:
         self._start_anew()
-        os.register_at_fork(after_in_child=_weakly(self._start_anew))
+        os.register_at_fork(after_in_child=weakly(self._start_anew))
 
     def _start_anew(self) -> None:
         self._guard = threading.Lock()
@@ -293,106 +293,3 @@ class _Turns:
             self._gates.remove(gate)
             if had_turn and self._gates:
                 self._gates[0].release()
-
-
-class _StateFile:
-    """One connection to the SQLite file for all threads of a process, opened when needed.
-
-    It is closed before every fork: SQLite in the child would believe that the locks of the parent's connection are its own.
-    """
-
-    def __init__(self, path: Path, clock: Clock) -> None:
-        self._path = path
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-        after = _weakly(self._after_fork)
-        os.register_at_fork(before=_weakly(self._before_fork), after_in_parent=after, after_in_child=after)
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all of it or nothing, while nobody else writes."""
-        with self._lock:
-            try:
-                db = self._connection = self._connection or self._open()
-                try:
-                    db.execute("BEGIN IMMEDIATE")
-                    yield db
-                    db.execute("COMMIT")
-                finally:
-                    if db.in_transaction:
-                        db.rollback()
-            except sqlite3.Error as error:
-                raise _storage_error(self._path, error) from error
-
-    def close(self) -> None:
-        """Close the connection; the next transaction opens another."""
-        with self._lock:
-            self._disconnect()
-
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-        try:
-            self._write_ahead(db)
-            db.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
-            for statement in _SCHEMA:
-                db.execute(statement)
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _write_ahead(self, db: sqlite3.Connection) -> None:
-        """Turn WAL on. SQLite does not wait for another process that is doing the same: it refuses at once."""
-        deadline = self._clock.monotonic() + BUSY
-        while True:
-            try:
-                db.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or self._clock.monotonic() > deadline:
-                    raise
-                self._clock.sleep(0.01)
-            else:
-                return
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _before_fork(self) -> None:
-        self._lock.acquire()
-        self._disconnect()
-
-    def _after_fork(self) -> None:
-        self._lock.release()
-
-
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """Call the method while its object lives: what is registered for forks can never be unregistered."""
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        if (bound := reference()) is not None:
-            bound()
-
-    return call
-
-
-_REMEDIES = {
-    sqlite3.SQLITE_BUSY: "Another program keeps it locked: end that program, then run the command again.",
-    sqlite3.SQLITE_FULL: "The disk is full: make room, then run the command again.",
-    sqlite3.SQLITE_READONLY: "It may only be read: let this user write to the file and its folder.",
-    sqlite3.SQLITE_CANTOPEN: "Does its folder exist, and may this user write there?",
-    sqlite3.SQLITE_CORRUPT: "It is damaged: restore it from a copy.",
-    sqlite3.SQLITE_NOTADB: "It is damaged or something else: restore it from a copy, or move it away.",
-}
-
-
-def _code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
-def _storage_error(path: Path, error: sqlite3.Error) -> StorageError:
-    remedy = _REMEDIES.get(_code(error), "Is its disk in order?")
-    return StorageError(f"The budget of requests in {path} could not be read or written: {error}. {remedy}")

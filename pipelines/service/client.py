@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -178,7 +179,12 @@ def open_client(
     settings.check_sign_in(tenant)
     with ExitStack() as stack:
         budget = Budget(
-            state, library, limit, clock, on_wait=lambda seconds: on_wait(Waiting("the budget is used up", seconds))
+            state,
+            library,
+            limit,
+            clock,
+            on_wait=lambda seconds: on_wait(Waiting("the budget is used up", seconds)),
+            on_pause=lambda seconds: on_wait(Waiting(_asked_for(clock.now(), seconds), seconds)),
         )
         stack.callback(budget.close)
         meter, network = Meter(), Network(chosen.base_url)
@@ -210,6 +216,11 @@ def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:
         return SessionAuth(credentials)
     keep_secret(credentials.password, f"{credentials.username}:{credentials.password}")
     return httpx.BasicAuth(credentials.username, credentials.password)
+
+
+def _asked_for(now: datetime, seconds: float) -> str:
+    """A 429's pause in words, with its end in the time of this machine: whoever watches may be sharing it with other runs."""
+    return f"the service asked to wait (429), until {(now + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"
 
 
 def checked(response: httpx.Response) -> httpx.Response:

@@ -364,6 +364,18 @@ def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> Non
     assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=LEASE / 4)]
 
 
+def test_a_pause_is_told_apart_from_a_budget_that_is_used_up(path: Path, clock: ManualClock) -> None:
+    """Whoever watches is told who asks for the wait: the service, or our own promise to it."""
+    waits: list[float] = []
+    pauses: list[float] = []
+    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
+    shared.pause(40)
+    shared.acquire().sent()
+    assert (waits, pauses) == ([], [pytest.approx(40)])
+    shared.acquire().release()
+    assert (waits, len(pauses)) == ([pytest.approx(KEPT)], 1)
+
+
 @pytest.fixture
 def interrupt_soon() -> Iterator[Callable[[], None]]:
     """Sends the process a SIGINT a little later."""

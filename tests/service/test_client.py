@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -79,6 +80,22 @@ def test_who_asks_gets_whatever_status_there_is(serve: Serve, client_for: Client
     server = serve(lambda _: Answer(ERROR, status=status, headers={"Location": "/login"}))
     assert client_for(server.url).ask(f"{server.url}/api/v2/publications", {"page": 1}).status_code == status
     assert len(server.received) == 1
+
+
+def test_a_pause_that_the_service_asked_for_is_told_with_its_end(
+    serve: Serve, configured: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Not as a budget that is used up: whoever watches may want to know who else uses the library."""
+    answers = [Answer(ERROR, status=429, headers={"Retry-After": "3"}), Answer({"records": []})]
+    server = serve(lambda _: answers.pop(0))
+    told: list[Waiting] = []
+    settings = load_settings(configured(server.url))
+    with open_client(settings, "old", state=tmp_path / "state.db", on_wait=told.append) as client:
+        client.get(f"{client.api_url}/publications")
+    assert any(
+        re.fullmatch(r"the service asked to wait \(429\), until \d\d:\d\d:\d\d", wait.reason) for wait in told
+    ), told
+    assert not any("used up" in wait.reason for wait in told)
 
 
 @pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])

@@ -1,0 +1,133 @@
+"""The SQLite file that the processes on one data folder share: one connection a process, made, kept and given up with care."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pipelines.errors import StorageError
+from pipelines.service.clock import Clock
+
+BUSY = 30.0
+"""Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
+
+ROOM = 1024 * 1024
+"""Bytes. A disk with less than this is full for a database."""
+
+
+class StateFile:
+    """One connection to the SQLite file for all threads of a process, opened when needed.
+
+    It is closed before every fork: SQLite in the child would believe that the locks of the parent's connection are its own.
+    """
+
+    def __init__(self, path: Path, clock: Clock, schema: Sequence[str]) -> None:
+        self._path = path
+        self._schema = schema
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        after = weakly(self._after_fork)
+        os.register_at_fork(before=weakly(self._before_fork), after_in_parent=after, after_in_child=after)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write all of it or nothing, while nobody else writes."""
+        with self._lock:
+            try:
+                db = self._connection = self._connection or self._open()
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                    yield db
+                    db.execute("COMMIT")
+                finally:
+                    if db.in_transaction:
+                        db.rollback()
+            except sqlite3.Error as error:
+                raise _storage_error(self._path, error) from error
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens another."""
+        with self._lock:
+            self._disconnect()
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            self._write_ahead(db)
+            db.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
+            for statement in self._schema:
+                db.execute(statement)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _write_ahead(self, db: sqlite3.Connection) -> None:
+        """Turn WAL on. SQLite does not wait for another process that is doing the same: it refuses at once."""
+        deadline = self._clock.monotonic() + BUSY
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or self._clock.monotonic() > deadline:
+                    raise
+                self._clock.sleep(0.01)
+            else:
+                return
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _before_fork(self) -> None:
+        self._lock.acquire()
+        self._disconnect()
+
+    def _after_fork(self) -> None:
+        self._lock.release()
+
+
+def weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """Call the method while its object lives: what is registered for forks can never be unregistered."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if (bound := reference()) is not None:
+            bound()
+
+    return call
+
+
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: "Another program keeps it locked: end that program, then run the command again.",
+    sqlite3.SQLITE_FULL: "The disk is full: make room, then run the command again.",
+    sqlite3.SQLITE_READONLY: "It may only be read: let this user write to the file and its folder.",
+    sqlite3.SQLITE_CANTOPEN: "Does its folder exist, and may this user write there?",
+    sqlite3.SQLITE_CORRUPT: "It is damaged: restore it from a copy.",
+    sqlite3.SQLITE_NOTADB: "It is damaged or something else: restore it from a copy, or move it away.",
+}
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def _storage_error(path: Path, error: sqlite3.Error) -> StorageError:
+    code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and _has_no_room(path) else _code(error)
+    remedy = _REMEDIES.get(code, "Is its disk in order?")
+    return StorageError(f"The budget of requests in {path} could not be read or written: {error}. {remedy}")
+
+
+def _has_no_room(path: Path) -> bool:
+    """Whether there is no room for the file to grow: SQLite may call that a disk error."""
+    with suppress(OSError):
+        return shutil.disk_usage(path.parent).free < ROOM
+    return False

@@ -1,0 +1,49 @@
+"""What a library says of a disk that fails becomes one message that helps."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.store.durable import storage_error
+
+
+def disk_error() -> sqlite3.OperationalError:
+    """What SQLite raises where it can write neither its file nor what goes beside it."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    return error
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk without a free byte; only the superuser can have one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_an_io_error_on_a_disk_without_room_is_a_full_disk(full_disk: Path) -> None:
+    """Whether the file is there already or not."""
+    for path in (full_disk, full_disk / "not" / "yet" / "there.db"):
+        assert "the disk is full. Free some space" in str(storage_error(disk_error(), path))
+
+
+def test_an_io_error_on_a_disk_with_room_is_what_it_says(tmp_path: Path) -> None:
+    said = str(storage_error(disk_error(), tmp_path / "state.db"))
+    assert "disk I/O error" in said
+    assert "full" not in said
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("no such table: x"), ValueError("disk I/O error")])
+def test_other_errors_stay_what_they_are(full_disk: Path, error: Exception) -> None:
+    """A full disk is no explanation for everything that happens on it."""
+    assert "disk is full" not in str(storage_error(error, full_disk))
