@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from cli.output import Output, command_line, table_of
+from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.service.login import Login, Question, signing_in
 from pipelines.service.loopback import Arrival, Listener, next_arrival
@@ -75,7 +75,7 @@ def _answered(login: Login, question: Question, output: Output, *, browser: bool
         _explain(output, question, browser=browser, paste=paste, listening=listener is not None)
         if browser:
             _open(question.url, output, stack)
-        pasted = sys.stdin.fileno() if paste else None
+        pasted = _input() if paste or _is_terminal() else None
         return _wait(lambda arrival: _taken(login, question, output, arrival), listener, pasted, seconds)
 
 
@@ -124,9 +124,20 @@ def _open(url: str, output: Output, stack: ExitStack) -> None:
     except subprocess.TimeoutExpired:
         return
     if failed:
+        there = ", and paste the address that it ends at here" if _is_terminal() else ""
         output.say(
-            f"No browser could be opened here. On a machine without one, use `{command_line('login')} … --no-browser`."
+            f"No browser could be opened here. Open the address above in one on this machine{there}, or run the command again with "
+            "--no-browser."
         )
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def _input() -> int | None:
+    """Where a person pastes; nothing where standard input is closed."""
+    return sys.stdin.fileno() if sys.stdin is not None else None
 
 
 def _wait(

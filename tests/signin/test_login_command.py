@@ -189,6 +189,21 @@ def test_pasting_without_a_screen(home: Home) -> None:
     assert "Signed in to 'new' as Backup" in out
 
 
+def test_an_input_that_ends_is_told(home: Home, sandbox: SandboxProcess) -> None:
+    """A redirect address elsewhere can only be pasted: from cron, where nothing is, the command ends at once."""
+    body = {
+        "tenant": "library",
+        "client_name": "C",
+        "redirect_uris": ["https://connector.example/cb"],
+        "scope": "library:read",
+    }
+    client = sandbox.control("POST", "oauth/clients", {**body, "token_endpoint_auth_method": "client_secret_post"})
+    more = f'client_id = "{client["client_id"]}"\nclient_secret_env = "ISSUED"\nclient_auth = "client_secret_post"\n'
+    issued = Home.make(home.folder, home.base_url, sandbox, more + 'redirect_uri = "https://connector.example/cb"')
+    variables = {"ISSUED": client["client_secret"]}
+    run(issued, "login", "new", "--no-browser", variables=variables).assert_failed(4, "The input ended")
+
+
 def read_until(terminal: int, pattern: str) -> str:
     """What a terminal shows up to a pattern."""
     shown, until = "", time.monotonic() + SECONDS
