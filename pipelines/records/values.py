@@ -31,7 +31,10 @@ def decode_record(payload: bytes) -> dict[str, Any]:
 
 
 def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
-    """The `id` of each record, reading as little as possible; `None` where there is none that is a whole number."""
+    """The `id` of each record, reading as little as possible; `None` where there is none that is a whole number.
+
+    Of a record that has two, whatever that may mean, the first.
+    """
     return [_record_id(payload) for payload in payloads]
 
 
@@ -108,7 +111,7 @@ _NOT_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 _ID_FIRST = re.compile(rb'\{"id":([1-9][0-9]{0,17})[,}]')
-"""How nearly every record begins; reading on would tell nothing more of its id."""
+"""How nearly every record begins, so that the rest of it need not be read."""
 
 
 def _record_id(payload: msgspec.Raw | bytes) -> int | None:

@@ -38,6 +38,11 @@ class Members:
     pairs: tuple[tuple[str, Any], ...]
 
 
+def has_one_id(value: object) -> bool:
+    """Whether the key `id` comes once at most; of two, the raw table takes the first and JSON's parsers the last."""
+    return not isinstance(value, Members) or [key for key, _ in value.pairs].count("id") <= 1
+
+
 def text_of(value: object) -> str:
     """The JSON text of a value. All but ASCII is escaped, so that lone surrogates can travel."""
     if isinstance(value, Members):
