@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from collections.abc import Iterator
 
 import httpx._config
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("patient", deadline=None)
+# A slow machine is no finding. In CI the same examples come every time: new ones are found where somebody can look at them.
+settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="CI" in os.environ
+)
 settings.load_profile("patient")
 
 for _phase in ("connect", "read", "write", "pool"):  # httpx's five seconds would be a finding about the machine, too
