@@ -94,7 +94,8 @@ def backup(
     resources: Annotated[
         str,
         typer.Option(
-            help="Resources to back up, by name, separated by commas. Not given: those of the tenant's `resources`, else all of v3 and the publications of v2."
+            help="Resources to back up, by name, separated by commas. Not given: those of the tenant's `resources`, else all of v3 and the "
+            "publications of v2."
         ),
     ] = "",
     no_files: Annotated[  # noqa: ARG001  the contract's option
