@@ -72,18 +72,24 @@ def demo(
 
 @app.command()
 @command
-def init(
+def init(  # noqa: PLR0917  the same
     base_url: Annotated[
         str, typer.Option(help="Address of your library, without /api.")
     ] = "https://library.example.org",
     tenant: Annotated[str, typer.Option(help="The name you want to give it here.")] = "library",
     data: Annotated[str, typer.Option(help="Folder for snapshots.")] = "library-data",
+    api: Annotated[str, typer.Option(help="v2, or v3, which you sign in to with `bookferry login`.")] = "v2",
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Write a bookferry.toml to start from, and say what to do next. Never overwrites one."""
     return setup.write_config(
-        Path(config or "bookferry.toml"), base_url=base_url, tenant=tenant, data=data, output=Output(as_json=json)
+        Path(config or "bookferry.toml"),
+        base_url=base_url,
+        tenant=tenant,
+        data=data,
+        api=api,
+        output=Output(as_json=json),
     )
 
 

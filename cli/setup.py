@@ -20,15 +20,25 @@ nightly_at = "02:00"
 
 [tenants.{tenant}]
 base_url = {base_url}
-api = "v2"
-username_env = "{variable}_USER"  # the environment variable that holds the user name
-password_env = "{variable}_PASSWORD"
-# session_cookie_env = "{variable}_SESSION"  # instead: the value of _library_session from a signed-in browser
+{sign_in}
 requests_per_minute = 60  # what the service asks automated access to stay at
 """
 
 
-def write_config(path: Path, *, base_url: str, tenant: str, data: str, output: Output) -> ExitStatus:
+SIGN_IN = {
+    "v2": """\
+api = "v2"
+username_env = "{variable}_USER"  # the environment variable that holds the user name
+password_env = "{variable}_PASSWORD"
+# session_cookie_env = "{variable}_SESSION"  # instead: the value of _library_session from a signed-in browser""",
+    "v3": """\
+api = "v3"  # `bookferry login {tenant}` signs in
+# client_id = "..."  # for a client that an administrator issued, with the variable that holds its secret:
+# client_secret_env = "{variable}_CLIENT_SECRET\"""",
+}
+
+
+def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str, output: Output) -> ExitStatus:
     """Write a configuration that loads, and say what to do next."""
     try:
         TypeAdapter(TenantName).validate_python(tenant)
@@ -36,8 +46,11 @@ def write_config(path: Path, *, base_url: str, tenant: str, data: str, output: O
         raise ConfigurationError(
             f"--tenant {tenant!r}: a tenant's name is lower case letters, digits and _, and starts with a letter."
         ) from None
+    if api not in SIGN_IN:
+        raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
     variable = tenant.upper()
-    content = CONFIG.format(tenant=tenant, variable=variable, data=_toml(data), base_url=_toml(base_url))
+    sign_in = SIGN_IN[api].format(tenant=tenant, variable=variable)
+    content = CONFIG.format(tenant=tenant, sign_in=sign_in, data=_toml(data), base_url=_toml(base_url))
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
@@ -52,20 +65,22 @@ def write_config(path: Path, *, base_url: str, tenant: str, data: str, output: O
     except ConfigurationError:
         path.unlink()
         raise
-    variables = [f"{variable}_USER", f"{variable}_PASSWORD"]
-    backup = command_line("backup", tenant, *(["--config", str(path)] if path != Path(CONFIG_FILE) else []))
-    document = {"config": str(path.absolute()), "tenant": tenant, "variables": variables, "next": backup}
-    output.result(document, lambda console: _print_next(console, path, variables, backup))
+    variables = [f"{variable}_USER", f"{variable}_PASSWORD"] if api == "v2" else []
+    config = ["--config", str(path)] if path != Path(CONFIG_FILE) else []
+    backup, login = (command_line(name, tenant, *config) for name in ("backup", "login"))
+    sign_in = f"export {' '.join(f'{variable}=...' for variable in variables)}" if variables else login
+    document = {
+        "config": str(path.absolute()),
+        "tenant": tenant,
+        "variables": variables,
+        "next": backup if variables else login,
+    }
+    output.result(document, lambda console: _print_next(console, path, sign_in, backup))
     return ExitStatus.COMPLETE
 
 
-def _print_next(console: Console, path: Path, variables: list[str], backup: str) -> None:
-    console.print(
-        f"Wrote {path}. Next:\n"
-        f"  1. correct base_url in it, if need be\n"
-        f"  2. export {' '.join(f'{variable}=...' for variable in variables)}\n"
-        f"  3. {backup}"
-    )
+def _print_next(console: Console, path: Path, sign_in: str, backup: str) -> None:
+    console.print(f"Wrote {path}. Next:\n  1. correct base_url in it, if need be\n  2. {sign_in}\n  3. {backup}")
 
 
 def _toml(text: str) -> str:

@@ -11,7 +11,20 @@ import pytest
 from pipelines.settings import load_settings
 from tests.cli.command import run
 
-COMMANDS = ("demo", "init", "backup", "doctor", "snapshots list", "snapshots show", "query", "tables", "ui", "sandbox")
+COMMANDS = (
+    "demo",
+    "init",
+    "backup",
+    "doctor",
+    "login",
+    "whoami",
+    "snapshots list",
+    "snapshots show",
+    "query",
+    "tables",
+    "ui",
+    "sandbox",
+)
 
 
 def test_version(tmp_path: Path) -> None:

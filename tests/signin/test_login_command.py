@@ -21,7 +21,7 @@ import pytest
 
 from pipelines.service.loopback import answer_in as read_answer
 from pipelines.service.loopback import free_addresses, pasted_answer
-from pipelines.settings import SCOPES
+from pipelines.settings import SCOPES, load_settings
 from tests.cli.command import BOOKFERRY, Outcome, environment
 from tests.sandbox.process import SandboxProcess
 from tests.signin.home import ROOT, SECONDS, Home, answer_in, consent
@@ -340,6 +340,13 @@ def test_what_a_person_may_paste(text: str, expected: dict[str, str]) -> None:
 def test_an_answer_is_never_read_without_end() -> None:
     """I13: hostile input."""
     assert len(urlencode(read_answer("code=" + "a" * 1_000_000))) < 20_000
+
+
+def test_init_for_v3(tmp_path: Path) -> None:
+    """A configuration that loads, and the command to sign in with."""
+    done = run(Home(tmp_path, "https://library.example.org"), "init", "--tenant", "new", "--api", "v3", "--json")
+    assert done.document["next"].endswith("login new")
+    assert load_settings(tmp_path / "bookferry.toml").tenant("new").api == "v3"
 
 
 def test_json_is_json(home: Home) -> None:
