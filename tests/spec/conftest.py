@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 WAYS = ("in process", "over a socket")
 
 
+def plain_transport() -> httpx.HTTPTransport:
+    """For plain http: without reading the certificates that https would need, which takes longer than most of these tests."""
+    return httpx.HTTPTransport(verify=False)
+
+
 @dataclass
 class Library:
     """One tenant of a running service, and clients for it. Everything is closed when the test ends."""
@@ -109,7 +114,7 @@ def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Libra
                 library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))
             else:
                 origin = closing.enter_context(_served(app))
-                library = Library(tenant, origin, clock, httpx.HTTPTransport)
+                library = Library(tenant, origin, clock, plain_transport)
             closing.enter_context(library.closing)
             return library
 

@@ -18,7 +18,7 @@ from sandbox.callers import SCOPES
 from sandbox.oauth.tokens import check_bearer
 from sandbox.tenants import Account
 from tests.sandbox.process import SandboxProcess
-from tests.spec.conftest import Library
+from tests.spec.conftest import Library, plain_transport
 from tests.spec.program import CALLBACK, Program, issued_program, program
 
 ROOT = Path(__file__).parents[3]
@@ -152,7 +152,7 @@ class Remote(Library):
         account = Account(sandbox.user, sandbox.password)
         tenant: Any = SimpleNamespace(name="library", account=account)
         clock: Any = None
-        super().__init__(tenant, sandbox.url, clock, httpx.HTTPTransport)
+        super().__init__(tenant, sandbox.url, clock, plain_transport)
 
 
 def test_what_was_granted_survives_a_kill(tmp_path: Path) -> None:
