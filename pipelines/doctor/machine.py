@@ -164,8 +164,9 @@ def postgres(settings: Settings, tenant: str) -> list[Finding]:
 
 
 def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Snapshot | None]:
-    """The newest snapshot of a tenant, and the newest complete one."""
-    found = data.snapshots(tenant)
+    """The newest snapshot of a tenant, and the newest complete one. Those of some other resources by name do not count beside a night's."""
+    every = data.snapshots(tenant)
+    found = [snapshot for snapshot in every if snapshot.holds_publications] or every
     complete = [snapshot for snapshot in found if snapshot.manifest.complete]
     return (found[-1] if found else None), (complete[-1] if complete else None)
 

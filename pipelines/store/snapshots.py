@@ -74,6 +74,11 @@ class Snapshot:
         return {resource: facts.records for resource, facts in self.manifest.resources.items()}
 
     @property
+    def holds_publications(self) -> bool:
+        """Whether it is of the library, not only of what belongs to it."""
+        return "publications" in self.manifest.resources
+
+    @property
     def notes(self) -> list[str]:
         """What a person should know of the proofs although they hold."""
         return self.manifest.notes
@@ -175,7 +180,10 @@ class DataFolder:
         return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
 
     def find_snapshot(self, name: str) -> Snapshot:
-        """The snapshot a person names: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete one."""
+        """The snapshot a person names: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete one.
+
+        One that was made of some resources by name, without the publications, is that only where there is no other.
+        """
         found = self.snapshots()
         matches = [snapshot for snapshot in found if name in (snapshot.name, snapshot.manifest.snapshot)]
         if len(matches) > 1:
@@ -185,7 +193,7 @@ class DataFolder:
         of_tenant = [snapshot for snapshot in found if snapshot.manifest.tenant == name]
         complete = [snapshot for snapshot in of_tenant if snapshot.manifest.complete]
         if matches or complete:
-            return (matches or complete)[-1]
+            return (matches or [one for one in complete if one.holds_publications] or complete)[-1]
         if of_tenant:
             raise ConfigurationError(
                 f"'{name}' has no complete snapshot in {self.path}; the newest partial one is {of_tenant[-1].name}: name it to see it."

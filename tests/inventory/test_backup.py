@@ -116,6 +116,7 @@ class TestWholeLibrary:
             [(copies,)] = database.execute(
                 "SELECT count(*) FROM hard_copies JOIN publications ON publications.id = publication_id"
             ).fetchall()
+            assert library.data.find_snapshot("new").name == snapshot.name
         assert shown == {"users": users.manifest.snapshot, "publications": snapshot.manifest.snapshot}
         assert copies == snapshot.counts["hard_copies"]
 
