@@ -53,6 +53,10 @@ WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between tries of a refresh whose answer was lost, once nothing else is left: about a minute, as for any request."""
 
 
+SETTLE_SECONDS = 1.0
+"""Before an old token is tried again that a process died with: its request may still be on the way, and must not come second."""
+
+
 def margin(grant: Grant) -> float:
     """Seconds before its end at which an access token is renewed."""
     return min(MARGIN_SECONDS, MARGIN_SHARE * grant.lifetime)
@@ -191,6 +195,8 @@ class Renewal:
         return renewed
 
     def _asked(self, client: OAuthClient, token: str, mark: _Mark, waits: tuple[float, ...]) -> TokenAnswer:
+        if mark.lost_at is not None:
+            self._clock.sleep(SETTLE_SECONDS)
         for seconds in waits:
             try:
                 return self._server.refresh(client, token, mark.set)

@@ -99,7 +99,7 @@ def test_four_processes_and_somebody_who_kills_them(short_lived: Home, sandbox: 
             over += _ended(process)
     assert killed >= 1
     if over:
-        assert all("was lost" in said and "bookferry login new" in said for said in over), over
+        assert all("is over" in said and "bookferry login new" in said for said in over), over
         assert _lost_an_answer(sandbox, short_lived)
     else:
         assert short_lived.read().status_code == 200
