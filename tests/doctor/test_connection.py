@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.doctor.examination import MOST_REQUESTS, Examination
+from pipelines.doctor.examination import MOST_REQUESTS, Examination, examine
 from pipelines.doctor.findings import Finding, Status, worst
 from pipelines.errors import ExitStatus
 from pipelines.service.clock import SystemClock
@@ -17,6 +17,8 @@ from pipelines.service.tokens import Connection, Grant, Moment, Registration, op
 from pipelines.settings import SCOPES, load_settings
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess
+from tests.signin.home import TENANT
+from tests.signin.home import Home as SignInHome
 
 CONFIG = """\
 data = "library-data"
@@ -232,3 +234,35 @@ def test_v2_is_not_there_any_more(service: SandboxProcess, signed_in: SignedIn) 
     service.fault("status", path="/api/v2/", status=410, times=5)
     _, found = signed_in.findings()
     assert (found["versions"].status, found["versions"].facts["other_answers"]) == (Status.OK, False)
+
+
+@pytest.fixture
+def person(service: SandboxProcess, tmp_path: Path) -> SignInHome:
+    """A v3 tenant to which somebody has signed in, on the consent page."""
+    home = SignInHome.make(tmp_path, service.base_url(), service)
+    home.sign_in()
+    return home
+
+
+def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, person: SignInHome) -> None:
+    """Never a refresh whose result is not stored: an hour later on the service's clock, doctor renews, once, and the store has it (I3)."""
+    before = person.grant
+    service.fault("jump", path="/api/v3/users/me", seconds=3700)
+    examined = examine(person.settings, TENANT)
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+    assert person.refreshes() == 2, "the code, and one refresh"
+    assert (person.grant.refreshes, person.grant.access_token != before.access_token) == (before.refreshes + 1, True)
+    assert worst(examine(person.settings, TENANT).findings) is ExitStatus.COMPLETE
+    assert person.refreshes() == 2
+
+
+def test_a_sign_in_that_was_revoked(service: SandboxProcess, person: SignInHome) -> None:
+    """Exit 4, with the command that helps, and no token in the words."""
+    service.control("POST", "oauth/grants/end", {"tenant": "library", "person": service.user})
+    kept = person.grant
+    examined = examine(person.settings, TENANT)
+    assert worst(examined.findings) is ExitStatus.SIGN_IN
+    said = str([finding.document for finding in examined.findings])
+    assert f"bookferry login {TENANT}" in said
+    assert kept.access_token not in said
+    assert str(kept.refresh_token) not in said
