@@ -28,7 +28,8 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium wi
 
 VERIFIER = "v" * 50
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=900,1200")
-SECONDS = 20
+SECONDS = 90
+"""Seconds to wait at most for what a page has to show."""
 
 
 class Callback:

@@ -117,6 +117,8 @@ def test_curl_asks_before_it_sends_much(sandbox: SandboxProcess, size: int) -> N
             command = [
                 "curl",
                 "-sS",
+                "--expect100-timeout",
+                "60",
                 "-o",
                 "/dev/null",
                 "-w",
