@@ -35,10 +35,8 @@ MAX_DEPTH = 200
 """Of residue that is searched for addresses; what lies deeper is left out."""
 
 _POSITIONS = re.compile(r"\[\d+\]")
-_SIGNED = re.compile(
-    r"(https?://[^\s\"\\?#]+)\?[^\s\"\\]*?(?:x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=)[^\s\"\\]*",
-    re.IGNORECASE,
-)
+_ADDRESS = re.compile(r"https?://[^\s\"\\]+", re.IGNORECASE)
+_SIGNATURE = re.compile(r"x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=", re.IGNORECASE)
 
 
 def unknown_keys(record: dict[str, Any], known: AbstractSet[str]) -> dict[str, Any]:
@@ -76,7 +74,12 @@ def residue_json(residue: dict[str, Any]) -> str | None:
     if not residue:
         return None
     text = compact_json({key: _shown(key, value) for key, value in sorted(residue.items())})
-    return _SIGNED.sub(r"\1?(signed)", text) if "://" in text else text
+    return _ADDRESS.sub(_unsigned, text) if "://" in text else text
+
+
+def _unsigned(address: re.Match[str]) -> str:
+    path, sign, query = address[0].partition("?")
+    return f"{path}?(signed)" if sign and _SIGNATURE.search(query) else address[0]
 
 
 def _shown(key: str, value: Any) -> Any:

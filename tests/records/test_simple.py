@@ -193,3 +193,20 @@ def test_every_resource_has_its_tables() -> None:
     """One description for each resource, and one list of their names."""
     assert tuple(STAGED) == RESOURCES
     assert set(LISTS) <= {table for tables in STAGED.values() for table in tables}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://" * 200_000,
+        ("https://x?" + "b" * 20) * 50_000,
+        "https://x/?" + "sig" * 500_000,
+        "https://x?a&" * 100_000,
+    ],
+    ids=["schemes", "queries", "almost signed", "joined"],
+)
+@pytest.mark.timeout(120)
+def test_long_texts_are_searched_once(text: str) -> None:
+    """I13: looking for signed addresses takes time in proportion to the text, whatever a hostile library writes. Minutes otherwise."""
+    _row, residue, _staged = staged_one("tasks", {"id": 1, "odd": text})
+    assert residue == {"odd": text}
