@@ -103,4 +103,14 @@ def _like(shape: Any) -> st.SearchStrategy[Any]:
     return right | right | right | anything
 
 
-records = _like(SHAPE)
+def briefly(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """The same under a short name: Hypothesis writes a strategy out when a filter has to try again, and warns where that is long."""
+
+    @st.composite
+    def values(draw: st.DrawFn) -> Any:
+        return draw(strategy)
+
+    return values()
+
+
+records = briefly(_like(SHAPE))
