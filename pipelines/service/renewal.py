@@ -72,6 +72,7 @@ class Renewal:
         self._server = server
         self._clock = clock
         self._turn = threading.Lock()
+        self._closed = False
         self._running: set[threading.Thread] = set()
         self._seen: Grant | None = None
         self._seen_at = self._again_at = float("-inf")
@@ -112,7 +113,9 @@ class Renewal:
 
     def close(self) -> None:
         """Wait for a refresh that is under way: its answer comes only once, and must be kept."""
-        for thread in list(self._running):
+        with self._turn:
+            self._closed = True
+        for thread in list(self._running):  # one that a stop has left alone
             thread.join()
         self._server.close()
 
@@ -143,6 +146,8 @@ class Renewal:
         if not self._turn.acquire(timeout=seconds):
             raise LockTakenError(f"Renewing the sign-in of '{self.tenant}' takes more than {seconds:.0f} s.")
         try:
+            if self._closed:
+                raise TemporaryError("The run was stopped before its sign-in was renewed. Run the same command again.")
             return self._to_its_end(lambda: self._renew(is_needed, seconds, last=last))
         finally:
             self._turn.release()

@@ -122,7 +122,7 @@ class Locked(Protocol):
         ...
 
     def write(self, connection: Connection) -> None:
-        """Keep this instead, all of it or nothing; it is durable when this returns."""
+        """Keep this instead of what was read, all of it or nothing; it is durable when this returns."""
         ...
 
 

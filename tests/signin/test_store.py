@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError, SignInError, StorageError
 from pipelines.service.clock import SystemClock
@@ -81,6 +82,7 @@ def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def write(store: TokenStore, kept: Connection) -> None:
     """Keep it."""
     with store.locked(CLOCK) as locked:
+        locked.read()
         locked.write(kept)
 
 
@@ -129,6 +131,7 @@ def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
         assert store.read() == Connection(BASE_URL, "new")  # who only looks does not wait
         holder.send_signal(signal.SIGKILL)
         with store.locked(CLOCK, seconds=SECONDS) as locked:
+            locked.read()
             locked.write(connection())
     assert store.read() == connection()
 
@@ -173,7 +176,7 @@ def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: O
     write(store_for(), connection(0))
     endless = (
         "import itertools\nprint('go', flush=True)\nfor n in itertools.count(1):\n"
-        "  with store.locked(SystemClock()) as locked: locked.write(connection(n))\n"
+        "  with store.locked(SystemClock()) as locked: locked.read(); locked.write(connection(n))\n"
     )
     seen = set()
     for _ in range(3):
@@ -237,6 +240,30 @@ def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Pat
     with pytest.raises(StorageError, match="Is the database server running") as caught:
         store.read()
     assert "not-a-password-by-chance" not in str(caught.value) + repr(caught.value.__cause__) + store.place
+
+
+def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
+    """I3: the database restarts in the middle of a refresh; what came back is kept, but never over something newer."""
+    store = PostgresTokens(postgres_database, "new", BASE_URL)
+    write(store, connection(0))
+
+    def end_the_others() -> None:
+        with store.session() as session:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            session.execute(sa.text(others)).all()
+
+    with store.locked(CLOCK) as locked:
+        assert locked.read() == connection(0)
+        end_the_others()
+        locked.write(connection(1))
+    assert store.read() == connection(1)
+    with store.locked(CLOCK) as locked:
+        locked.read()
+        end_the_others()
+        write(store, connection(7))
+        with pytest.raises(StorageError, match="changed by somebody else"):
+            locked.write(connection(2))
+    assert store.read() == connection(7)
 
 
 def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -> None:
