@@ -45,7 +45,7 @@ class Job:
 
 BACKUP = Job(
     "backup",
-    {"library:read": "reads publications, hard copies, locations, collections and authorities"},
+    {"library:read": "reads publications, copies, collections, authorities"},
     {"assets:read": "reads files and covers", "users:read": "reads users", "tasks:read": "reads tasks"},
 )
 MIGRATION = Job(
