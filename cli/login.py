@@ -93,12 +93,10 @@ def _listener(redirect_uri: str) -> Listener | None:
 
 
 def _explain(output: Output, question: Question, *, browser: bool, paste: bool, listening: bool) -> None:
-    output.say(
-        "Bookferry asks the library for these scopes. On the consent page you may untick what you do not want to allow:"
-    )
+    output.say("Bookferry asks for these scopes. Untick on the consent page what you do not want to allow:")
     for scope in question.scopes:
-        reasons = [f"{job.name} {({**job.needs, **job.uses})[scope]}" for job in JOBS.values() if scope in job.scopes]
-        output.say(f"  {scope:<14} {'; '.join(reasons)}")
+        jobs = [job for job in JOBS.values() if scope in job.scopes]
+        output.say(f"  {scope:<14} {', '.join(job.name for job in jobs)}: {({**jobs[0].needs, **jobs[0].uses})[scope]}")
     output.say()
     output.say(
         "Your browser opens now. If it does not, open this address:" if browser else "Open this address in a browser:"
