@@ -29,7 +29,7 @@ from pipelines.store.snapshots import DataFolder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_REQUESTS = 12
+MOST_REQUESTS = 14
 """Requests that one tenant is asked at most, of the 60 a minute that it grants to everybody (I1)."""
 
 OWN_SCOPES = ("users", "tasks")
@@ -105,7 +105,7 @@ def _at_the_service(
 ) -> tuple[list[Finding], int]:
     used = _used(settings, tenant, data)
     with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
-        probe = Probe(client, around.clock)
+        probe = Probe(client, around.clock, MOST_REQUESTS)
         visit = _Visit(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
         findings = [*visit.findings(), machine.rate(settings, tenant, used)]
         return findings, probe.requests
@@ -143,12 +143,14 @@ class _Visit:
         self._probe = probe
         self._around = around
         self._answers: list[Answer] = []
+        self._refused: Answer | None = None
+        self._larger = True
 
     def findings(self) -> list[Finding]:
         """What the answers mean."""
         try:
             me = self._ask("users/me") if self._api == "v3" else None
-            first = self._ask("publications", page=1, per_page=ASKED_FOR)
+            first = self._first_page()
         except BookferryError as error:
             return [failed("sign-in" if isinstance(error, SignInError) else "service", error)]
         trouble = self._probe.failures[-1] if self._probe.failures else None
@@ -160,7 +162,16 @@ class _Visit:
         found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well)]
         if first is None or not well:
             return found
-        return [*found, *self._beside(), *check_assumptions(self._look(first))]
+        look = self._look(first)  # before what may cost more: a description that has to be looked for
+        return [*found, *self._beside(), *check_assumptions(look)]
+
+    def _first_page(self) -> Answer | None:
+        """The first page, larger than the service promises: it should cut that to 50 (A20). One that refuses is asked as a backup asks."""
+        larger = self._ask("publications", page=1, per_page=ASKED_FOR)
+        if larger is not None and (not larger.response.is_client_error or larger.status in service.REFUSALS):
+            return larger
+        self._refused, self._larger = larger, False
+        return self._ask("publications", page=1, per_page=PER_PAGE)
 
     def _beside(self) -> list[Finding]:
         """What the service offers beside the list of publications."""
@@ -185,6 +196,8 @@ class _Visit:
             absent=self._ask("publications/0"),
             beyond=self._ask("publications", page=last + 1, per_page=PER_PAGE) if total is not None else None,
             found=self._ask("publications", doi=sought) if sought else None,
+            refused=self._refused,
+            larger=self._larger,
             sought=sought,
         )
 

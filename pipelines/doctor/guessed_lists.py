@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from pipelines.doctor.findings import Finding
+from pipelines.doctor.findings import Finding, warning
 from pipelines.doctor.guessed_records import dois
 from pipelines.doctor.guesses import Look, differs, held, ids_of, total_of, untested
 from pipelines.service.paging import PER_PAGE
@@ -18,7 +18,12 @@ ASKED_FOR = 2 * PER_PAGE
 def backup_list(look: Look) -> Finding:
     """A5: both versions have /publications/all."""
     if look.everything is None:
-        return untested("A5", "/publications/all did not answer")
+        return warning(
+            "A5",
+            "could not be tested: /publications/all did not answer",
+            "A backup begins there, and would try for a minute before it fails. Run this again; if it stays so, tell the operators.",
+            held=None,
+        )
     if look.everything.records is None:
         return differs(
             "A5", f"/publications/all is not offered ({look.everything.status})", "Backups read /publications instead."
@@ -111,6 +116,11 @@ def beyond_the_end(look: Look) -> Finding:
 def page_size(look: Look) -> Finding:
     """A20: more than 50 is cut to 50."""
     size = len(look.records)
+    if look.refused is not None:
+        said = f"per_page={ASKED_FOR} is refused ({look.refused.status}), not cut to {PER_PAGE}"
+        return differs("A20", said, f"Backups ask for {PER_PAGE}.")
+    if not look.larger:
+        return untested("A20", f"per_page={ASKED_FOR} was not answered")
     if size > PER_PAGE:
         return differs(
             "A20", f"per_page={ASKED_FOR} gave {size} records on a page", f"Backups ask for {PER_PAGE} all the same."

@@ -28,6 +28,12 @@ class Look:
     sought: str = ""
     """The DOI that `found` was asked for."""
 
+    refused: Answer | None = None
+    """What a first page larger than promised was answered with, where that was a refusal."""
+
+    larger: bool = True
+    """Whether the first page is the answer to a question for more records than promised."""
+
     @property
     def records(self) -> list[dict[str, Any]]:
         """The records of the first page."""

@@ -28,7 +28,7 @@ def reachable(answer: Answer | None, trouble: BookferryError | None) -> Finding:
     """Whether the service answers the listing that every backup begins with, whoever asks."""
     if answer is None:
         return failed("service", trouble or BookferryError("the service was not asked"))
-    if answer.status in _REFUSALS:
+    if answer.status in REFUSALS:
         return ok("service", "answers", http_status=answer.status)
     if answer.error is not None:
         return failed("service", answer.error, http_status=answer.status)
@@ -43,7 +43,8 @@ def reachable(answer: Answer | None, trouble: BookferryError | None) -> Finding:
     return ok("service", f"answers, in {took:,.0f} ms", http_status=answer.status)
 
 
-_REFUSALS = (401, 403)
+REFUSALS = (401, 403)
+"""Statuses that are about who asks, not about what is asked."""
 
 
 def sign_in(answer: Answer, who: str) -> Finding:

@@ -111,10 +111,11 @@ class Answer:
 
 
 class Probe:
-    """Asks one library, and gives up after `PATIENCE` failures: a person waits, and a service in trouble needs no more of it."""
+    """Asks one library with `most` requests at most, and gives up after `PATIENCE` failures: a person waits, and so do other runs."""
 
-    def __init__(self, client: LibraryClient, clock: Clock) -> None:
+    def __init__(self, client: LibraryClient, clock: Clock, most: int) -> None:
         self._client = client
+        self._most = most
         self._clock = clock
         self._origin = _origin(client.api_url)
         self.failures: list[BookferryError] = []
@@ -140,7 +141,8 @@ class Probe:
 
     def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> Answer | None:
         """The same for an address of the library's own origin; another origin is not asked, and nothing comes from there."""
-        if len(self.failures) >= PATIENCE or _origin(address) != self._origin:
+        room_for_a_second_try = self.requests + 2 <= self._most
+        if len(self.failures) >= PATIENCE or not room_for_a_second_try or _origin(address) != self._origin:
             return None
         asked_at = self._clock.now()
         try:

@@ -212,7 +212,8 @@ def test_a_service_that_offers_its_description_elsewhere(signed_in: SignedIn) ->
     """service-api.md 5: the page at /api "offers the machine-readable description for download"; it is found there."""
     signed_in.keep(*SCOPES)
     signed_in.patient.sandbox.fault("status", path="^/api/v3/swagger.yaml", status=404, times=1)
-    _, found = signed_in.findings()
+    examined, found = signed_in.findings()
+    assert examined.requests <= MOST_REQUESTS
     asked = [(request["path"], request["status"]) for request in signed_in.patient.sandbox.requests()]
     assert ("/api/v3/swagger.yaml", 404) in asked
     assert ("/api", 200) in asked

@@ -251,6 +251,17 @@ def test_an_assumption_is_held_against_the_service(
     assert worst(examined.findings) is ExitStatus.COMPLETE
 
 
+@pytest.mark.parametrize("fault", [{"status": 422}, {"status": 400}, {"status": 500, "times": 2}], ids=str)
+def test_a_service_that_refuses_larger_pages_is_asked_as_a_backup_asks(patient: Patient, fault: dict[str, Any]) -> None:
+    """service-api.md: "`per_page` (integer, max 50)": whether 100 is cut or refused, the backup, which asks for 50, would work."""
+    patient.sandbox.fault("status", path="per_page=100", **fault)
+    examined = patient.examine()
+    assert worst(examined.findings) is ExitStatus.COMPLETE
+    (found,) = [finding for finding in examined.findings if finding.name == "A20"]
+    assert found.facts["held"] is (False if fault["status"] < 500 else None)
+    assert examined.requests <= MOST_REQUESTS
+
+
 @pytest.mark.parametrize(
     ("fault", "details"), [("garble", {}), ("cut", {}), ("status", {"status": 503}), ("reset", {})]
 )
