@@ -17,7 +17,7 @@ from pipelines.doctor.examination import MOST_REQUESTS
 from pipelines.doctor.findings import Status, worst
 from pipelines.errors import ExitStatus
 from pipelines.settings import BasicCredentials, load_settings
-from tests.cli.command import PASSWORD
+from tests.cli.command import PASSWORD, ROOT
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -44,6 +44,16 @@ def test_a_healthy_library(patient: Patient) -> None:
     assert len(guesses) >= 15
     assert [finding.message for finding in guesses if finding.facts["held"] is False] == []
     assert examined.requests == patient.sandbox.counts()["requests"] <= MOST_REQUESTS
+
+
+def test_guesses_are_those_of_the_page(patient: Patient) -> None:
+    """Whoever reads `A20` finds it in docs/assumptions.md; each is told once, in the order of that page."""
+    page = (ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")
+    named = [
+        finding.name for finding in patient.examine().findings if "held" in finding.facts and finding.name[1:].isdigit()
+    ]
+    assert [name for name in named if f"### {name} " not in page] == []
+    assert named == sorted(named, key=lambda name: int(name[1:]))
 
 
 def test_it_only_reads(patient: Patient) -> None:
