@@ -63,7 +63,7 @@ class ProgressDisplay:
         if self._at is None or self._at.resource != at.resource:
             self._began, self._ends = self._moved, None
             if self._at is not None:
-                requests = f"{self._at.requests:,} request{'s' if self._at.requests != 1 else ''}"
+                requests = _requests(self._at.requests)
                 self._shown.done(f"{self._at.resource}: {self._at.records:,} read, {requests}")
         self._at = at
         if at.expected is not None and at.seconds_left is not None:
@@ -92,9 +92,9 @@ class ProgressDisplay:
         if at is None:
             return ""
         if at.expected is not None and at.records >= at.expected:
-            return f"{at.records:,} read, {at.requests:,} requests; making the tables"
+            return f"{at.records:,} read, {_requests(at.requests)}; making the tables"
         of = f" of {at.expected:,}" if at.expected is not None else ""
-        return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {at.requests:,} requests{self._time_left()}"
+        return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {_requests(at.requests)}{self._time_left()}"
 
     @property
     def pause(self) -> str:
@@ -112,6 +112,10 @@ class ProgressDisplay:
             return ""
         left = max(self._ends, self._waits_until) - self._clock()
         return f", {duration(left)} left" if left >= 1 else ""
+
+
+def _requests(number: int) -> str:
+    return f"{number:,} request{'' if number == 1 else 's'}"
 
 
 class _Bar:
