@@ -81,7 +81,7 @@ def test_time_left_counts_down_while_nothing_comes(display: ProgressDisplay, clo
 def test_without_a_total_nothing_is_promised(display: ProgressDisplay, clock: Clock) -> None:
     display.progress(_at(50, 1, expected=None))
     clock.now += 1
-    assert display.numbers == "50, 50/s, 1 requests"
+    assert display.numbers == "50, 50/s, 1 request"
 
 
 def test_after_the_last_page_the_tables_are_made(display: ProgressDisplay) -> None:
