@@ -12,14 +12,18 @@ from cli import demo as demo_command
 from cli import servers, setup
 from cli.backup import backup_tenant
 from cli.boundary import ConfigOption, JsonOption, command
+from cli.differences import diff_snapshots
 from cli.doctor import examine_tenants
 from cli.login import log_in
 from cli.output import Output
 from cli.query import answer_query, show_tables
+from cli.retention import prune_snapshots
 from cli.snapshots import list_snapshots, show_snapshot
+from cli.verification import verify_snapshots
 from cli.whoami import who
 from pipelines.errors import ExitStatus
 from pipelines.settings import CONFIG_FILE, CONFIG_VARIABLE, Settings, find_config, load_settings
+from pipelines.store.retention import Policy
 from pipelines.version import VERSION
 
 app = typer.Typer(
@@ -31,7 +35,7 @@ app = typer.Typer(
     epilog="Exit status: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 a person must sign in, "
     "5 a safety limit stopped it, 6 differences found.",
 )
-snapshots = typer.Typer(help="Look at the snapshots in the data folder.", no_args_is_help=True)
+snapshots = typer.Typer(help="Look after the snapshots in the data folder.", no_args_is_help=True)
 app.add_typer(snapshots, name="snapshots")
 
 
@@ -176,7 +180,7 @@ def snapshots_list(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """List the snapshots: age, completeness, records, size, requests."""
+    """List the snapshots: age, completeness, records, size, requests, and when they were last verified."""
     return list_snapshots(_settings(config), tenant, Output(as_json=json))
 
 
@@ -191,6 +195,59 @@ def snapshots_show(
 ) -> ExitStatus:
     """Show one snapshot: its proof, tables, and what no column takes."""
     return show_snapshot(_settings(config), snapshot, Output(as_json=json))
+
+
+@snapshots.command("verify")
+@command
+def snapshots_verify(
+    snapshot: Annotated[
+        str | None,
+        typer.Argument(
+            help="TENANT/SNAPSHOT, a snapshot's id, or a tenant for its newest complete one. Not given: that of every tenant."
+        ),
+    ] = None,
+    read_data: Annotated[
+        str,
+        typer.Option(
+            help="Part of the blobs to read, another one every day: 1/7 proves them all in a week.", metavar="N/M"
+        ),
+    ] = "1/1",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Prove that a snapshot is as it was published: manifest, checksums, rows, counts, blobs. Exits with 6 when it is not."""
+    return verify_snapshots(_settings(config), snapshot, read_data, Output(as_json=json))
+
+
+@snapshots.command("diff")
+@command
+def snapshots_diff(  # noqa: PLR0917  one option after the other
+    a: Annotated[str, typer.Argument(help="The earlier snapshot, as for `show`.")],
+    b: Annotated[str, typer.Argument(help="The later snapshot.")],
+    resource: Annotated[str | None, typer.Option(help="Compare only this resource.")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="Records shown of each kind; the numbers are of all.")] = 20,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show what differs between two snapshots: records added, removed and changed, and by which fields. Exits with 6 when anything does."""
+    return diff_snapshots(_settings(config), (a, b), resource, limit, Output(as_json=json))
+
+
+@snapshots.command("prune")
+@command
+def snapshots_prune(  # noqa: PLR0917  the same
+    tenant: Annotated[str | None, typer.Argument(help="Only this tenant's; of all if not given.")] = None,
+    keep_last: Annotated[int, typer.Option(min=0, help="The newest ones to keep.")] = 0,
+    keep_daily: Annotated[int, typer.Option(min=0, help="Days to keep one snapshot of.")] = 0,
+    keep_weekly: Annotated[int, typer.Option(min=0, help="Weeks to keep one snapshot of.")] = 0,
+    keep_monthly: Annotated[int, typer.Option(min=0, help="Months to keep one snapshot of.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed, and why not.")] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Remove old snapshots, and the blobs that none of the others needs. The newest complete one always stays."""
+    policy = Policy(keep_last, keep_daily, keep_weekly, keep_monthly)
+    return prune_snapshots(_settings(config), tenant, policy, Output(as_json=json), dry_run=dry_run)
 
 
 @app.command()

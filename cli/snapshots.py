@@ -13,16 +13,17 @@ from cli.output import Output, age, duration, size, table_of
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.verification import Verification, last_verification
 
 
 def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> ExitStatus:
     """All snapshots, oldest first; an empty folder is no failure."""
     if tenant is not None:
         settings.tenant(tenant)
-    found = DataFolder(settings.data).snapshots(tenant)
-    now = datetime.now(UTC)
+    data, now = DataFolder(settings.data), datetime.now(UTC)
+    found = [(one, last_verification(data, *one.name.split("/"))) for one in data.snapshots(tenant)]
     output.result(
-        {"snapshots": [_line(snapshot, now) for snapshot in found]},
+        {"snapshots": [_line(snapshot, verified, now) for snapshot, verified in found]},
         lambda console: _print_list(console, found, now, settings),
     )
     return ExitStatus.COMPLETE
@@ -36,7 +37,10 @@ def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
     return ExitStatus.COMPLETE
 
 
-def _line(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
+Listed = tuple[Snapshot, Verification | None]
+
+
+def _line(snapshot: Snapshot, verified: Verification | None, now: datetime) -> dict[str, Any]:
     manifest = snapshot.manifest
     return {
         "tenant": manifest.tenant,
@@ -46,6 +50,7 @@ def _line(snapshot: Snapshot, now: datetime) -> dict[str, Any]:
         "counts": snapshot.counts,
         "bytes": _bytes(snapshot),
         "requests": manifest.requests,
+        "last_verified": verified and {"at": verified.verified_at, "ok": verified.ok, "read_data": verified.read_data},
         "path": str(snapshot.path),
     }
 
@@ -54,7 +59,7 @@ def _bytes(snapshot: Snapshot) -> int:
     return sum(table.bytes for table in snapshot.manifest.tables.values())
 
 
-def _print_list(console: Console, found: list[Snapshot], now: datetime, settings: Settings) -> None:
+def _print_list(console: Console, found: list[Listed], now: datetime, settings: Settings) -> None:
     if not found:
         console.print(f"No snapshots in {settings.data} yet. `bookferry backup TENANT` makes one.")
         return
@@ -63,14 +68,22 @@ def _print_list(console: Console, found: list[Snapshot], now: datetime, settings
             snapshot.name,
             age((now - datetime.fromisoformat(snapshot.manifest.finished_at)).total_seconds()),
             "complete" if snapshot.manifest.complete else "PARTIAL",
-            ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items()),
+            f"{sum(snapshot.counts.values()):,}",
             size(_bytes(snapshot)),
             f"{snapshot.manifest.requests:,}",
+            _verdict(verified, now),
         )
-        for snapshot in found
+        for snapshot, verified in found
     ]
-    columns = ("snapshot", "age", "proof", "records", "size", "requests")
-    console.print(table_of(columns, rows, right=("size", "requests"), whole=columns))
+    columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified")
+    console.print(table_of(columns, rows, right=("records", "size", "requests"), whole=columns))
+
+
+def _verdict(verified: Verification | None, now: datetime) -> str:
+    if verified is None:
+        return "never"
+    since = age((now - datetime.fromisoformat(verified.verified_at)).total_seconds())
+    return since if verified.ok else f"DAMAGED {since}"
 
 
 def _print_snapshot(console: Console, snapshot: Snapshot) -> None:

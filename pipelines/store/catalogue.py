@@ -146,7 +146,7 @@ def _view(table: Table, source: str) -> list[str]:
 
 def _rows(table: Table, snapshots: Iterable[Snapshot]) -> str:
     files = [
-        _literal(_exactly(snapshot.path / facts.path))
+        _literal(exactly(snapshot.path / facts.path))
         for snapshot in snapshots
         if (facts := snapshot.manifest.tables.get(table.name)) is not None
     ]
@@ -166,7 +166,7 @@ def _manifests(snapshots: Iterable[Snapshot]) -> str:
     return f"SELECT * FROM (VALUES {', '.join(rows)}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
 
 
-def _exactly(path: Path) -> str:
+def exactly(path: Path) -> str:
     """A path that DuckDB takes as it stands, not as a pattern."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,6 +56,8 @@ class Manifest(msgspec.Struct, kw_only=True):
     files: FileTotals
     tables: dict[str, TableFacts]
     residue: dict[str, dict[str, int]]
+    manifest_sha256: str = ""
+    """SHA-256 of this file with nothing between these quotation marks."""
 
 
 class Snapshot:
@@ -91,6 +95,9 @@ class DataFolder:
         self.path = path
         self.snapshots_path = path / "snapshots"
         self.work_path = path / "work"
+        self.trash_path = path / "trash"
+        self.blobs_path = path / "files" / "sha256"
+        self.verifications_path = path / "verifications"
         self.state_path = path / "state.db"
         self.catalogue_path = path / "library.duckdb"
 
@@ -155,7 +162,7 @@ class DataFolder:
                 sync_file(file)
             sync_folder(capture.path / "raw")
             manifest = _manifest(facts, now)
-            write_atomically(capture.path / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+            write_atomically(capture.path / MANIFEST, sealed(manifest))
             target.parent.mkdir(parents=True, exist_ok=True)
             (capture.path / Capture.FACTS).unlink()
             try:
@@ -171,11 +178,15 @@ class DataFolder:
         """The Hive-partitioned folder of a snapshot."""
         return self.snapshots_path / f"tenant={tenant}" / f"snapshot={snapshot}"
 
+    def blob_path(self, sha256: str) -> Path:
+        """Where a file's bytes are kept, once under their SHA-256."""
+        return self.blobs_path / sha256[:2] / sha256
+
     def snapshots(self, tenant: str | None = None) -> list[Snapshot]:
         """All published snapshots, of one tenant or of all, oldest first."""
         pattern = f"tenant={tenant or '*'}/snapshot=*/{MANIFEST}"
         found = [
-            snapshot for path in self.snapshots_path.glob(pattern) if (snapshot := _read_snapshot(path)) is not None
+            snapshot for path in self.snapshots_path.glob(pattern) if (snapshot := read_snapshot(path)) is not None
         ]
         return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
 
@@ -191,9 +202,9 @@ class DataFolder:
                 f"'{name}' names snapshots of several tenants: {', '.join(one.name for one in matches)}. Name one of them."
             )
         of_tenant = [snapshot for snapshot in found if snapshot.manifest.tenant == name]
-        complete = [snapshot for snapshot in of_tenant if snapshot.manifest.complete]
-        if matches or complete:
-            return (matches or [one for one in complete if one.holds_publications] or complete)[-1]
+        chosen = matches[-1] if matches else newest_complete(of_tenant)
+        if chosen is not None:
+            return chosen
         if of_tenant:
             raise ConfigurationError(
                 f"'{name}' has no complete snapshot in {self.path}; the newest partial one is {of_tenant[-1].name}: name it to see it."
@@ -207,6 +218,30 @@ class DataFolder:
         while self.snapshot_path(tenant, snapshot_id(moment)).exists():
             moment += timedelta(seconds=1)
         return snapshot_id(moment)
+
+
+def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:
+    """The newest complete one of a tenant's snapshots, oldest first; one without the publications only where there is no other."""
+    complete = [snapshot for snapshot in found if snapshot.manifest.complete]
+    chosen = [snapshot for snapshot in complete if snapshot.holds_publications] or complete
+    return chosen[-1] if chosen else None
+
+
+_SEAL = re.compile(rb'"manifest_sha256": "([0-9a-f]{64})"')
+
+
+def sealed(manifest: Manifest) -> bytes:
+    """The content of manifest.json: it carries its own checksum, so that no bit of it changes unseen."""
+    unsealed = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(manifest, manifest_sha256="")))
+    digest = hashlib.sha256(unsealed).hexdigest().encode()
+    return unsealed.replace(b'"manifest_sha256": ""', b'"manifest_sha256": "' + digest + b'"')
+
+
+def is_sealed(content: bytes) -> bool:
+    """Whether the content of a manifest.json is what `sealed` made, to the last bit."""
+    found = _SEAL.findall(content)
+    unsealed = _SEAL.sub(b'"manifest_sha256": ""', content)
+    return found == [hashlib.sha256(unsealed).hexdigest().encode()]
 
 
 def snapshot_id(moment: datetime) -> str:
@@ -281,7 +316,7 @@ class _Heading(msgspec.Struct):
     tool: str = "unknown"
 
 
-def _read_snapshot(manifest_path: Path) -> Snapshot | None:
+def read_snapshot(manifest_path: Path) -> Snapshot | None:
     """The snapshot of a manifest; `None` where it was removed after it was listed."""
     try:
         content = manifest_path.read_bytes()

@@ -167,7 +167,7 @@ def test_a_full_disk_behind_stdout_is_told(library: BackedUp) -> None:
 
 
 def test_the_list_of_snapshots(library: BackedUp) -> None:
-    """Oldest first; age, proof, records, size, requests."""
+    """Oldest first; age, proof, records, size, requests, last verification; no wider than a hundred columns."""
     first = library.first.document
     *_, newest = library.run("snapshots", "list", "--json").document["snapshots"]
     assert {name: newest[name] for name in ("tenant", "snapshot", "complete", "counts", "requests", "path")} == {
@@ -183,7 +183,9 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
         "records",
         "size",
         "requests",
+        "last verified",
     ]
+    assert max(map(len, shown.lines)) <= 100
     assert f"library/{first['snapshot']}" in shown.out
     assert "complete" in shown.out
     library.run("snapshots", "list", "librari", "--json").assert_failed(2, "did you mean 'library'?")

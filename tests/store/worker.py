@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
+from zoneinfo import ZoneInfo
 
 import duckdb  # noqa: F401  what children need is imported before they are forked
 import pandas as pd  # noqa: F401
@@ -23,6 +24,7 @@ import pyarrow.parquet  # noqa: F401
 
 from pipelines.errors import BookferryError
 from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.retention import Policy, prune
 from pipelines.store.snapshots import DataFolder
 from tests.store.steps import NIGHT, make_snapshot, records
 
@@ -52,6 +54,11 @@ def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
             rebuild_catalogue(data)
         return {}
     night, steps = int(order.get("night", 0)), Steps(int(order.get("kill_at", 0)))
+    if "prune" in order:
+        sys.setprofile(steps)
+        prune(data, [], Policy(last=order["prune"]), ZoneInfo("UTC"), tenant=None, dry_run=False)
+        sys.setprofile(None)
+        return {"steps": steps.taken}
     payloads = records(order.get("records", 5), first=1000 * night + 1, letters=order.get("letters", 20))
     if order.get("file_limit"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
@@ -105,7 +112,7 @@ class Worker:
     def __call__(self, **order: object) -> dict[str, Any]:
         """Have a snapshot made: `night` (the day), `records`, `letters` in each, `kill_at` a step, `file_limit` in bytes.
 
-        Or have the catalogue made, `rebuild` times.
+        Or have the catalogue made, `rebuild` times, or all but the newest `prune` snapshots removed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

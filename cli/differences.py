@@ -1,0 +1,67 @@
+"""`bookferry snapshots diff`."""
+
+from __future__ import annotations
+
+import msgspec
+from rich.console import Console
+
+from cli.output import Output, table_of
+from pipelines.errors import ExitStatus
+from pipelines.settings import Settings
+from pipelines.store.differences import Differences, ResourceDifferences, compare
+from pipelines.store.snapshots import DataFolder
+
+KINDS = ("added", "removed", "changed")
+
+
+def diff_snapshots(
+    settings: Settings, names: tuple[str, str], resource: str | None, limit: int, output: Output
+) -> ExitStatus:
+    """What differs from one snapshot to another; exit 6 where anything does."""
+    data = DataFolder(settings.data)
+    a, b = (data.find_snapshot(name) for name in names)
+    found = compare(data, a, b, resource, limit)
+    output.result({"equal": found.equal, **msgspec.to_builtins(found)}, lambda console: _print(console, found, limit))
+    return ExitStatus.COMPLETE if found.equal else ExitStatus.DIFFERENCES
+
+
+def _print(console: Console, found: Differences, limit: int) -> None:
+    for note in found.notes:
+        console.print(f"! {note}")
+    compared = {name: one for name, one in found.resources.items() if one.only_in is None}
+    rows = [
+        (name, *(f"{number:,}" for number in (one.added, one.removed, one.changed, one.unchanged)), _without_id(one))
+        for name, one in compared.items()
+    ]
+    if rows:
+        columns = ("resource", *KINDS, "unchanged", "without id")
+        console.print(table_of(columns, rows, right=columns[1:]))
+    for name, one in found.resources.items():
+        _print_resource(console, name, one, limit)
+    console.print(_last_line(found))
+
+
+def _without_id(one: ResourceDifferences) -> str:
+    if not one.added_without_id + one.removed_without_id:
+        return ""
+    return f"+{one.added_without_id:,} -{one.removed_without_id:,}"
+
+
+def _print_resource(console: Console, name: str, one: ResourceDifferences, limit: int) -> None:
+    if one.only_in is not None:
+        console.print(f"{name}: only {one.only_in} holds it.")
+    if one.fields:
+        counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:limit]]
+        console.print(table_of(("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",)))
+    rows = [("added", record, "") for record in one.added_ids]
+    rows += [("removed", record, "") for record in one.removed_ids]
+    rows += [("changed", record.id, ", ".join(record.fields)) for record in one.changed_records]
+    if rows:
+        console.print(table_of(("", "id", "fields"), rows, title=f"\n{name}: up to {limit} of each"))
+
+
+def _last_line(found: Differences) -> str:
+    if found.equal:
+        return f"No differences between {found.a} and {found.b}."
+    sums = {kind: sum(getattr(one, kind) for one in found.resources.values()) for kind in KINDS}
+    return f"From {found.a} to {found.b}: {', '.join(f'{count:,} {kind}' for kind, count in sums.items())}."

@@ -1,0 +1,43 @@
+"""`bookferry snapshots prune`."""
+
+from __future__ import annotations
+
+from zoneinfo import ZoneInfo
+
+import msgspec
+from rich.console import Console
+
+from cli.output import Output, size, table_of
+from pipelines.errors import ExitStatus
+from pipelines.settings import Settings
+from pipelines.store.retention import Policy, Pruning, prune
+from pipelines.store.snapshots import DataFolder
+
+
+def prune_snapshots(
+    settings: Settings, tenant: str | None, policy: Policy, output: Output, *, dry_run: bool
+) -> ExitStatus:
+    """Remove the snapshots that the policy does not keep; of one tenant or of all that have any."""
+    policy.check()
+    data = DataFolder(settings.data)
+    if tenant is not None and not data.snapshots(tenant):
+        settings.tenant(tenant)
+    done = prune(data, list(settings.tenants), policy, ZoneInfo(settings.timezone), tenant=tenant, dry_run=dry_run)
+    output.result({**msgspec.to_builtins(done), "bytes": done.bytes}, lambda console: _print(console, done))
+    return ExitStatus.COMPLETE
+
+
+def _print(console: Console, done: Pruning) -> None:
+    rows = [(one.snapshot, "keep", ", ".join(one.why)) for one in done.kept]
+    rows += [
+        (one.snapshot, "remove", f"{'complete' if one.complete else 'PARTIAL'}, {size(one.bytes)}")
+        for one in done.removed
+    ]
+    if rows:
+        console.print(table_of(("snapshot", "", "why"), sorted(rows), whole=("snapshot",)))
+    for note in done.notes:
+        console.print(note)
+    verb = "Would remove" if done.dry_run else "Removed"
+    blobs = f" and {done.blobs_removed:,} blobs" if done.blobs_removed else ""
+    snapshots = f"{len(done.removed)} snapshot{'' if len(done.removed) == 1 else 's'}"
+    console.print(f"{verb} {snapshots}{blobs}, {size(done.bytes)}; {len(done.kept)} stay.")

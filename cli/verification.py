@@ -1,0 +1,72 @@
+"""`bookferry snapshots verify`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.output import Output, size
+from pipelines.errors import ExitStatus, StorageError
+from pipelines.settings import Settings
+from pipelines.store.snapshots import DataFolder
+from pipelines.store.verification import (
+    Part,
+    Verification,
+    folders_to_verify,
+    keep,
+    tenants_without_complete,
+    verify,
+)
+
+
+def verify_snapshots(settings: Settings, name: str | None, read_data: str, output: Output) -> ExitStatus:
+    """Verify one snapshot, or the newest complete one of every tenant; exit 6 when anything is not as it was published."""
+    data, part = DataFolder(settings.data), Part.parse(read_data)
+    results = []
+    for folder in folders_to_verify(data, name):
+        output.say(f"Reading {folder} ...")
+        results.append(verify(data, folder, part, now=datetime.now(UTC)))
+        _keep(data, results[-1], output)
+    missing = [] if name else [_nothing_complete(tenant) for tenant in tenants_without_complete(data)]
+    problems = [*(text for result in results for text in result.problems), *missing]
+    document = {"ok": not problems, "problems": problems, "snapshots": [msgspec.to_builtins(one) for one in results]}
+    output.result(document, lambda console: _print(console, results, missing))
+    return ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
+
+
+def _nothing_complete(tenant: str) -> str:
+    return f"{tenant}: has snapshots, but no complete one. Run `bookferry backup {tenant}`."
+
+
+def _keep(data: DataFolder, result: Verification, output: Output) -> None:
+    """The proof holds also where its date cannot be kept, such as on a disk that is read-only."""
+    try:
+        keep(data, result)
+    except StorageError as error:
+        output.say(f"The date of this verification could not be kept: {error}")
+
+
+def _print(console: Console, results: list[Verification], missing: list[str]) -> None:
+    for result in results:
+        verdict = ("intact", "") if result.ok else ("DAMAGED", "bold red")
+        console.print(Text.assemble((result.name, "bold"), "  ", verdict))
+        for problem in result.problems:
+            console.print(Text.assemble(("!", "red"), f" {problem}"))
+        if result.problems_count > len(result.problems):
+            console.print(f"... and {result.problems_count - len(result.problems):,} problems more")
+    for problem in missing:
+        console.print(Text.assemble(("!", "red"), f" {problem}"))
+    console.print(_last_line(results, missing))
+
+
+def _last_line(results: list[Verification], missing: list[str]) -> str:
+    read = f"{sum(one.files for one in results):,} files, {size(sum(one.bytes for one in results))}"
+    if blobs := sum(one.blobs for one in results):
+        read += f", {sum(one.blobs_read for one in results):,} of {blobs:,} blobs read"
+    problems = sum(one.problems_count for one in results) + len(missing)
+    if problems:
+        return f"Not good: {problems:,} problem{'s' if problems > 1 else ''}; {read}."
+    return f"Good: {len(results)} snapshot{'s' if len(results) > 1 else ''} as published; {read}."

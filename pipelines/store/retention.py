@@ -1,0 +1,258 @@
+"""Which snapshots are kept, and the removal of the others with the blobs that nothing needs any more.
+
+The rule is a pure function of the manifests. Removal is under leases; a snapshot is renamed out of sight before it is deleted, so that a
+process that is killed leaves only whole ones (I5); the next removal clears what lies there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pyarrow.parquet as pq
+
+from pipelines.errors import ConfigurationError, TenantBusyError
+from pipelines.records.tables import PUBLICATION_FILES
+from pipelines.store.captures import Capture
+from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.durable import storage_errors, sync_folder
+from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.verification import blob_names, forget_missing
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How many to keep: the newest ones, and one for each of the newest days, weeks and months that have any."""
+
+    last: int = 0
+    daily: int = 0
+    weekly: int = 0
+    monthly: int = 0
+
+    def check(self) -> None:
+        """A policy that keeps nothing is a mistake, not a wish."""
+        if not any((self.last, self.daily, self.weekly, self.monthly)):
+            raise ConfigurationError(
+                "Nothing says what to keep. Name at least one of --keep-last, --keep-daily, --keep-weekly and --keep-monthly, for example: "
+                "bookferry snapshots prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12"
+            )
+
+    def periods(self, zone: ZoneInfo) -> Iterator[tuple[str, int, Callable[[Snapshot], str]]]:
+        """Each rule: its name, how many, and the period that a snapshot belongs to, in the zone of the library's nights."""
+        yield "last", self.last, lambda one: one.manifest.snapshot
+        for name, count, form in (
+            ("daily", self.daily, "%Y-%m-%d"),
+            ("weekly", self.weekly, "%G-W%V"),
+            ("monthly", self.monthly, "%Y-%m"),
+        ):
+            yield name, count, lambda one, form=form: _started(one).astimezone(zone).strftime(form)  # type: ignore[misc]
+
+
+def reasons_to_keep(found: Sequence[Snapshot], policy: Policy, zone: ZoneInfo) -> dict[str, list[str]]:
+    """Name → why it is kept, for those of one tenant's snapshots that are.
+
+    A complete snapshot stands for its period; a partial one only where the period has no complete one, and then it takes no complete one's
+    place. What the views of library.duckdb show is kept whatever the policy says: the newest complete snapshot that holds a resource.
+    """
+    newest_first = sorted(found, key=lambda one: one.manifest.snapshot, reverse=True)
+    good = {one.name for one in _good(found)}
+    kept = _shown_now(newest_first)
+    for name, count, period_of in policy.periods(zone):
+        for period, one in _stand_for(newest_first, count, good, period_of):
+            kept.setdefault(one.name, []).append(name if name == "last" else f"{name} {period}")
+    return kept
+
+
+def _shown_now(newest_first: Sequence[Snapshot]) -> dict[str, list[str]]:
+    """Name → why, of the newest complete snapshot of each resource."""
+    newest: dict[str, str] = {}
+    for one in newest_first:
+        for resource in one.manifest.resources if one.manifest.complete else ():
+            newest.setdefault(resource, one.name)
+    kept: dict[str, list[str]] = {}
+    for resource, name in newest.items():
+        kept.setdefault(name, []).append(resource)
+    return {name: [f"newest complete of {', '.join(held)}"] for name, held in kept.items()}
+
+
+def _good(found: Iterable[Snapshot]) -> list[Snapshot]:
+    """Complete ones; where any of them holds the publications, those that do: one of users alone does not stand for the library."""
+    complete = [one for one in found if one.manifest.complete]
+    return [one for one in complete if one.holds_publications] or complete
+
+
+def _stand_for(
+    newest_first: Iterable[Snapshot], count: int, good: set[str], period_of: Callable[[Snapshot], str]
+) -> Iterator[tuple[str, Snapshot]]:
+    """The newest good snapshot of each of the newest `count` periods that have one; of the newest `count` periods of all, the best."""
+    best: dict[str, Snapshot] = {}
+    for one in newest_first:
+        held = best.setdefault(period_of(one), one)
+        if _rank(one, good) > _rank(held, good):
+            best[period_of(one)] = one
+    proved = [period for period, one in best.items() if one.name in good][:count]
+    newest = [period for period, one in list(best.items())[:count] if one.name not in good]
+    yield from ((period, best[period]) for period in (*proved, *newest))
+
+
+def _rank(one: Snapshot, good: set[str]) -> int:
+    return 2 if one.name in good else int(one.manifest.complete)
+
+
+def _started(one: Snapshot) -> datetime:
+    return datetime.strptime(one.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+
+
+class Kept(msgspec.Struct):
+    """One snapshot that stays, and why."""
+
+    snapshot: str
+    why: list[str]
+
+
+class Removed(msgspec.Struct):
+    """One snapshot that goes, and the bytes of its tables."""
+
+    snapshot: str
+    complete: bool
+    bytes: int
+
+
+class Pruning(msgspec.Struct, kw_only=True):
+    """What a removal does, or would do."""
+
+    dry_run: bool
+    kept: list[Kept]
+    removed: list[Removed]
+    blobs_removed: int = 0
+    blobs_bytes: int = 0
+    notes: list[str] = []
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that become free."""
+        return sum(one.bytes for one in self.removed) + self.blobs_bytes
+
+
+@dataclass
+class _Choice:
+    """What goes and what stays of the tenants that are looked at."""
+
+    kept: list[Kept] = field(default_factory=list)
+    going: list[Snapshot] = field(default_factory=list)
+
+
+def prune(
+    data: DataFolder, tenants: Sequence[str], policy: Policy, zone: ZoneInfo, *, tenant: str | None, dry_run: bool
+) -> Pruning:
+    """Remove what the policy does not keep of `tenant`, or of all; then the blobs that no snapshot names.
+
+    `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError` where a manifest cannot
+    be read, before anything is removed: nobody knows what it needs.
+    """
+    policy.check()
+    with ExitStack() as leases:
+        looked_at = _tenants(data) if tenant is None else [tenant]
+        for one in looked_at if not dry_run else ():
+            leases.enter_context(data.lease(one))
+        choice = _choose(data, looked_at, policy, zone)
+        removed = [Removed(one.name, one.manifest.complete, _bytes(one)) for one in choice.going]
+        if dry_run:
+            pruning = Pruning(dry_run=True, kept=choice.kept, removed=removed)
+            _sweep(data, {one.name for one in choice.going}, pruning)
+            return pruning
+        _remove(data, choice.going)
+        pruning = Pruning(dry_run=False, kept=choice.kept, removed=removed)
+        try:
+            for one in sorted({*tenants, *_tenants(data)}.difference(looked_at)):
+                leases.enter_context(data.lease(one))
+        except TenantBusyError as error:
+            pruning.notes.append(f"Blobs were left as they are until the next time. {error}")
+        else:
+            _sweep(data, set(), pruning)
+        return pruning
+
+
+def _tenants(data: DataFolder) -> list[str]:
+    return sorted({snapshot.manifest.tenant for snapshot in data.snapshots()})
+
+
+def _choose(data: DataFolder, tenants: Iterable[str], policy: Policy, zone: ZoneInfo) -> _Choice:
+    choice = _Choice()
+    for tenant in tenants:
+        found = data.snapshots(tenant)
+        why = reasons_to_keep(found, policy, zone)
+        choice.kept += [Kept(one.name, why[one.name]) for one in found if one.name in why]
+        choice.going += [one for one in found if one.name not in why]
+    return choice
+
+
+def _bytes(snapshot: Snapshot) -> int:
+    return sum(table.bytes for table in snapshot.manifest.tables.values())
+
+
+def _remove(data: DataFolder, going: Sequence[Snapshot]) -> None:
+    """Out of sight first, then out of the catalogue, then off the disk; what a removal that was killed left goes, too."""
+    with storage_errors(data.trash_path):
+        for snapshot in going:
+            data.trash_path.mkdir(exist_ok=True)
+            snapshot.path.rename(data.trash_path / f"{snapshot.name.replace('/', '.')}.{os.getpid()}")
+            sync_folder(snapshot.path.parent)
+        if data.trash_path.exists():
+            rebuild_catalogue(data)
+            for path in data.trash_path.iterdir():
+                with suppress(FileNotFoundError):  # two tenants may be pruned at once
+                    shutil.rmtree(path)
+            with suppress(OSError):
+                data.trash_path.rmdir()
+        forget_missing(data)
+
+
+def _sweep(data: DataFolder, without: set[str], pruning: Pruning) -> None:
+    """Remove, or in a dry run count, the blobs that no snapshot names; `without` are the snapshots that would be gone."""
+    if not data.blobs_path.is_dir():
+        return
+    if unfinished := sorted(data.work_path.glob(f"*/*/{Capture.FACTS}")):
+        pruning.notes.append(
+            f"Blobs were left as they are: {unfinished[0].parent} is a backup that was begun and not finished, which may need any of them. "
+            "They are looked at again once a backup of that library has ended."
+        )
+        return
+    tables = [
+        one.path / one.manifest.tables[PUBLICATION_FILES.name].path
+        for one in data.snapshots()
+        if one.name not in without and PUBLICATION_FILES.name in one.manifest.tables
+    ]
+    with storage_errors(data.blobs_path):
+        for path in _unused(data, [table for table in tables if "sha256" in pq.read_schema(table).names]):
+            pruning.blobs_removed += 1
+            pruning.blobs_bytes += path.stat().st_size
+            if not pruning.dry_run:
+                path.unlink()
+
+
+def _unused(data: DataFolder, tables: list[Path]) -> Iterator[Path]:
+    """The blobs that these tables do not name: two sorted lists side by side, so that neither is in memory as a whole."""
+    if not tables:
+        yield from _blobs(data)
+        return
+    with blob_names(data, tables) as names:
+        used = next(names, None)
+        for path in _blobs(data):
+            while used is not None and used[0] < path.name:
+                used = next(names, None)
+            if used is None or used[0] != path.name:
+                yield path
+
+
+def _blobs(data: DataFolder) -> Iterator[Path]:
+    """Every blob, sorted by its SHA-256."""
+    for folder in sorted(data.blobs_path.glob("[0-9a-f][0-9a-f]")):
+        yield from sorted(path for path in folder.iterdir() if len(path.name) == 64)  # noqa: PLR2004  SHA-256 in hexadecimal

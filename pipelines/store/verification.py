@@ -1,0 +1,326 @@
+"""Proving that a snapshot still is what was published: every file, every count, every blob; and keeping the date of the proof.
+
+A snapshot never changes, so the result is kept beside all snapshots, in `<data>/verifications/tenant=…/snapshot=….json`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path, PurePosixPath
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import ConfigurationError, StorageError
+from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.store.captures import TableFacts
+from pipelines.store.catalogue import exactly
+from pipelines.store.durable import sha256_of, storage_errors, write_atomically
+from pipelines.store.snapshots import MANIFEST, DataFolder, Manifest, is_sealed, newest_complete, read_snapshot
+
+SHOWN = 1000
+"""Problems that are told one by one; of more, only the number is kept (I11)."""
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which blobs are read: one of `of` equal parts, another one every day, so that `of` days read them all."""
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Part:
+        """From `1/7`."""
+        found = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            raise ConfigurationError(
+                f"--read-data {text!r}: write which part of the blobs is to be read, such as 1/7 for a seventh each day, or 1/1 for all."
+            )
+        return cls(int(found[1]), int(found[2]))
+
+    def holds(self, sha256: str, day: date) -> bool:
+        """Whether the blob is in the part of this day."""
+        return int(sha256[:12], 16) % self.of == (self.number - 1 + day.toordinal()) % self.of
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+WHOLE = Part()
+
+
+class Verification(msgspec.Struct, kw_only=True):
+    """What one look at a snapshot found."""
+
+    tenant: str
+    snapshot: str
+    ok: bool
+    problems: list[str]
+    problems_count: int
+    verified_at: str
+    files: int
+    """Files of the snapshot that were read to the end."""
+    bytes: int
+    """Bytes read."""
+    blobs: int
+    """Blobs that its records name and that are there in their size."""
+    blobs_read: int
+    read_data: str
+
+    @property
+    def name(self) -> str:
+        """`tenant/snapshot`."""
+        return f"{self.tenant}/{self.snapshot}"
+
+
+@dataclass
+class _Look:
+    """What has been seen so far."""
+
+    problems: list[str] = field(default_factory=list)
+    count: int = 0
+    files: int = 0
+    bytes: int = 0
+    blobs: int = 0
+    blobs_read: int = 0
+
+    def problem(self, text: str) -> None:
+        self.count += 1
+        if len(self.problems) < SHOWN:
+            self.problems.append(text)
+
+
+def folders_to_verify(data: DataFolder, name: str | None) -> list[Path]:
+    """The snapshots that a person means, damaged ones too: one by its name, a tenant's newest complete one, or that of every tenant.
+
+    Where somebody asks for the newest, snapshots whose manifest cannot be read come along: nobody knows what they would have been.
+    """
+    named = [folder for folder in _folders(data) if name in (_name(folder), _name(folder).partition("/")[2])]
+    if named:
+        return named
+    tenants = sorted({_name(folder).partition("/")[0] for folder in _folders(data)})
+    if name is not None and name not in tenants:
+        data.find_snapshot(name)  # says what there is
+    chosen = [folder for tenant in tenants if name in (None, tenant) for folder in _newest(data, tenant)]
+    if not chosen:
+        raise ConfigurationError(
+            f"There is no complete snapshot in {data.path}{f' of {name}' if name else ''}, so there is nothing to verify. Run "
+            "`bookferry backup TENANT` first; a partial one is verified by its name."
+        )
+    return chosen
+
+
+def tenants_without_complete(data: DataFolder) -> list[str]:
+    """Tenants that have snapshots, none of them complete."""
+    tenants = sorted({_name(folder).partition("/")[0] for folder in _folders(data)})
+    return [tenant for tenant in tenants if not _newest(data, tenant)]
+
+
+def verify(data: DataFolder, folder: Path, part: Part = WHOLE, *, now: datetime) -> Verification:
+    """Read a snapshot to the last byte, hold it against its manifest and the manifest against itself. Changes nothing."""
+    look = _Look()
+    manifest = _manifest(folder, look)
+    if manifest is not None:
+        sound = {name for name, facts in manifest.tables.items() if _is_sound(folder, facts, look)}
+        _check_counts(manifest, look)
+        if PUBLICATION_FILES.name in sound:
+            _check_blobs(data, folder / manifest.tables[PUBLICATION_FILES.name].path, part, now.date(), look)
+    _check_strangers(folder, manifest, look)
+    tenant, _, snapshot = _name(folder).partition("/")
+    return Verification(
+        tenant=tenant,
+        snapshot=snapshot,
+        ok=not look.count,
+        problems=look.problems,
+        problems_count=look.count,
+        verified_at=now.astimezone(UTC).isoformat(timespec="seconds"),
+        files=look.files,
+        bytes=look.bytes,
+        blobs=look.blobs,
+        blobs_read=look.blobs_read,
+        read_data=str(part),
+    )
+
+
+def keep(data: DataFolder, result: Verification) -> None:
+    """Keep the date and the result, unless the snapshot was pruned meanwhile."""
+    if not data.snapshot_path(result.tenant, result.snapshot).is_dir():
+        return
+    path = _kept_path(data, result.tenant, result.snapshot)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(result)))
+
+
+def last_verification(data: DataFolder, tenant: str, snapshot: str) -> Verification | None:
+    """The last result that was kept; none where there is none that can be read, so that it is proved anew."""
+    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return msgspec.json.decode(_kept_path(data, tenant, snapshot).read_bytes(), type=Verification)
+    return None
+
+
+def forget_missing(data: DataFolder) -> None:
+    """Remove what is kept of snapshots that are gone."""
+    with storage_errors(data.verifications_path):
+        for path in data.verifications_path.glob("tenant=*/snapshot=*.json"):
+            if not (data.snapshots_path / path.parent.name / path.stem).is_dir():
+                path.unlink(missing_ok=True)
+
+
+def _kept_path(data: DataFolder, tenant: str, snapshot: str) -> Path:
+    return data.verifications_path / f"tenant={tenant}" / f"snapshot={snapshot}.json"
+
+
+def _folders(data: DataFolder) -> list[Path]:
+    return sorted(path for path in data.snapshots_path.glob("tenant=*/snapshot=*") if path.is_dir())
+
+
+def _name(folder: Path) -> str:
+    """`tenant/snapshot`, by the names of the folders."""
+    return f"{folder.parent.name.removeprefix('tenant=')}/{folder.name.removeprefix('snapshot=')}"
+
+
+def _newest(data: DataFolder, tenant: str) -> list[Path]:
+    """The newest complete snapshot of a tenant, and those that cannot be read."""
+    readable, damaged = [], []
+    for folder in _folders(data):
+        if _name(folder).partition("/")[0] != tenant:
+            continue
+        try:
+            snapshot = read_snapshot(folder / MANIFEST)
+        except StorageError:
+            snapshot = None
+        if snapshot is None:
+            damaged.append(folder)
+        else:
+            readable.append(snapshot)
+    newest = newest_complete(readable)
+    return [*damaged, *([newest.path] if newest else [])]
+
+
+def _manifest(folder: Path, look: _Look) -> Manifest | None:
+    path = folder / MANIFEST
+    try:
+        content = path.read_bytes()
+        snapshot = read_snapshot(path)
+    except FileNotFoundError:
+        look.problem(f"{path} is missing: nothing says what the other files are.")
+        return None
+    except (OSError, StorageError) as error:
+        look.problem(str(error))
+        return None
+    look.files, look.bytes = look.files + 1, look.bytes + len(content)
+    if not is_sealed(content):
+        look.problem(f"{path} was changed: it does not have the checksum that it carries.")
+    return None if snapshot is None else snapshot.manifest
+
+
+def _is_sound(folder: Path, facts: TableFacts, look: _Look) -> bool:
+    """Whether one table is what the manifest says: there, in its size, with its checksum and its rows."""
+    path, before = folder / facts.path, look.count
+    if PurePosixPath(facts.path).is_absolute() or ".." in PurePosixPath(facts.path).parts:
+        look.problem(f"{folder / MANIFEST} names {facts.path!r}, which is not in the snapshot's folder.")
+        return False
+    try:
+        size, sha256 = path.stat().st_size, sha256_of(path)
+        look.files, look.bytes = look.files + 1, look.bytes + size
+        if size != facts.bytes:
+            look.problem(f"{path} has {size:,} bytes; the manifest says {facts.bytes:,}.")
+        elif sha256 != facts.sha256:
+            look.problem(f"{path} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
+        elif (rows := pq.read_metadata(path).num_rows) != facts.rows:
+            look.problem(f"{path} has {rows:,} rows; the manifest says {facts.rows:,}.")
+    except FileNotFoundError:
+        look.problem(f"{path} is missing.")
+    except (OSError, pa.ArrowException) as error:
+        look.problem(f"{path} cannot be read ({error}).")
+    return look.count == before
+
+
+def _check_counts(manifest: Manifest, look: _Look) -> None:
+    """The manifest against itself (I4): what was listed is what was kept, what was kept was staged, and complete means proved."""
+    for resource, facts in manifest.resources.items():
+        where = f"{manifest.tenant}/{manifest.snapshot}: {resource}"
+        raw, staged = (manifest.tables.get(name) for name in (f"raw_{resource}", _table_of_records(resource)))
+        if raw is None or staged is None:
+            look.problem(f"{where}: the manifest names no {'raw' if raw is None else 'staged'} table.")
+        elif not facts.records == raw.rows == staged.rows:
+            look.problem(f"{where}: {facts.records:,} records listed, {raw.rows:,} kept, {staged.rows:,} staged.")
+        if facts.complete and facts.x_total not in (None, facts.distinct_ids):
+            look.problem(f"{where}: called complete with {facts.distinct_ids:,} ids of X-Total {facts.x_total:,}.")
+        if facts.complete and facts.records != facts.distinct_ids:
+            look.problem(f"{where}: called complete with {facts.records:,} records of {facts.distinct_ids:,} ids.")
+    if manifest.complete and (manifest.problems or not all(one.complete for one in manifest.resources.values())):
+        look.problem(f"{manifest.tenant}/{manifest.snapshot}: called complete although its resources are not.")
+
+
+def _table_of_records(resource: str) -> str:
+    """The staged table that has a row for each record."""
+    return STAGED[resource][0].name if resource in STAGED else f"raw_{resource}"
+
+
+def _check_strangers(folder: Path, manifest: Manifest | None, look: _Look) -> None:
+    """Nothing is in the folder that the manifest does not name."""
+    if manifest is None:
+        return
+    named = {MANIFEST, *(facts.path for facts in manifest.tables.values())}
+    for path in folder.rglob("*"):
+        inside = path.relative_to(folder).as_posix()
+        if inside not in named and not (path.is_dir() and not path.is_symlink()):
+            look.problem(f"{folder}: holds {inside!r}, which the manifest does not name.")
+
+
+def _check_blobs(data: DataFolder, table: Path, part: Part, day: date, look: _Look) -> None:
+    """Every blob that the records name is there in its size; those of this day's part are read."""
+    if "sha256" not in pq.read_schema(table).names:
+        return
+    with blob_names(data, [table]) as names:
+        for sha256, size in names:
+            _check_blob(data, sha256, size, look, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day))
+
+
+def _check_blob(data: DataFolder, sha256: str, size: int | None, look: _Look, *, read: bool) -> None:
+    if not _SHA256.fullmatch(sha256):
+        look.problem(f"{PUBLICATION_FILES.name}: {sha256[:80]!r} is not a SHA-256.")
+        return
+    path = data.blob_path(sha256)
+    try:
+        found = path.stat().st_size
+        look.blobs += 1
+        if size is not None and found != size:
+            look.problem(f"{path} has {found:,} bytes; the records say {size:,}.")
+        elif read:
+            look.blobs_read, look.bytes = look.blobs_read + 1, look.bytes + found
+            if (actual := sha256_of(path)) != sha256:
+                look.problem(f"{path} was changed: its SHA-256 is {actual}.")
+    except FileNotFoundError:
+        look.problem(f"{path} is missing, and records name it.")
+    except OSError as error:
+        look.problem(f"{path} cannot be read ({error}).")
+
+
+@contextmanager
+def blob_names(data: DataFolder, tables: list[Path]) -> Iterator[Iterator[tuple[str, int | None]]]:
+    """The SHA-256 and size of every blob that some `publication_files` tables name, each once, sorted.
+
+    DuckDB sorts, and spills to disk rather than take more memory.
+    """
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "256MB",
+        "threads": 1,
+        "temp_directory": str(data.work_path / ".spilled"),
+    }
+    sql = "SELECT sha256, any_value(size) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
+    with storage_errors(data.path), duckdb.connect(config=limits) as database:
+        database.read_parquet([exactly(path) for path in tables], union_by_name=True).create_view("files")
+        answer = database.execute(sql)
+        yield (row for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)

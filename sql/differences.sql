@@ -1,0 +1,86 @@
+-- What differs between the raw tables raw_a and raw_b of one resource: the views added, removed, changed, fields and totals.
+
+-- An id that is no whole number is in the payload only. A record without any is told apart by its hash.
+CREATE TEMP MACRO id_of(id, payload) AS coalesce(
+    CAST(id AS VARCHAR),
+    CASE WHEN json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR' THEN json_extract_string(payload, '$.id') END
+);
+
+-- Signatures in the addresses of files are new with every listing. They say nothing of the record.
+CREATE TEMP MACRO without_signatures(payload) AS regexp_replace(
+    payload,
+    '("(?:url|thumb_url|preview_url)"\s*:\s*"[^"?]*)\?[^"]*(?i:signature|x-amz-|x-goog-|sig=|token=|expires)[^"]*"',
+    '\1"',
+    'g'
+);
+
+CREATE TEMP MACRO member(payload, name) AS
+    json_extract(payload, '/' || replace(replace(name, '~', '~0'), '/', '~1'));
+
+CREATE TEMP MACRO is_object(payload) AS
+    CASE WHEN json_valid(payload) THEN json_type(payload) = 'OBJECT' ELSE false END;
+
+-- A partial listing may hold one id twice: then it is the same only if every form of it is.
+CREATE TEMP TABLE ids_a AS
+    SELECT id, min(sha256) AS low, max(sha256) AS high
+    FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_a)
+    WHERE id IS NOT NULL
+    GROUP BY id;
+CREATE TEMP TABLE ids_b AS
+    SELECT id, min(sha256) AS low, max(sha256) AS high
+    FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_b)
+    WHERE id IS NOT NULL
+    GROUP BY id;
+
+CREATE TEMP TABLE pairs AS
+    SELECT id, a.high AS was, b.high AS now
+    FROM ids_a AS a FULL JOIN ids_b AS b USING (id)
+    WHERE (a.low, a.high) IS DISTINCT FROM (b.low, b.high);
+
+CREATE TEMP TABLE compared AS
+WITH both_forms AS (
+    SELECT
+        pairs.id,
+        any_value(without_signatures(raw_a.payload)) AS was,
+        any_value(without_signatures(raw_b.payload)) AS now
+    FROM pairs
+    JOIN raw_a ON raw_a.sha256 = pairs.was
+    JOIN raw_b ON raw_b.sha256 = pairs.now
+    GROUP BY pairs.id
+)
+SELECT
+    id,
+    is_object(was) AND is_object(now) AS objects,
+    CASE WHEN is_object(was) AND is_object(now) THEN list_filter(
+        list_sort(list_distinct(list_concat(json_keys(was), json_keys(now)))),
+        lambda name: member(was, name) IS DISTINCT FROM member(now, name)
+    ) ELSE [] END AS fields
+FROM both_forms;
+
+CREATE TEMP VIEW added AS
+    SELECT id FROM pairs WHERE was IS NULL ORDER BY try_cast(id AS HUGEINT), id;
+CREATE TEMP VIEW removed AS
+    SELECT id FROM pairs WHERE now IS NULL ORDER BY try_cast(id AS HUGEINT), id;
+CREATE TEMP VIEW changed AS
+    SELECT id, fields FROM compared WHERE NOT objects OR len(fields) > 0 ORDER BY try_cast(id AS HUGEINT), id;
+CREATE TEMP VIEW fields AS
+    SELECT field, count(*) AS records
+    FROM (SELECT unnest(fields) AS field FROM compared)
+    GROUP BY field
+    ORDER BY records DESC, field;
+
+CREATE TEMP TABLE without_id AS
+    SELECT coalesce(a.records, 0) AS before, coalesce(b.records, 0) AS after
+    FROM (SELECT sha256, count(*) AS records FROM raw_a WHERE id_of(id, payload) IS NULL GROUP BY sha256) AS a
+    FULL JOIN (SELECT sha256, count(*) AS records FROM raw_b WHERE id_of(id, payload) IS NULL GROUP BY sha256) AS b
+    USING (sha256);
+
+CREATE TEMP VIEW totals AS
+SELECT
+    (SELECT count(*) FROM added) AS added,
+    (SELECT count(*) FROM removed) AS removed,
+    (SELECT count(*) FROM changed) AS changed,
+    (SELECT count(*) FROM compared WHERE objects AND len(fields) = 0) AS rewritten,
+    (SELECT count(*) FROM ids_a) - (SELECT count(*) FROM removed) - (SELECT count(*) FROM changed) AS unchanged,
+    (SELECT CAST(coalesce(sum(greatest(after - before, 0)), 0) AS BIGINT) FROM without_id) AS added_without_id,
+    (SELECT CAST(coalesce(sum(greatest(before - after, 0)), 0) AS BIGINT) FROM without_id) AS removed_without_id;
