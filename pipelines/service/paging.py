@@ -255,6 +255,7 @@ class LoopGuard:
         )
 
 
+@lru_cache(maxsize=16)  # a page is where another leads to first, and itself next
 def _address_digest(url: httpx.URL) -> bytes:
     return _digest(b"address", repr(_canonical(url)).encode())
 

@@ -22,6 +22,10 @@ from pipelines.service.redaction import outside_text
 from pipelines.service.retries import LEFT_AT, pause_for_all
 
 
+AT_ONCE = 0.01
+"""Seconds that headers take on any line that is not stuck. So little is in the budget's margin, and need not be written down again."""
+
+
 class Meter:
     """Counts the requests that left this process for one library; safe to use from several threads."""
 
@@ -91,10 +95,13 @@ class _Departure:
         """Take note of headers that leave, unless they are those of a CONNECT, which only the proxy sees."""
         if event.endswith("send_request_headers.started"):
             self._to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
-        elif not event.endswith("send_request_headers.complete"):
+        elif not event.endswith("send_request_headers.complete") or self._left_just_now():
             return
         if not self._to_proxy:
             self.leave()
+
+    def _left_just_now(self) -> bool:
+        return self.at is not None and self._clock.monotonic() - self.at < AT_ONCE
 
     def leave(self) -> None:
         """Charge the request as leaving now. May wait: see `Grant.sent`."""
