@@ -21,7 +21,6 @@ from pipelines.service.clock import Clock
 from pipelines.service.redaction import outside_text
 from pipelines.service.retries import LEFT_AT, pause_for_all
 
-
 AT_ONCE = 0.01
 """Seconds that headers take on any line that is not stuck. So little is in the budget's margin, and need not be written down again."""
 
