@@ -1,7 +1,9 @@
 """`library.duckdb`: views over the snapshots, for any DuckDB client (design: analysts' first view).
 
 `<table>` shows the newest complete snapshot of each tenant that holds this table, `<table>_history` every complete one, `snapshots` the
-manifests. The file holds no data. It is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
+manifests, `<table>_as_of(tenant, instant)` what was known at an instant, `<table>_deleted` the records that went between two complete
+snapshots; a partial one says nothing of what is gone. The file holds no data.
+It is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import duckdb
@@ -19,7 +22,7 @@ import pyarrow as pa
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Column, Table
+from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table, raw_table
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots import DataFolder, Snapshot
 
@@ -37,6 +40,7 @@ SNAPSHOTS = Table(
         Column("requests", pa.int64(), "Requests it cost."),
         Column("records", pa.int64(), "Records of all resources."),
         Column("path", pa.string(), "Folder of the snapshot."),
+        Column("resources", pa.string(), "The resources it holds, separated by commas."),
     ),
 )
 
@@ -123,7 +127,26 @@ def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
         statements += _view(replace(table, columns=columns, comment=now), _rows(table, newest_holding(table, complete)))
         history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
         statements += _view(history, _rows(table, complete))
-    return statements
+    return [*statements, *_times_past()]
+
+
+_MISSING_IN = Column("missing_in", pa.string(), "The next complete snapshot, which lacks the record.")
+
+
+def _times_past() -> Iterator[str]:
+    """Of every table its `_as_of` macro; of those with a row for each record the view `_deleted`."""
+    as_of, deleted = (
+        resources.files("sql").joinpath("catalogue", f"{name}.sql").read_text(encoding="utf-8")
+        for name in ("as_of", "deleted")
+    )
+    for resource, staged in STAGED.items():
+        for table in (*staged, raw_table(resource)):
+            yield as_of.format(table=table.name, resource=resource)
+        records = staged[0]
+        comment = f"{records.comment} Those that a complete snapshot has, and the next complete one of the same library has not."
+        columns = (*SNAPSHOT_COLUMNS, _MISSING_IN, *records.columns)
+        gone = replace(records, name=f"{records.name}_deleted", columns=columns, comment=comment)
+        yield from _view(gone, deleted.format(table=records.name, resource=resource))
 
 
 def newest_holding(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]:
@@ -158,7 +181,7 @@ def _manifests(snapshots: Iterable[Snapshot]) -> str:
     rows = [
         f"({_literal(manifest.tenant)}, {_literal(manifest.snapshot)}, {manifest.complete}, "
         f"TIMESTAMPTZ {_literal(manifest.started_at)}, TIMESTAMPTZ {_literal(manifest.finished_at)}, "
-        f"{manifest.requests}, {sum(snapshot.counts.values())}, {_literal(str(snapshot.path))})"
+        f"{manifest.requests}, {sum(snapshot.counts.values())}, {_literal(str(snapshot.path))}, {_literal(','.join(manifest.resources))})"
         for snapshot in snapshots
         for manifest in (snapshot.manifest,)
     ]

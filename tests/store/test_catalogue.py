@@ -21,7 +21,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, raw_table
 from pipelines.store import catalogue
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, rebuild_catalogue
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots import DataFolder, sealed
 from tests.store.steps import ID, NIGHT, begin, make_snapshot, read, records
 from tests.store.worker import Worker
 
@@ -95,7 +95,12 @@ class TestViews:
             columns = database.execute(
                 "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal ORDER BY table_name, column_index"
             ).fetchall()
-        assert set(views) == {SNAPSHOTS.name, *(f"{table.name}{end}" for table in VIEWS for end in ("", "_history"))}
+        assert set(views) == {
+            SNAPSHOTS.name,
+            *(f"{table.name}{end}" for table in VIEWS for end in ("", "_history")),
+            *(f"{tables[0].name}_deleted" for tables in STAGED.values()),
+        }
+        assert all(text for _view, _column, text in columns)
         assert (
             views["publications"]
             == f"{TABLES['publications'].comment} Newest complete snapshot of each tenant that holds it."
@@ -119,6 +124,55 @@ class TestViews:
         assert ask(nights, f"SELECT started_at::VARCHAR FROM snapshots WHERE tenant = 'old' AND snapshot = '{ID}'") == [
             ("2026-11-20 02:00:00+00",)
         ]
+
+
+class TestTimesPast:
+    """As-of questions, and deletions that are inferred from two consecutive complete snapshots only (trap A4)."""
+
+    @pytest.mark.parametrize(
+        ("instant", "expected"),
+        [
+            ("2026-11-20 01:59:59+00", 0),
+            ("2026-11-20 02:00:00+00", 1),
+            ("2026-11-21 23:00:00+00", 1),
+            ("2026-11-22", 1),
+            ("2026-11-22 03:00:00+01:00", 3),
+            ("2030-01-01", 3),
+        ],
+    )
+    def test_as_of(self, nights: DataFolder, instant: str, expected: int) -> None:
+        """The newest complete snapshot that began by then; a text, a date or a time."""
+        for table in ("publications", "raw_publications", "publication_authors"):
+            for form in ("'{}'", "TIMESTAMPTZ '{}'"):
+                sql = f"SELECT count(*), count(DISTINCT snapshot) FROM {table}_as_of('old', {form.format(instant)})"
+                assert ask(nights, sql) == [(expected, min(expected, 1))]
+        assert ask(nights, f"SELECT count(*) FROM users_as_of('old', '{instant}')") == [(0,)]
+
+    def test_an_empty_library_is_what_it_was(self, data: DataFolder) -> None:
+        """A complete snapshot without a record is an answer, too."""
+        make_snapshot(data, records(2))
+        make_snapshot(data, [], now=NIGHT + timedelta(days=1))
+        assert ask(data, "SELECT count(*) FROM publications_as_of('old', now())") == [(0,)]
+        assert ask(data, "SELECT id FROM publications_deleted ORDER BY id") == [(1,), (2,)]
+
+    def test_deleted_between_two_complete_snapshots(self, data: DataFolder) -> None:
+        """A partial night says nothing of what is gone; another tenant's neither; a record that comes back was gone all the same."""
+        for day, count, complete in ((0, 3, True), (1, 1, False), (2, 2, True), (3, 3, True), (4, 1, False)):
+            make_snapshot(data, records(count), now=NIGHT + timedelta(days=day), complete=complete)
+        make_snapshot(data, records(1), tenant="other", now=NIGHT + timedelta(days=5))
+        rows = ask(data, "SELECT tenant, snapshot, missing_in, id, title FROM publications_deleted")
+        assert rows == [("old", ID, "20261122T020000Z", 3, "Title 3")]
+
+    def test_a_snapshot_without_the_resource_deletes_nothing(self, data: DataFolder) -> None:
+        """One of users alone does not say that the publications are gone."""
+        make_snapshot(data, records(3))
+        other = make_snapshot(data, records(0), now=NIGHT + timedelta(days=1))
+        manifest = other.manifest
+        manifest.resources = {"users": manifest.resources["publications"]}
+        manifest.tables = {}
+        (other.path / "manifest.json").write_bytes(sealed(manifest))
+        assert ask(data, "SELECT count(*) FROM publications_deleted") == [(0,)]
+        assert ask(data, "SELECT count(*) FROM publications_as_of('old', now())") == [(3,)]
 
 
 class TestTypes:
@@ -198,6 +252,7 @@ class TestUpToDate:
         """A catalogue that an older version made, without today's views, is made anew."""
         with monkeypatch.context() as older:
             older.setattr(catalogue, "TABLES", {})
+            older.setattr(catalogue, "STAGED", {})
             make_snapshot(data)
         assert shown(data, "publication_authors") == [("old", ID, 3)]
 
