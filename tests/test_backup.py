@@ -136,7 +136,7 @@ def canned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     monkeypatch.setenv("TEST_PASSWORD", "made-up")
     servers: list[ThreadingHTTPServer] = []
 
-    def make(*bodies: bytes, totals: Sequence[int | None] = (None,)) -> Desk:
+    def make(*bodies: bytes, totals: Sequence[int | None] = (None,), kind: str = "application/json") -> Desk:
         service = Canned(bodies, totals)
 
         class Handler(BaseHTTPRequestHandler):
@@ -145,7 +145,7 @@ def canned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
             def do_GET(self) -> None:
                 body, total = service.page(int(parse_qs(urlsplit(self.path).query)["page"][0]))
                 self.send_response(200)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 if total is not None:
                     self.send_header("X-Total", str(total))
@@ -355,8 +355,9 @@ class TestFailure:
 
     def test_bytes_that_are_no_text(self, canned: Callable[..., Desk]) -> None:
         """JSON is UTF-8; a record that is not stops the run before anything of it is kept as if it were."""
-        with pytest.raises(ProtocolError, match=r"pages 1 to 1 is not valid UTF-8"):
-            canned(b'{"records": [{"id": 1, "title": "caf\xe9"}]}', totals=[1]).back_up()
+        desk = canned(b'{"records": [{"id": 1}, {"id": 2, "title": "caf\xe9"}]}', totals=[2], kind="text/plain")
+        with pytest.raises(ProtocolError, match=r"page 1 \(id 2\) is not valid UTF-8"):
+            desk.back_up()
 
     def test_a_snapshot_that_the_catalogue_cannot_show(self, desk: Desk) -> None:
         """When only the views fail, the message does not hide that the snapshot is there."""

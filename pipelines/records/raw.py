@@ -44,13 +44,25 @@ class RawRecords:
         try:
             payloads = _binary(self.payloads).cast(pa.string())  # checks UTF-8
         except pa.ArrowInvalid:
-            raise ProtocolError(
-                f"A record on one of the pages {self._pages[0]} to {self._pages[-1]} is not valid UTF-8, as JSON must be. Reading "
-                "stopped; tell the service's operators which page it was."
-            ) from None
+            raise self._not_text() from None
         columns = (_integers(self._ids), _integers(self._pages), payloads, _binary(self._hashes))
         arrays = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _not_text(self) -> ProtocolError:
+        at = next(at for at, payload in enumerate(self.payloads) if not _is_utf8(payload))
+        return ProtocolError(
+            f"A record on page {self._pages[at]} (id {self._ids[at]}) is not valid UTF-8, as JSON must be. Reading stopped; nothing was "
+            "published. Tell the service's operators which record it is."
+        )
+
+
+def _is_utf8(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 # These make what `pa.array` makes. It would look at the type of every value, and import pandas before the first one.

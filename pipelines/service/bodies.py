@@ -81,6 +81,9 @@ def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _check_json(response: httpx.Response, body: bytes) -> None:
+    """JSON is UTF-8 (RFC 8259, 8.1). Bytes that are none were hurt on the way, or are so for good: then the address of the page is told."""
+    if not _is_utf8(body):
+        raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not UTF-8, as JSON must be")
     try:
         try:
             msgspec.json.decode(body, type=msgspec.Raw)  # reads every byte, builds nothing
@@ -90,6 +93,17 @@ def _check_json(response: httpx.Response, body: bytes) -> None:
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not JSON ({error})") from None
     except RecursionError:
         raise ProtocolError(f"{_named(response)} answered with JSON nested too deeply to be read.") from None
+
+
+def _is_utf8(body: bytes) -> bool:
+    """Whether it is text. msgspec looks at the bytes of no text that it only passes on."""
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _named(response: httpx.Response) -> str:

@@ -114,6 +114,8 @@ def test_a_packing_nobody_asked_for_is_refused(coding: str) -> None:
         (b'{"records": [nan]}', "", "not JSON"),
         (b'{"records": ["\\ud800"', "", "not JSON"),
         (b"<html>", "", "not JSON"),
+        (b'{"records": [{"title": "caf\xe9"}]}', "", "not UTF-8"),
+        (PAGE.decode().encode("utf-16"), "", "not UTF-8"),
     ],
 )
 def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: str, said: str) -> None:

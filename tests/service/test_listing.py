@@ -570,6 +570,11 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
         TemporaryError,
         "the connection broke",
     ),
+    "bytes that are no text": (
+        lambda _: Answer(b'{"records": [{"id": 1, "title": "caf\xe9"}]}'),
+        TemporaryError,
+        r"page=1 failed after 7 tries in .* garbled answer: 200, but the body of \d+ bytes is not UTF-8, as JSON must be",
+    ),
     "cut without a length": (lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n[{}"), TemporaryError, "garbled answer"),
     "not HTTP": (lambda _: Answer(raw=b"SSH-2.0-\x1b[2J\r\n" * 9), TemporaryError, "the connection broke"),
     "a head without end": (
@@ -676,7 +681,7 @@ def test_trap_a3_what_the_server_sent_is_counted(serve: Serve, client_for: Clien
 
 def test_records_of_any_shape_are_kept_byte_for_byte(serve: Serve, client_for: ClientFor) -> None:
     """I6: "The raw payload is kept byte for byte"; trap A9: one odd record does not stop the rest."""
-    body = b'{"records": [ {"id" : 1.0} , null,17, "x\\u00e9", [[]], {"id":"\xff"}], "extra": true}'
+    body = b'{"records": [ {"id" : 1.0} , null,17, "x\\u00e9", [[]], {"id":"\xc3\xbf"}], "extra": true}'
     server = serve(lambda _: Answer(body, headers={"X-Total": "6"}))
     (page,) = Listing(client_for(server.url), ["publications"]).pages()
     assert [bytes(record) for record in page.records] == [
@@ -685,7 +690,7 @@ def test_records_of_any_shape_are_kept_byte_for_byte(serve: Serve, client_for: C
         b"17",
         b'"x\\u00e9"',
         b"[[]]",
-        b'{"id":"\xff"}',
+        b'{"id":"\xc3\xbf"}',
     ]
 
 
