@@ -7,6 +7,7 @@ import dagster as dg
 from assets_defs.backup import tenant_assets
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
+from assets_defs.verification import verification_job, verification_schedule
 from pipelines.library import Library, tenant_resources
 from pipelines.settings import Settings, find_config, load_settings
 from resources.library import library_resource
@@ -29,8 +30,8 @@ def build_definitions(
             )
         ]
         + sign_in_assets(settings),
-        jobs=[NIGHTLY_BACKUP, *sign_in_job(settings)],
-        schedules=[nightly_backup_schedule(settings), *sign_in_schedule(settings)],
+        jobs=[NIGHTLY_BACKUP, verification_job(settings), *sign_in_job(settings)],
+        schedules=[nightly_backup_schedule(settings), verification_schedule(settings), *sign_in_schedule(settings)],
         sensors=sign_in_watch(settings),
         resources={"library": library or library_resource.configured({"config": str(settings.path)})},
     )

@@ -131,6 +131,9 @@ class _ConfigFile(BaseModel):
     tokens: str | None = None
     timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
+    verify_at: Annotated[
+        str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fri|sat|sun) )?([01]\d|2[0-3]):[0-5]\d$")
+    ] = "sun 12:00"
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
@@ -170,6 +173,8 @@ class Settings:
     tenants: Mapping[str, TenantSettings]
     postgres_env: str | None = None
     tokens: Path | None = None
+    verify_at: str = "sun 12:00"
+    """When the newest snapshots are verified: a weekday and a time, or a time of every day."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -339,6 +344,7 @@ def load_settings(path: Path) -> Settings:
         checked.tenants,
         checked.postgres_env,
         None if checked.tokens is None else _folder(path, "tokens", checked.tokens),
+        checked.verify_at,
     )
 
 
@@ -355,6 +361,12 @@ def _explain(path: Path, error: ValidationError) -> str:
     return "\n".join(f"{path}: {_explain_one(problem['loc'], problem['type'], problem)}" for problem in error.errors())
 
 
+_MOMENTS = {
+    "nightly_at": "a time of day such as 02:00",
+    "verify_at": "a weekday and a time such as sun 12:00, nor a time of every day such as 12:00",
+}
+
+
 def _explain_one(location: tuple[int | str, ...], kind: str, problem: Mapping[str, object]) -> str:
     parts = [str(part) for part in location if part != "[key]"]
     key = ".".join(parts)
@@ -366,8 +378,8 @@ def _explain_one(location: tuple[int | str, ...], kind: str, problem: Mapping[st
         return f"{key}: is missing. Add it."
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
         return f"{key}: a tenant's name is lower case letters, digits and _, and starts with a letter. Rename it."
-    if key == "nightly_at":
-        return f"{key}: {problem['input']!r} is not a time of day such as 02:00."
+    if key in _MOMENTS:
+        return f"{key}: {problem['input']!r} is not {_MOMENTS[key]}."
     if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable
         return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
     message = str(problem["msg"]).removeprefix("Value error, ")

@@ -164,7 +164,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     [
         (
             'dta = "x"',
-            "dta: unknown key (did you mean 'data'?). Known keys here: data, nightly_at, postgres_env, tenants, timezone, tokens.",
+            "Known keys here: data, nightly_at, postgres_env, tenants, timezone, tokens, verify_at.",
         ),
         ("data = 5", "data: 5 input should be a valid string"),
         ('data = "s3://bucket/prefix"', "this version keeps data in a folder"),
@@ -174,6 +174,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
         ('timezone = "../../etc/passwd"', "is not a time zone"),
         ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
         ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
+        ('verify_at = "Sunday 12:00"', "verify_at: 'Sunday 12:00' is not a weekday and a time such as sun 12:00"),
         ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is no folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),

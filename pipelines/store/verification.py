@@ -151,6 +151,14 @@ def verify(data: DataFolder, folder: Path, part: Part = WHOLE, *, now: datetime)
     )
 
 
+def verify_named(data: DataFolder, name: str | None, part: Part = WHOLE, *, now: datetime) -> list[Verification]:
+    """Verify what `folders_to_verify` finds, and keep each result."""
+    results = [verify(data, folder, part, now=now) for folder in folders_to_verify(data, name)]
+    for result in results:
+        keep(data, result)
+    return results
+
+
 def keep(data: DataFolder, result: Verification) -> None:
     """Keep the date and the result, unless the snapshot was pruned meanwhile."""
     if not data.snapshot_path(result.tenant, result.snapshot).is_dir():

@@ -39,7 +39,10 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
     dg.Definitions.validate_loadable(defs)
     names = ["raw_publications", *(table.name for table in STAGED["publications"]), "snapshot"]
     assert set(specs(defs)) == {dg.AssetKey([tenant, name]) for tenant in tenants for name in names}
-    assert [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")] == ["nightly_backup"]
+    assert [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")] == [
+        "nightly_backup",
+        "verify_backups",
+    ]
     assert defs.resolve_schedule_def("nightly_backup_schedule").job_name == "nightly_backup"
 
 

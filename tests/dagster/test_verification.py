@@ -1,0 +1,75 @@
+"""The job `verify_backups`: red when a file is not as it was published, and dated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets_defs.definitions import build_definitions
+from pipelines.settings import load_settings
+from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.verification import last_verification
+from tests.store.steps import make_snapshot
+
+CONFIG = """
+data = "library-data"
+{more}
+[tenants.old]
+base_url = "https://library.example.org"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+"""
+
+
+def definitions(folder: Path, more: str = "") -> dg.Definitions:
+    (folder / "bookferry.toml").write_text(CONFIG.format(more=more))
+    return build_definitions(load_settings(folder / "bookferry.toml"))
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Snapshot:
+    """The only one."""
+    return make_snapshot(DataFolder(tmp_path / "library-data"))
+
+
+def verified(folder: Path) -> dg.ExecuteInProcessResult:
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = definitions(folder).resolve_job_def("verify_backups")
+        return job.execute_in_process(instance=instance, raise_on_error=False)
+
+
+def test_a_good_snapshot(tmp_path: Path, snapshot: Snapshot) -> None:
+    """Observed beside its asset, and dated for the command line."""
+    done = verified(tmp_path)
+    assert done.success
+    (event,) = [one for one in done.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    assert event.asset_key == dg.AssetKey(["old", "snapshot"])
+    kept = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
+    assert kept is not None
+    assert kept.ok
+
+
+def test_a_damaged_one_fails_the_run(tmp_path: Path, snapshot: Snapshot) -> None:
+    """With the name of the file."""
+    file = snapshot.path / "publication_authors.parquet"
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    done = verified(tmp_path)
+    assert not done.success
+    (failed,) = [one for one in done.all_events if one.is_step_failure]
+    assert str(file) in str(failed.step_failure_data.user_failure_data)
+    kept = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
+    assert kept is not None
+    assert not kept.ok
+
+
+@pytest.mark.parametrize(
+    ("more", "cron"),
+    [("", "0 12 * * SUN"), ('verify_at = "04:30"', "30 4 * * *"), ('verify_at = "wed 23:05"', "5 23 * * WED")],
+)
+def test_its_own_schedule(tmp_path: Path, more: str, cron: str) -> None:
+    schedule = definitions(tmp_path, more).resolve_schedule_def("verify_backups_schedule")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == (cron, "UTC")
+    assert schedule.job_name == "verify_backups"
