@@ -37,17 +37,8 @@ CREATE TEMP TABLE pairs AS
     FROM ids_a AS a FULL JOIN ids_b AS b USING (id)
     WHERE (a.low, a.high) IS DISTINCT FROM (b.low, b.high);
 
+-- Payloads only pass through: what is gathered in memory are the names of the fields.
 CREATE TEMP TABLE compared AS
-WITH both_forms AS (
-    SELECT
-        pairs.id,
-        any_value(without_signatures(raw_a.payload)) AS was,
-        any_value(without_signatures(raw_b.payload)) AS now
-    FROM pairs
-    JOIN raw_a ON raw_a.sha256 = pairs.was
-    JOIN raw_b ON raw_b.sha256 = pairs.now
-    GROUP BY pairs.id
-)
 SELECT
     id,
     is_object(was) AND is_object(now) AS objects,
@@ -55,7 +46,13 @@ SELECT
         list_sort(list_distinct(list_concat(json_keys(was), json_keys(now)))),
         lambda name: member(was, name) IS DISTINCT FROM member(now, name)
     ) ELSE [] END AS fields
-FROM both_forms;
+FROM (
+    SELECT pairs.id, without_signatures(raw_a.payload) AS was, without_signatures(raw_b.payload) AS now
+    FROM pairs
+    JOIN raw_a ON raw_a.sha256 = pairs.was
+    JOIN raw_b ON raw_b.sha256 = pairs.now
+)
+GROUP BY ALL;
 
 CREATE TEMP VIEW added AS
     SELECT id FROM pairs WHERE was IS NULL ORDER BY try_cast(id AS HUGEINT), id;

@@ -5,6 +5,7 @@ All of it happens in DuckDB over the raw Parquet files, which spills to disk, so
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
@@ -131,12 +132,12 @@ def _rows(database: duckdb.DuckDBPyConnection, sql: str, *values: int) -> list[t
 
 @contextmanager
 def _database(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB with little memory; what it spills goes into the data folder, which has room."""
+    """A DuckDB with no more memory than this, however large the library; what it spills goes into the data folder, which has room."""
     limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "512MB",
+        "memory_limit": "1GB",
         "threads": 2,
         "preserve_insertion_order": False,
-        "temp_directory": str(data.work_path / ".spilled"),
+        "temp_directory": str(data.path / f".spilled-{os.getpid()}"),
     }
     with storage_errors(data.path), duckdb.connect(config=limits) as database:
         yield database

@@ -5,6 +5,7 @@ A snapshot never changes, so the result is kept beside all snapshots, in `<data>
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -325,7 +326,7 @@ def blob_names(data: DataFolder, tables: list[Path]) -> Iterator[Iterator[tuple[
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "256MB",
         "threads": 1,
-        "temp_directory": str(data.work_path / ".spilled"),
+        "temp_directory": str(data.path / f".spilled-{os.getpid()}"),
     }
     sql = "SELECT sha256, any_value(size) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
     with storage_errors(data.path), duckdb.connect(config=limits) as database:
