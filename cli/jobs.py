@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from filelock import FileLock
+
 from cli.main import STOP_SIGNALS, StopRequest
 from cli.progress import ProgressDisplay
 from pipelines.library import Library
@@ -51,9 +53,15 @@ def dagster_home(settings: Settings) -> Path:
     home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
     with storage_errors(home):
         home.mkdir(parents=True, exist_ok=True)
-        if not (home / "dagster.yaml").exists():
-            (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
+        with _one_at_a_time(home):
+            if not (home / "dagster.yaml").exists():
+                (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
     return home
+
+
+def _one_at_a_time(home: Path) -> FileLock:
+    """What the first use makes is made by one process: cron starts several libraries' backups in the same second."""
+    return FileLock(home / ".opening.lock")
 
 
 def run_backup(
@@ -140,8 +148,14 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
 
     home = dagster_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
-    with _history_errors(home), dg.DagsterInstance.from_config(str(home)) as instance:
-        yield instance
+    with _history_errors(home):
+        with (
+            storage_errors(home),
+            _one_at_a_time(home),
+        ):  # Dagster makes its tables without looking whether another does
+            instance = dg.DagsterInstance.from_config(str(home))
+        with instance:
+            yield instance
 
 
 @contextmanager

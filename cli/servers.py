@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,9 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
         ),
     )
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout has said what it has to
+    signal.signal(
+        signal.SIGINT, signal.SIG_DFL
+    )  # Dagster ends its processes with it; a shell's job in the background would ignore it
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes
     dagster = [sys.executable, "-m", "dagster", "dev", "-m", "assets_defs.definitions"]
     _become([*dagster, "--host", "127.0.0.1", "--port", str(port)])

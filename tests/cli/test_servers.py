@@ -44,9 +44,9 @@ def test_the_sandbox_runs_until_it_is_asked_to_end(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(900)
 def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> None:
-    """One instance for both; SIGTERM ends the interface and every process it started."""
+    """One instance for both; SIGTERM ends the interface and every process it started, also where a script's `&` ignores Ctrl-C."""
     port = _free_port()
-    process = library.start("ui", "--port", str(port), "--json", start_new_session=True)
+    process = library.start("ui", "--port", str(port), "--json", start_new_session=True, preexec_fn=_in_the_background)
     try:
         (run,) = [run for run in _runs(port, process) if _tags(run).get("bookferry/tenant") == "library"]
         assert (run["jobName"], run["status"]) == ("nightly_backup", "SUCCESS")
@@ -67,6 +67,11 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(library: BackedUp) 
         taken.listen()
         done = library.run("ui", "--port", str(taken.getsockname()[1]), "--json")
     done.assert_failed(2, "Port", "--port")
+
+
+def _in_the_background() -> None:
+    """As a shell starts a job with `&` where nobody types."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _free_port() -> int:
