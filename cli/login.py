@@ -76,7 +76,10 @@ def _answered(login: Login, question: Question, output: Output, *, browser: bool
         if browser:
             _open(question.url, output, stack)
         pasted = _input() if paste or _is_terminal() else None
-        return _wait(lambda arrival: _taken(login, question, output, arrival), listener, pasted, seconds)
+        grant = _wait(lambda arrival: _taken(login, question, output, arrival), listener, pasted, seconds)
+    if grant is None:
+        raise _nobody(seconds, issued=login.is_issued)
+    return grant
 
 
 def _listener(redirect_uri: str) -> Listener | None:
@@ -140,8 +143,8 @@ def _input() -> int | None:
 
 def _wait(
     taken: Callable[[Arrival], Grant | None], listener: Listener | None, pasted: int | None, seconds: float
-) -> Grant:
-    """Take answers until one is ours. One that is not is refused and told, and the wait goes on."""
+) -> Grant | None:
+    """Take answers until one is ours. One that is not is refused and told, and the wait goes on. None when nobody came."""
     until = time.monotonic() + seconds
     if listener is None and pasted is None:
         raise SignInError(NO_INPUT)
@@ -154,12 +157,18 @@ def _wait(
                 raise SignInError(NO_INPUT) from None
             continue
         if arrival is None:
-            raise SignInError(
-                f"Nobody answered within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library "
-                "showed an error page instead of its consent page, run it with --new-client."
-            )
+            return None
         if arrival.answer and (grant := taken(arrival)) is not None:
             return grant
+
+
+def _nobody(seconds: float, *, issued: bool) -> SignInError:
+    """A library shows an error page of its own, and sends nobody back, where it does not know the client or its redirect address."""
+    mend = "check client_id and redirect_uri of the tenant in bookferry.toml" if issued else "run it with --new-client"
+    return SignInError(
+        f"Nobody answered within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library showed "
+        f"an error page instead of its consent page, {mend}."
+    )
 
 
 def _taken(login: Login, question: Question, output: Output, arrival: Arrival) -> Grant | None:

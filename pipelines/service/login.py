@@ -11,9 +11,10 @@ from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.budget import Budget
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.loopback import free_addresses, is_free
-from pipelines.service.oauth import AuthorizationServer, Challenge, OAuthClient, read_callback
-from pipelines.service.renewal import client_of, ending
-from pipelines.service.tokens import Connection, Grant, Registration, TokenStore, open_tokens
+from pipelines.service.oauth import AuthorizationServer, Challenge, OAuthClient, TokenAnswer, read_callback
+from pipelines.service.refusals import ClientRefusedError, GrantRefusedError, LostAnswerError
+from pipelines.service.renewal import client_of, ending, issued_client_refused
+from pipelines.service.tokens import Connection, Grant, Locked, Registration, TokenStore, open_tokens
 from pipelines.settings import SCOPES, Settings, TenantSettings
 
 ISSUED_REDIRECT = "http://127.0.0.1:8421/callback"
@@ -50,6 +51,11 @@ class Login:
         """Where the sign-in is kept."""
         return self._store.place
 
+    @property
+    def is_issued(self) -> bool:
+        """Whether the client is one that an administrator issued."""
+        return self._chosen.client_id is not None
+
     def ask(self, scopes: Sequence[str], *, new_client: bool = False) -> Question:
         """Register if need be, and say where to send the person. A registration is kept before anything else happens."""
         client, redirect_uri = self._client(new_client=new_client)
@@ -62,7 +68,7 @@ class Login:
         if "state" not in answer and "error" not in answer and question.client.pkce:
             answer = {**answer, "state": question.challenge.state}  # a code that was pasted alone: PKCE ties it to us
         code = read_callback(answer, question.challenge, self._chosen.base_url)
-        got = self._server.exchange(question.client, code, question.redirect_uri, question.challenge)
+        got = self._exchanged(question, code)
         grant = Grant(
             client_id=question.client.client_id,
             access_token=got.access_token,
@@ -73,15 +79,30 @@ class Login:
             signed_in_at=self._clock.now().timestamp(),
             ends_at=ending(got),
         )
-        self._change(lambda kept: replace(kept, grant=grant, refreshing_since=None, ended=None))
+        self._change(lambda kept, _: replace(kept, grant=grant, refreshing_since=None, ended=None))
         return grant
+
+    def _exchanged(self, question: Question, code: str) -> TokenAnswer:
+        again = f"Run `bookferry login {self._tenant}` again"
+        try:
+            return self._server.exchange(question.client, code, question.redirect_uri, question.challenge)
+        except GrantRefusedError as error:
+            raise SignInError(f"{error} A code is good once, and not for long. {again}.") from None
+        except LostAnswerError as error:
+            raise LostAnswerError(f"{error} The code is used up with it. {again}.") from None
+        except ClientRefusedError as error:
+            if self._chosen.client_id is not None:
+                raise issued_client_refused(self._settings, self._tenant, error) from None
+            raise SignInError(
+                f"{error} The library does not accept the client that Bookferry registered. {again}, with --new-client."
+            ) from None
 
     def _client(self, *, new_client: bool) -> tuple[OAuthClient, str]:
         issued = self._settings.oauth_client(self._tenant)
         if issued is not None:
             client = OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
             return client, self._chosen.redirect_uri or ISSUED_REDIRECT
-        connection = self._change(lambda kept: self._registered(kept, new_client=new_client))
+        connection = self._change(lambda kept, locked: self._registered(kept, locked, new_client=new_client))
         registration = connection.registration
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
         if address is None:
@@ -90,22 +111,23 @@ class Login:
             )
         return client_of(self._settings, self._tenant, connection), address
 
-    def _registered(self, kept: Connection, *, new_client: bool) -> Connection:
+    def _registered(self, kept: Connection, locked: Locked, *, new_client: bool) -> Connection:
         """With a registration that can be used now. service-api.md: registrations are "bounded"; "store the `client_id` and reuse it"."""
         auth = self._chosen.client_auth or "none"
         wanted = self._chosen.scopes or SCOPES
         if not new_client and kept.registration is not None and _fits(kept.registration, auth, wanted):
             return kept
+        locked.write(kept)  # a registration that cannot be kept, on a full disk, would be one of the day's few wasted
         registration = self._server.register(free_addresses(ADDRESSES), wanted, auth)
         return replace(kept, registration=registration)
 
-    def _change(self, change: Callable[[Connection], Connection]) -> Connection:
+    def _change(self, change: Callable[[Connection, Locked], Connection]) -> Connection:
         with self._store.locked(self._clock) as locked:
             try:
                 kept = locked.read()
             except SignInError:  # damaged: this sign-in replaces it
                 kept = Connection(self._chosen.base_url, self._tenant)
-            changed = change(kept)
+            changed = change(kept, locked)
             if changed != kept:
                 locked.write(changed)
         return changed

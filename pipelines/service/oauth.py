@@ -351,7 +351,8 @@ def _registration(
 def _token_answer(answer: Mapping[str, Any], asked: Moment) -> TokenAnswer:
     access, refresh = answer.get("access_token"), answer.get("refresh_token")
     keep_secret(*(token for token in (access, refresh) if isinstance(token, str)))
-    kind = answer.get("token_type", "bearer")
+    kind = answer.get("token_type")
+    kind = "bearer" if kind is None else kind
     if not isinstance(access, str) or not access or not access.isprintable() or not access.isascii():
         raise LostAnswerError(
             "POST /oauth/token answered without a usable access_token. Is base_url the library's address?"

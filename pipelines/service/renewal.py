@@ -231,14 +231,9 @@ class Renewal:
     def _client_refused(
         self, locked: Locked, connection: Connection, error: ClientRefusedError, mark: _Mark
     ) -> BookferryError:
-        tenant = self._settings.tenant(self.tenant)
-        if tenant.client_id is not None:
+        if self._settings.tenant(self.tenant).client_id is not None:
             mark.take_back()
-            return ConfigurationError(
-                f"{error} The library does not accept the client {tenant.client_id} of tenants.{self.tenant} in {self._settings.path}, or "
-                f"not with its secret. Was the secret rotated, or the client revoked? Correct client_id, the variable that "
-                f"client_secret_env names, or client_auth; then, if need be, run `bookferry login {self.tenant}`."
-            )
+            return issued_client_refused(self._settings, self.tenant, error)
         if not error.forgotten:
             mark.take_back()
             return SignInError(f"{error} Run `bookferry login {self.tenant}`.")
@@ -312,6 +307,15 @@ def client_of(settings: Settings, tenant: str, connection: Connection) -> OAuthC
     if registered is None:
         raise SignInError(f"Bookferry is not registered with '{tenant}'. Run `bookferry login {tenant}`.")
     return OAuthClient(registered.client_id, registered.client_secret, registered.auth)
+
+
+def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedError) -> ConfigurationError:
+    """What to do where the client that an administrator issued is refused."""
+    return ConfigurationError(
+        f"{error} The library does not accept the client {settings.tenant(tenant).client_id} of tenants.{tenant} in {settings.path}, or "
+        f"not with its secret. Was the secret rotated, or the client revoked? Correct client_id, the variable that "
+        f"client_secret_env names, or client_auth; then, if need be, run `bookferry login {tenant}`."
+    )
 
 
 def _check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.errors import BookferryError, ConfigurationError, SignInError, TemporaryError
+from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.listing import Listing
 from pipelines.service.login import signing_in
 from pipelines.service.renewal import sign_in_state
@@ -61,6 +61,7 @@ def with_(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
         Liberties(token=with_(expires_in="3600", token_type="bearer")),
         Liberties(token=with_(expires_in=3600.5, token_type="BEARER", scope=list(SCOPES))),
         Liberties(token=with_(expires_in=None, scope=None, id_token="x", not_before_policy=0)),
+        Liberties(token=with_(token_type=None)),
         Liberties(token=with_(expires_in=0, refresh_expires_in=1800)),
         Liberties(content_type="text/plain"),
         Liberties(content_type="application/json;charset=UTF-8"),
@@ -145,6 +146,48 @@ def test_a_library_that_forgot_our_client(visit: Visit) -> None:
     sign_in(home, service)
     assert service.count("/oauth/clients") == 2
     assert home.read().status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (
+            (401, b'{"error": "invalid_client"}'),
+            r"client that Bookferry registered.*bookferry login new` again, with --new-client",
+        ),
+        ((400, b'{"error": "invalid_grant"}'), r"invalid_grant.*good once.*bookferry login new` again"),
+        ((502, b"<h1>Bad gateway</h1>"), r"502 Bad Gateway.*bookferry login new` again"),
+    ],
+)
+def test_a_code_that_is_refused_says_what_to_do(visit: Visit, refusal: tuple[int, bytes], expected: str) -> None:
+    """A person sits in front of it: each refusal names the command that helps."""
+    home, service = visit(Liberties(refusal=refusal))
+    with pytest.raises(BookferryError, match=expected):
+        sign_in(home, service)
+
+
+def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secret is wrong, or the client is: that is mended in the configuration."""
+    monkeypatch.setenv("ISSUED", "not-the-secret-of-this-client")
+    refusal = (401, b'{"error": "invalid_client"}')
+    home, service = visit(Liberties(refusal=refusal), 'client_id = "issued"\nclient_secret_env = "ISSUED"')
+    with pytest.raises(ConfigurationError, match=r"the client issued of tenants\.new.*client_secret_env") as raised:
+        sign_in(home, service)
+    assert "not-the-secret" not in str(raised.value)
+
+
+def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
+    """service-api.md: "A bounded number of registrations per day"; a full or broken disk must not use them up."""
+    home, service = visit()
+    (home.folder / "sign-ins").mkdir()
+    with signing_in(home.settings, "new", state=home.state) as login:
+        Path(login.place).with_suffix(".new").mkdir()
+        with pytest.raises(StorageError, match=r"cannot be read or written"):
+            login.ask(SCOPES)
+        assert service.count("/oauth/clients") == 0
+        Path(login.place).with_suffix(".new").rmdir()
+        login.ask(SCOPES)
+    assert service.count("/oauth/clients") == 1
 
 
 @pytest.mark.parametrize(

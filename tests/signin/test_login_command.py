@@ -170,6 +170,15 @@ def test_nobody_comes(home: Home, browser: Callable[..., dict[str, str]]) -> Non
     done.assert_failed(4, "Nobody answered within 1 s", "--timeout", "--new-client")
 
 
+def test_nobody_comes_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """Where the library does not know an issued client, its page says so, and a new registration would not help."""
+    issued = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
+    variables = {"ISSUED": "of-nobody-at-all", **browser("pass")}
+    done = run(issued, "login", "new", "--timeout", "1", variables=variables)
+    done.assert_failed(4, "Nobody answered within 1 s", "check client_id and redirect_uri")
+    assert "--new-client" not in done.err
+
+
 def test_pasting_without_a_screen(home: Home) -> None:
     """`--no-browser` with the answer on standard input: the whole address, a line that is none first; and an end of the input."""
     process = subprocess.Popen(
