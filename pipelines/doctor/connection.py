@@ -1,4 +1,7 @@
-"""Checks of a v3 sign-in as it is kept: its tokens' ages, and whether its scopes are enough. Nothing is renewed here."""
+"""Checks of a v3 sign-in as it is kept: its tokens' ages, whether its scopes are enough, and whether a renewal could be kept.
+
+Nothing is renewed here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.service.clock import Clock
-from pipelines.service.tokens import time_of
+from pipelines.service.tokens import LockTakenError, open_tokens, time_of
 from pipelines.settings import SCOPES, Settings
 from pipelines.sign_in import BACKUP, SignInState, abilities, sign_in_state
 from pipelines.sign_in import warning as sign_in_warning
@@ -20,7 +23,21 @@ def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[Find
     except BookferryError as error:
         return [failed("token", error)]
     found = token(state, tenant, clock.now().timestamp())
-    return [found, scopes(state.scopes, tenant)] if state.problem is None else [found]
+    if state.problem is not None:
+        return [found]
+    return [_unkept(settings, tenant, clock) or found, scopes(state.scopes, tenant)]
+
+
+def _unkept(settings: Settings, tenant: str, clock: Clock) -> Finding | None:
+    """The problem, where what the nightly renewal brings could not be written: what is kept is written once more as it is."""
+    try:
+        with open_tokens(settings, tenant).locked(clock, seconds=0.0) as locked:
+            locked.write(locked.read())
+    except LockTakenError:
+        return None  # somebody renews it at this moment, and so can write
+    except BookferryError as error:
+        return failed("token", error)
+    return None
 
 
 def token(state: SignInState, tenant: str, now: float) -> Finding:

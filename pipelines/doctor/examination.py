@@ -60,7 +60,10 @@ def examine(
     around: Surroundings | None = None,
     on_wait: Callable[[Waiting], None] = lambda _: None,
 ) -> Examination:
-    """Examine one tenant. Writes nothing but the budget's own account of the requests, and never raises `BookferryError`."""
+    """Examine one tenant. Never raises `BookferryError`.
+
+    Changes nothing but the budget's own account of the requests, and the sign-in where it has to be renewed.
+    """
     around = around or Surroundings()
     data = DataFolder(settings.data)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]

@@ -115,6 +115,28 @@ def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
     assert signed_in.patient.sandbox.counts()["requests"] == 0
 
 
+def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(signed_in: SignedIn) -> None:
+    """The token is good now and would be renewed tonight; where that cannot be written, the nightly backup would not work (I3)."""
+    signed_in.keep(*SCOPES)
+    [kept] = Path(signed_in.patient.folder / "sign-ins").glob("*.json")
+    before = kept.read_text()
+    kept.with_suffix(".new").mkdir()  # as little to be written as on a full disk
+    examined, found = signed_in.findings()
+    assert (found["token"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.FAILED)
+    assert "cannot be read or written" in found["token"].message
+    assert signed_in.patient.sandbox.counts()["requests"] == 0
+    assert kept.read_text() == before
+
+
+def test_a_sign_in_that_is_being_renewed(signed_in: SignedIn) -> None:
+    """Another process holds the lock: nothing is wrong, and nobody waits."""
+    signed_in.keep(*SCOPES)
+    tokens = open_tokens(load_settings(signed_in.patient.folder / "bookferry.toml"), "library")
+    with tokens.locked(SystemClock()):
+        _, found = signed_in.findings()
+    assert found["token"].status is Status.OK
+
+
 def test_a_sign_in_that_has_ended(signed_in: SignedIn) -> None:
     signed_in.keep(*SCOPES, connection={"ended": "The grant was revoked. Run `bookferry login library`."})
     examined, found = signed_in.findings()
