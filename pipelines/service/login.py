@@ -118,7 +118,12 @@ class Login:
         if not new_client and kept.registration is not None and _fits(kept.registration, auth, wanted):
             return kept
         locked.write(kept)  # a registration that cannot be kept, on a full disk, would be one of the day's few wasted
-        registration = self._server.register(free_addresses(ADDRESSES), wanted, auth)
+        try:
+            registration = self._server.register(free_addresses(ADDRESSES), wanted, auth)
+        except LostAnswerError as error:
+            raise LostAnswerError(
+                f"{error} Nobody was signed in. Run `bookferry login {self._tenant}` again."
+            ) from None
         return replace(kept, registration=registration)
 
     def _change(self, change: Callable[[Connection, Locked], Connection]) -> Connection:

@@ -166,6 +166,18 @@ def test_a_code_that_is_refused_says_what_to_do(visit: Visit, refusal: tuple[int
         sign_in(home, service)
 
 
+def test_a_registration_whose_answer_is_lost_says_what_to_do(visit: Visit) -> None:
+    """The connection breaks in the middle of `POST /oauth/clients`: nobody repeats it, for registrations are few."""
+
+    def break_off(_: dict[str, Any]) -> dict[str, Any]:
+        raise ConnectionResetError
+
+    home, service = visit(Liberties(registration=break_off))
+    with pytest.raises(TemporaryError, match=r"answer did not arrive.*bookferry login new` again"):
+        sign_in(home, service)
+    assert service.count("/oauth/clients") == 1
+
+
 def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
     """The secret is wrong, or the client is: that is mended in the configuration."""
     monkeypatch.setenv("ISSUED", "not-the-secret-of-this-client")
