@@ -33,12 +33,16 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
         ),
     )
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout has said what it has to
-    signal.signal(
-        signal.SIGINT, signal.SIG_DFL
-    )  # Dagster ends its processes with it; a shell's job in the background would ignore it
+    _hear_interrupts()
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes
     dagster = [sys.executable, "-m", "dagster", "dev", "-m", "assets_defs.definitions"]
     _become([*dagster, "--host", "127.0.0.1", "--port", str(port)])
+
+
+def _hear_interrupts() -> None:
+    """Dagster ends its processes with SIGINT, which a shell's job in the background ignores and `main` then holds back."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _check_port(port: int) -> None:
