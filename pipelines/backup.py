@@ -47,7 +47,7 @@ NUMBERED = frozenset({"publications"})
 FORBIDDEN = 403
 
 INDISPENSABLE = frozenset({"publications"})
-"""Without these there is nothing to publish."""
+"""Without these a snapshot is partial, whoever asked for what."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,22 @@ def read_raw(
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
     asked: bool = False,
+    alone: bool = False,
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4).
 
     A service need not have every resource, and an account need not see it: what is refused before its first page is told and left out.
-    `asked`: somebody wants it by name, so that the snapshot is partial without it.
+    `asked`: somebody wants it by name, so that the snapshot is partial without it. `alone`: there is nothing else to read, so the refusal
+    is raised.
     """
     listing = Listing(client, ENDPOINTS[resource])
     sent = client.requests
     try:
         facts = _read(capture, client, resource, listing, on_progress)
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
-        if listing.facts.pages or resource in INDISPENSABLE:
+        if listing.facts.pages or alone:
             raise
+        asked = asked or resource in INDISPENSABLE
         return _leave_out(capture, resource, error, asked=asked, requests=client.requests - sent)
     return facts
 

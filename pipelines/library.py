@@ -55,7 +55,8 @@ class Library:
                 tenant, run, base_url=chosen.base_url, api=chosen.api, now=_now()
             )
             asked = resource in self._asked.union(chosen.resources or ())
-            return capture, backup.read_raw(capture, client, resource, self._on_progress, asked=asked)
+            alone = chosen.api == "v2" and resource in backup.INDISPENSABLE
+            return capture, backup.read_raw(capture, client, resource, self._on_progress, asked=asked, alone=alone)
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of one resource from what the same run has read."""

@@ -50,7 +50,7 @@ class Unreadable(msgspec.Struct, kw_only=True):
     missing_scopes: list[str] = []
     """What the token lacks, where the service says so."""
     partial: bool
-    """Whether the snapshot is partial without it: it was asked for by name, or the service has it in a form that is not understood."""
+    """Whether the snapshot is partial without it: it was asked for by name, is the publications, or has a form that is not understood."""
     requests: int
 
 

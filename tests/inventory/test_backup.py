@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipelines.errors import AccessDeniedError, InsufficientScopeError, RefusedError, TemporaryError
+from pipelines.errors import AccessDeniedError, RefusedError, TemporaryError
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables import STAGED
 from pipelines.store.catalogue import open_catalogue
@@ -203,9 +203,21 @@ class TestNotReadable:
             assert [one.name for one in library.data.snapshots()] == [good.name]
 
     def test_publications_are_indispensable(self, desk: Desk, sandbox: SandboxProcess) -> None:
-        """Without `library:read` there is nothing to back up."""
+        """Without `library:read` the people are kept, and the snapshot is partial: it never stands for the library."""
+        good = desk.back_up()
         desk.sign_in(sandbox, ("users:read",))
-        with pytest.raises(InsufficientScopeError, match="library:read"):
+        snapshot = desk.back_up(run="second")
+        assert not snapshot.manifest.complete
+        assert list(snapshot.counts) == ["users"]
+        [problem] = [one for one in snapshot.manifest.problems if one.startswith("publications: ")]
+        assert "library:read" in problem
+        with desk.library() as library:
+            assert library.data.find_snapshot(good.manifest.tenant).name == good.name
+
+    def test_publications_alone_and_refused(self, desk: Desk, sandbox: SandboxProcess) -> None:
+        """Where nothing at all may be read there is no snapshot, and somebody must sign in."""
+        desk.sign_in(sandbox, ())
+        with pytest.raises(AccessDeniedError, match="library:read"):
             desk.back_up()
 
     @pytest.mark.parametrize(
