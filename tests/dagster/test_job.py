@@ -102,7 +102,7 @@ class TestGoodNight:
 
     @pytest.mark.parametrize("asset", ASSETS)
     def test_metadata_of_every_materialization(self, nights: Nights, asset: str) -> None:
-        """Issue bullet 6: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
+        """Wanted: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
         shown = nights.metadata(nights.good, asset)
         [snapshot] = [one for one in nights.after["good"] if one.manifest.tenant == "old"]
         tables = snapshot.manifest.tables

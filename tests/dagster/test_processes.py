@@ -67,7 +67,7 @@ def test_terminated_in_the_middle_of_a_listing(night: Night, sandbox: SandboxPro
 
 
 def test_command_line_and_jobs_by_turns(night: Night, sandbox: SandboxProcess) -> None:
-    """Issue bullet 6: the nightly job keeps working when the command line has run between two nights, and the other way round.
+    """Wanted: the nightly job keeps working when the command line has run between two nights, and the other way round.
 
     Also when it was killed there: kill -9 leaves neither a snapshot nor a lease (I5, trap B13).
     """

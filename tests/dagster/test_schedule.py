@@ -42,7 +42,7 @@ def test_one_run_a_tenant() -> None:
 
 
 def test_at_the_configured_time_in_the_configured_zone() -> None:
-    """Design bullet 6: 02:00, time zone configurable."""
+    """Wanted: 02:00, time zone configurable."""
     schedule = nightly_backup_schedule(settings_for("old", at="23:05", zone="America/St_Johns"))
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("5 23 * * *", "America/St_Johns")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING

@@ -73,7 +73,7 @@ def code(answer: httpx.Response) -> str:
 
 
 def test_a_form_that_boto3_signed_is_accepted(s3: Any) -> None:
-    """Issue 3: "so that a form signed by boto3 is accepted"; service-api.md: "The storage service answers success with 204."."""
+    """Wanted: "so that a form signed by boto3 is accepted"; service-api.md: "The storage service answers success with 204."."""
     answer = send(form(s3))
     assert (answer.status_code, answer.content) == (204, b"")
     found = s3.head_object(Bucket="library", Key="cache/from-boto3.pdf")
@@ -93,7 +93,7 @@ def test_the_name_of_the_file_can_be_a_part_of_the_key(s3: Any) -> None:
 
 
 def test_every_field_of_the_form_is_protected(s3: Any) -> None:
-    """Issue 3: "a tampered one is not": each field changed, each left out, each sent twice, and one too many."""
+    """Wanted: "a tampered one is not": each field changed, each left out, each sent twice, and one too many."""
     signed = form(s3)
     assert set(signed["fields"]) == {
         "key", "Content-Type", "Content-Disposition", "policy",
@@ -124,7 +124,7 @@ def test_a_loosened_policy_is_not_the_one_that_was_signed(s3: Any) -> None:
 
 
 def test_sizes_are_those_of_the_policy(s3: Any) -> None:
-    """Issue 3: "content-length-range"."""
+    """Wanted: "content-length-range"."""
     large, small = send(form(s3), b"x" * 100_001), send(form(s3), b"")
     assert (large.status_code, code(large)) == (400, "EntityTooLarge")
     assert (small.status_code, code(small)) == (400, "EntityTooSmall")
@@ -148,7 +148,7 @@ def test_keys_of_others_are_refused(sandbox: SandboxProcess) -> None:
 
 
 def test_an_expired_form_is_refused(s3: Any) -> None:
-    """Issue 3: "signature, expiry"."""
+    """Wanted: "signature, expiry"."""
     answer = send(form(s3, ExpiresIn=-1))
     assert (answer.status_code, code(answer)) == (403, "AccessDenied")
     assert "Policy expired" in answer.text
@@ -177,7 +177,7 @@ def botocore_signature(credentials: Credentials, region: str, fields: dict[str, 
 
 @given(secret=TEXTS, region=st.from_regex("[a-z0-9-]{1,20}", fullmatch=True), token=st.none() | TEXTS, data=st.data())
 def test_any_keys_make_forms_as_botocore_does(secret: str, region: str, token: str | None, data: st.DataObject) -> None:
-    """Issue 3: "A setting sends uploads to a foreign S3 endpoint instead (endpoint, bucket, keys)": any region, a token too."""
+    """Wanted: "A setting sends uploads to a foreign S3 endpoint instead (endpoint, bucket, keys)": any region, a token too."""
     own = Keys("AKID", secret, region, token)
     fields = sign_form(own, "bucket", {"key": "cache/x"}, now=1_800_000_000, seconds=60, sizes=(0, 9))
     assert botocore_signature(Credentials("AKID", secret, token), region, fields) == fields["x-amz-signature"]

@@ -42,7 +42,7 @@ def attached(sandbox: SandboxProcess, content: bytes) -> dict[str, Any]:
 
 
 def test_what_was_uploaded_survives_a_kill(tmp_path: Path) -> None:
-    """Issue 3: "state survives a kill -9 when it has a file"; an upload that a kill interrupts leaves nothing."""
+    """Wanted: "state survives a kill -9 when it has a file"; an upload that a kill interrupts leaves nothing."""
     state = ("--state", str(tmp_path / "state.db"))
     with SandboxProcess(*SMALL, *state) as first:
         asset = attached(first, b"to be kept")
@@ -81,7 +81,7 @@ def test_many_uploads_at_once(sandbox: SandboxProcess) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux")
 def test_no_file_is_ever_in_memory() -> None:
-    """Issue 3: "memory under 1 GiB"; 128 MiB go in and out of a process that grows by less than a quarter of them."""
+    """Wanted: "memory under 1 GiB"; 128 MiB go in and out of a process that grows by less than a quarter of them."""
     size = 128 << 20
     with SandboxProcess(*SMALL) as sandbox:
         form = api(sandbox, "GET", "/assets/presign")
@@ -141,7 +141,7 @@ def test_buckets_are_apart(sandbox: SandboxProcess) -> None:
 
 
 def test_an_upload_can_be_lost_on_order(sandbox: SandboxProcess) -> None:
-    """Issue 3: "reset before or after the effect": after it, the file is there although nobody was told."""
+    """Wanted: "reset before or after the effect": after it, the file is there although nobody was told."""
     form = api(sandbox, "GET", "/assets/presign")
     file = {"id": form["fields"]["key"].removeprefix("cache/"), "storage": "cache"}
     sandbox.fault("reset", method="POST", path="^/storage/$", when="after")

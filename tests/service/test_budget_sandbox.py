@@ -117,7 +117,7 @@ def seconds_to_wait(process: subprocess.Popen[str]) -> int:
 def test_four_processes_never_exceed_the_limit(
     limited_sandbox: SandboxProcess, start_reader: Callable[[], subprocess.Popen[str]]
 ) -> None:
-    """Issue 2, bullet 3, I1: four real processes, of four threads each, want more than a minute's budget at once.
+    """I1: four real processes, of four threads each, want more than a minute's budget at once.
 
     They get all of it and no request more, without a single 429; the next run on the same data folder finds it used up.
     """

@@ -118,7 +118,7 @@ def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: Cli
 
 
 def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """Issue 2, "wrong password": exit status 4, by the sandbox's own 401, asked once."""
+    """Wanted, "wrong password": exit status 4, by the sandbox's own 401, asked once."""
     client = client_for(sandbox.base_url(), auth=httpx.BasicAuth(USER, "wrong"))
     with pytest.raises(SignInError, match=r"401: .*\(Unauthorized: .*Check user name and password"):
         list(Listing(client, ["publications/all", "publications"]).pages())
@@ -126,7 +126,7 @@ def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: C
 
 
 def test_an_unreachable_host_is_told_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
-    """Issue 2, "unreachable host": one message, nothing counted as sent."""
+    """Wanted, "unreachable host": one message, nothing counted as sent."""
     told: list[Waiting] = []
     client = client_for("http://127.0.0.1:1", on_wait=told.append)
     with pytest.raises(TemporaryError, match=r"cannot connect: .*refused"):

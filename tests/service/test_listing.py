@@ -153,7 +153,7 @@ def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[st
 def test_trap_a2_every_record_once_in_order_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
     """Traps A2 and A3, I4: whatever the page size, the links, the count and the latencies are.
 
-    Issue 2: "the number of requests is ceil(N/50) for the listing (+1 at most)"; here for a size of the service's own.
+    Wanted: "the number of requests is ceil(N/50) for the listing (+1 at most)"; here for a size of the service's own.
     """
     service.asked.clear()
     listing = listing_of(service, one_budget)
@@ -170,7 +170,7 @@ def test_trap_a2_every_record_once_in_order_with_one_request_a_page(one_budget: 
 @given(order=st.permutations(range(1, 21)))
 @settings(max_examples=15, deadline=None)
 def test_pages_come_out_in_order_whatever_order_they_come_in(one_budget: Budget, order: list[int]) -> None:
-    """Issue 2, bullet 4, "pages are fetched ahead in parallel": a page that overtakes another waits for it."""
+    """Wanted, "pages are fetched ahead in parallel": a page that overtakes another waits for it."""
 
     class Reordering(ModelService):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -209,7 +209,7 @@ def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
 def test_trap_a2_the_sandbox_in_all_its_variations(
     sandbox: SandboxProcess, library: Listing, variations: dict[str, Any], requests: int
 ) -> None:
-    """Trap A2 and issue 2 over a real socket, by the sandbox's own count: ceil(5,445 / 50) = 109, +1 where it cannot be helped."""
+    """Trap A2 over a real socket, by the sandbox's own count: ceil(5,445 / 50) = 109, +1 where it cannot be helped."""
     sandbox.change(variations=variations)
     found = ids(library)
     assert len(found) == len(set(found)) == 5445
@@ -335,7 +335,7 @@ class Watched(ModelService):
 
 
 def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget) -> None:
-    """Issue 2, bullet 4: "at 2 seconds of latency per page the budget still is the only limit": many pages are asked for at once."""
+    """Wanted: "at 2 seconds of latency per page the budget still is the only limit": many pages are asked for at once."""
     service = Watched(3000, latencies=[0.1])
     assert len(ids(listing_of(service, one_budget))) == 3000
     assert QUICK <= service.most <= MAX_AHEAD

@@ -282,7 +282,7 @@ def numbers(requests: Sequence[dict[str, object]]) -> list[object]:
 
 
 def test_a_service_that_goes_down_ends_the_listing_in_one_message(sandbox: SandboxProcess, listing: Listing) -> None:
-    """Issue 2, "service down in the middle of the listing": one clear error; the pages before it were read."""
+    """Wanted, "service down in the middle of the listing": one clear error; the pages before it were read."""
     sandbox.fault("status", status=503, path=r"[?&]page=50(&|$)", times=1000)
     pages: list[Page] = []
     with pytest.raises(TemporaryError, match=r"&page=50 failed after 7 tries in .*; last: 503 Service Unavailable"):

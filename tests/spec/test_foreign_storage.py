@@ -1,4 +1,4 @@
-"""Issue 3: "A setting sends uploads to a foreign S3 endpoint instead (endpoint, bucket, keys)".
+"""Wanted: "A setting sends uploads to a foreign S3 endpoint instead (endpoint, bucket, keys)".
 
 The foreign endpoint is the storage service of a second sandbox, which knows nothing of the first.
 """

@@ -174,7 +174,7 @@ def test_a_disposition_equals_the_one_of_the_policy(library: Library) -> None:
 
 
 def test_a_form_expires(library: Library) -> None:
-    """Issue 3: "signature, expiry"; S3 answers 403."""
+    """Wanted: "signature, expiry"; S3 answers 403."""
     fields = presigned(library.v3())["fields"]
     library.clock.time += 3600
     assert post(library, fields).status_code == 204
@@ -184,7 +184,7 @@ def test_a_form_expires(library: Library) -> None:
 
 
 def test_a_file_can_be_too_large(library: Library) -> None:
-    """Issue 3: "content-length-range"; S3 answers 400."""
+    """Wanted: "content-length-range"; S3 answers 400."""
     library.change(upload_bytes=10)
     fields = presigned(library.v3())["fields"]
     assert post(library, fields, b"x" * 10).status_code == 204
@@ -226,7 +226,7 @@ def test_a_file_can_be_too_large(library: Library) -> None:
 def test_conditions_are_enforced_as_s3_does(
     library: Library, conditions: list[object], fields: dict[str, str], status: int
 ) -> None:
-    """Issue 3: "enforces the signed policy as S3 does (... exact fields ...)"; "Creating a POST policy" in S3's reference."""
+    """Wanted: "enforces the signed policy as S3 does (... exact fields ...)"; "Creating a POST policy" in S3's reference."""
     answer = post(library, signed(library, conditions, fields))
     assert answer.status_code == status, answer.text
     if status == 201:
@@ -362,14 +362,14 @@ def test_a_download_needs_no_sign_in(library: Library, url: str) -> None:
 
 
 def test_a_sign_in_beside_the_signature_is_400(library: Library, url: str) -> None:
-    """Issue 3: "400 when an `Authorization` header comes along"."""
+    """Wanted: "400 when an `Authorization` header comes along"."""
     for sign_in in (f"Bearer {library.token()}", "Basic eDp5", "AWS4-HMAC-SHA256 Credential=x"):
         answer = fetch(library, url, Authorization=sign_in)
         assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
 
 
 def test_an_address_expires(library: Library, url: str) -> None:
-    """Issue 3: "403 when expired"; traps.md A11: "Signed urls may expire"."""
+    """Wanted: "403 when expired"; traps.md A11: "Signed urls may expire"."""
     library.clock.time += 900
     assert fetch(library, url).status_code == 200
     library.clock.time += 1
@@ -378,7 +378,7 @@ def test_an_address_expires(library: Library, url: str) -> None:
 
 
 def test_an_altered_address_is_refused(library: Library, url: str) -> None:
-    """Issue 3: "403 when expired" or altered: every part of the address is signed, and the method but for HEAD."""
+    """Wanted: "403 when expired" or altered: every part of the address is signed, and the method but for HEAD."""
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query)
     for name, value in pairs:
@@ -426,6 +426,6 @@ def test_requests_to_storage_are_not_counted(library: Library, url: str) -> None
 
 
 def test_storage_can_be_faulty_on_order(library: Library, url: str) -> None:
-    """Issue 3: "Faults on order"; storage meets them as ``/storage/KEY``."""
+    """Wanted: "Faults on order"; storage meets them as ``/storage/KEY``."""
     library.fault("status", status=503, path="^/storage/store/")
     assert [fetch(library, url).status_code for _ in range(2)] == [503, 200]

@@ -57,7 +57,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
 
 
 class TestViews:
-    """Issue bullet 9: views over the newest complete snapshot of each tenant, and `*_history` over all."""
+    """Wanted: views over the newest complete snapshot of each tenant, and `*_history` over all."""
 
     @pytest.mark.parametrize("view", [table.name for table in FILLED])
     def test_newest_complete_snapshot_of_each_tenant(self, nights: DataFolder, view: str) -> None:
