@@ -31,15 +31,20 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+def cron(moment: str, day: str = "*") -> str:
+    """The cron expression for a time of day, as the settings write it (`02:00`): every day, or on one day of the week (`SUN`)."""
+    hour, minute = moment.split(":")
+    return f"{int(minute)} {int(hour)} * * {day}"
+
+
 def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _now) -> dg.ScheduleDefinition:
     """One run a tenant and night, so that one library's trouble is not another's."""
-    hour, minute = settings.nightly_at.split(":")
     zone = ZoneInfo(settings.timezone)
 
     @dg.schedule(
         name="nightly_backup_schedule",
         job=NIGHTLY_BACKUP,
-        cron_schedule=f"{int(minute)} {int(hour)} * * *",
+        cron_schedule=cron(settings.nightly_at),
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Every night at {settings.nightly_at} ({settings.timezone}).",

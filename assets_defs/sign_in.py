@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets_defs.schedules import cron
 from pipelines.library import Library
 from pipelines.service.clock import SystemClock
 from pipelines.settings import Settings
@@ -56,15 +57,15 @@ def sign_in_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
     if not signed_in_tenants(settings):
         return []
     hour, minute = settings.nightly_at.split(":")
-    hour = str((int(hour) + HALF_A_DAY) % 24)
+    moment = f"{(int(hour) + HALF_A_DAY) % 24:02}:{minute}"
     return [
         dg.ScheduleDefinition(
             name="keep_signed_in_schedule",
             job_name=JOB,
-            cron_schedule=f"{int(minute)} {hour} * * *",
+            cron_schedule=cron(moment),
             execution_timezone=settings.timezone,
             default_status=dg.DefaultScheduleStatus.RUNNING,
-            description=f"Every day at {int(hour):02}:{minute} ({settings.timezone}).",
+            description=f"Every day at {moment} ({settings.timezone}).",
         )
     ]
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
+from assets_defs.schedules import cron
 from pipelines.library import Library
 from pipelines.settings import Settings
 from pipelines.store.verification import Part, Verification, verify_named
@@ -41,11 +42,10 @@ def verification_job(settings: Settings) -> dg.JobDefinition:
 def verification_schedule(settings: Settings) -> dg.ScheduleDefinition:
     """When the settings say: `sun 12:00`, or `12:00` for every day."""
     day, _, moment = settings.verify_at.rpartition(" ")
-    hour, minute = moment.split(":")
     return dg.ScheduleDefinition(
         name=f"{JOB}_schedule",
         job_name=JOB,
-        cron_schedule=f"{int(minute)} {int(hour)} * * {day.upper() or '*'}",
+        cron_schedule=cron(moment, day.upper() or "*"),
         execution_timezone=settings.timezone,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"At {settings.verify_at} ({settings.timezone}).",
