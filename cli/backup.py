@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.jobs import run_backup
-from cli.output import Output, duration
+from cli.output import Output, counted, duration
 from cli.progress import ProgressDisplay
 from pipelines.errors import ExitStatus
 from pipelines.library import checked_resources
@@ -55,7 +55,7 @@ def print_summary(console: Console, snapshot: Snapshot) -> None:
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:
         what += f"; not readable: {', '.join(manifest.unreadable)}"
-    cost = f"{manifest.requests:,} requests, {duration(manifest.seconds)}"
+    cost = f"{counted(manifest.requests, 'request')}, {duration(manifest.seconds)}"
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
     else:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.nightly import nightly_runs
-from cli.output import Output, duration
+from cli.output import Output, counted, duration
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import Finding, Status, problem, worst
 from pipelines.doctor.machine import unusable
@@ -108,7 +108,7 @@ def _print_verdict(console: Console, examined: Sequence[Examination], general: l
     well = [one.tenant for one in examined if worst(one.findings) is ExitStatus.COMPLETE]
     ill = [one.tenant for one in examined if one.tenant not in well]
     requests = sum(one.requests for one in examined)
-    cost = f" ({requests} request{'' if requests == 1 else 's'})" if examined else ""
+    cost = f" ({counted(requests, 'request')})" if examined else ""
     if ill or general:
         for_whom = f" for {', '.join(ill)}" if ill else ""
         console.print(Text.assemble(("PROBLEM:", "bold red"), f" the nightly backup would not work{for_whom}{cost}."))

@@ -135,6 +135,11 @@ def size(count: int) -> str:
     return f"{amount:.1f} TB"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 request`, `1,090 requests`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min."""
     whole = round(seconds)
@@ -149,8 +154,8 @@ def age(since_seconds: float) -> str:
     """How long ago, coarsely: 3 hours, 2 days."""
     past = timedelta(seconds=max(0, since_seconds))
     if past.days >= 1:
-        return f"{past.days} day{'s' if past.days > 1 else ''}"
+        return counted(past.days, "day")
     hours, minutes = past.seconds // 3600, past.seconds // 60
     if hours:
-        return f"{hours} hour{'s' if hours > 1 else ''}"
-    return f"{minutes} minute{'s' if minutes > 1 else ''}" if minutes else "just now"
+        return counted(hours, "hour")
+    return counted(minutes, "minute") if minutes else "just now"

@@ -17,7 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import duration, plain_console
+from cli.output import counted, duration, plain_console
 from pipelines import backup
 from pipelines.service.client import Waiting
 
@@ -63,7 +63,7 @@ class ProgressDisplay:
         if self._at is None or self._at.resource != at.resource:
             self._began, self._ends = self._moved, None
             if self._at is not None:
-                requests = _requests(self._at.requests)
+                requests = counted(self._at.requests, "request")
                 self._shown.done(f"{self._at.resource}: {self._at.records:,} read, {requests}")
         self._at = at
         if at.expected is not None and at.seconds_left is not None:
@@ -92,9 +92,9 @@ class ProgressDisplay:
         if at is None:
             return ""
         if at.expected is not None and at.records >= at.expected:
-            return f"{at.records:,} read, {_requests(at.requests)}; making the tables"
+            return f"{at.records:,} read, {counted(at.requests, 'request')}; making the tables"
         of = f" of {at.expected:,}" if at.expected is not None else ""
-        return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {_requests(at.requests)}{self._time_left()}"
+        return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {counted(at.requests, 'request')}{self._time_left()}"
 
     @property
     def pause(self) -> str:
@@ -112,10 +112,6 @@ class ProgressDisplay:
             return ""
         left = max(self._ends, self._waits_until) - self._clock()
         return f", {duration(left)} left" if left >= 1 else ""
-
-
-def _requests(number: int) -> str:
-    return f"{number:,} request{'' if number == 1 else 's'}"
 
 
 class _Bar:

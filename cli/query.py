@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 from rich.console import Console
 
-from cli.output import Output, print_table, table_of
+from cli.output import Output, counted, print_table, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Table
 from pipelines.settings import Settings
@@ -64,7 +64,7 @@ def print_rows(console: Console, columns: list[str], rows: list[tuple[object, ..
     numeric = [name for index, name in enumerate(columns) if shown and all(_is_number(row[index]) for row in shown)]
     print_table(console, columns, shown, right=numeric)
     more = "; there are more (--limit 0 shows all)" if len(rows) > len(shown) else ""
-    console.print(f"{len(shown):,} row{'s' if len(shown) != 1 else ''}{more}")
+    console.print(f"{counted(len(shown), 'row')}{more}")
 
 
 def _is_number(value: object) -> bool:

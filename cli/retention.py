@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from rich.console import Console
 
-from cli.output import Output, size, table_of
+from cli.output import Output, counted, size, table_of
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.retention import Policy, Pruning, prune
@@ -39,5 +39,5 @@ def _print(console: Console, done: Pruning) -> None:
         console.print(note)
     verb = "Would remove" if done.dry_run else "Removed"
     blobs = f" and {done.blobs_removed:,} blobs" if done.blobs_removed else ""
-    snapshots = f"{len(done.removed)} snapshot{'' if len(done.removed) == 1 else 's'}"
+    snapshots = counted(len(done.removed), "snapshot")
     console.print(f"{verb} {snapshots}{blobs}, {size(done.bytes)}; {len(done.kept)} stay.")
