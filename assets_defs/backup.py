@@ -67,7 +67,7 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
         capture, facts = library.read_raw(tenant, run_name(context), resource)
         if isinstance(facts, Unreadable):
             return _not_read(facts)
-        shown = table_metadata(capture.raw_path(resource), table, facts.records, facts.requests)
+        shown = table_metadata(capture, table, facts.requests)
         return dg.MaterializeResult(
             metadata={**shown, "pages": facts.pages, "endpoint": facts.endpoint},
             check_results=[
@@ -134,10 +134,9 @@ def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
 
 
 def _staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.MaterializeResult:
-    rows = capture.facts.tables[table.name].rows
     return dg.MaterializeResult(
         asset_key=key,
-        metadata=table_metadata(capture.table_path(table), table, rows, requests=0),
+        metadata=table_metadata(capture, table, requests=0),
         check_results=[_required_check(capture, table, key)],
     )
 
@@ -228,7 +227,7 @@ def _audited(table: Table) -> tuple[str, ...]:
 
 
 def _required_check(capture: Capture, table: Table, key: dg.AssetKey) -> dg.AssetCheckResult:
-    missing = count_nulls(capture.table_path(table), _audited(table))
+    missing = count_nulls(capture, table, _audited(table))
     broken = any(missing[name] for name in table.required)
     return dg.AssetCheckResult(
         asset_key=key,

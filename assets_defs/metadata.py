@@ -1,22 +1,19 @@
 """What Dagster shows of a table: rows, bytes, columns and the first rows."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow.parquet as pq
 
 from pipelines.records.tables import Table
 from pipelines.service.redaction import outside_text
+from pipelines.store.captures import Capture
 
 PREVIEW_ROWS = 5
 PREVIEW_CHARACTERS = 80
 HIDDEN = frozenset({"payload", "residue"})
-"""Not previewed: they hold whatever the library does, signed addresses included (I10)."""
-
-PERSONAL = {"users": HIDDEN | {"email", "name"}}
-"""Table → what of it is not previewed: names and addresses of people do not belong into a history of runs."""
+"""Not previewed: they hold whatever the library does, signed addresses included (I10). Nor is what is personal: a history of runs is no
+place for it."""
 
 
 def column_schema(table: Table) -> dg.TableSchema:
@@ -28,20 +25,23 @@ def column_schema(table: Table) -> dg.TableSchema:
                 str(column.type),
                 description=column.comment,
                 constraints=dg.TableColumnConstraints(nullable=not column.required),
+                tags={"personal": ""} if column.personal else {},
             )
             for column in table.columns
         ]
     )
 
 
-def table_metadata(path: Path, table: Table, rows: int, requests: int) -> Mapping[str, Any]:
+def table_metadata(capture: Capture, table: Table, requests: int) -> Mapping[str, Any]:
     """Metadata of one materialized Parquet file, and of the requests that it took."""
+    facts = capture.facts.tables[table.name]
+    path = capture.path / facts.path
     return {
-        "dagster/row_count": rows,
+        "dagster/row_count": facts.rows,
         "dagster/uri": path.as_uri(),
-        "bytes": path.stat().st_size,
+        "bytes": facts.bytes,
         "requests": requests,
-        "preview": _first_rows(path, table),
+        "preview": _first_rows(capture, table),
     }
 
 
@@ -54,9 +54,9 @@ def preview(names: Iterable[str], rows: Iterable[Iterable[object]]) -> dg.TableM
     )
 
 
-def _first_rows(path: Path, table: Table) -> dg.TableMetadataValue:
-    names = [column.name for column in table.columns if column.name not in PERSONAL.get(table.name, HIDDEN)]
-    with pq.ParquetFile(path) as file:
+def _first_rows(capture: Capture, table: Table) -> dg.TableMetadataValue:
+    names = [column.name for column in table.impersonal.columns if column.name not in HIDDEN]
+    with capture.open_file(table.name) as file:
         batch = next(file.iter_batches(PREVIEW_ROWS, columns=names), None)
     rows = batch.to_pylist() if batch is not None else []
     return preview(names, (row.values() for row in rows))

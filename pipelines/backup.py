@@ -25,7 +25,8 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
 from pipelines.service.redaction import outside_text
 from pipelines.staging import StagingProcess, note, work_behind
-from pipelines.store.captures import Capture, IdCounts, ResourceFacts, TableWriter, Unreadable, count_ids
+from pipelines.store.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids
+from pipelines.store.parquet import TableWriter
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of JSON gathered before a row group is written: the memory a backup needs, however large the library."""
@@ -128,7 +129,7 @@ def _read(
                 behind(partial(_keep, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
     path = capture.raw_path(resource)
-    facts = prove(listing.facts, count_ids(path, texts=resource not in NUMBERED))
+    facts = prove(listing.facts, count_ids(path, capture.key_of(f"raw_{resource}"), texts=resource not in NUMBERED))
     capture.facts.resources[resource] = facts
     capture.add_table(f"raw_{resource}", path, writer.rows)
     capture.save()

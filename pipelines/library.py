@@ -15,6 +15,7 @@ from pipelines.service.client import Waiting, open_client
 from pipelines.settings import Settings, TenantSettings, load_settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 
@@ -34,7 +35,7 @@ class Library:
         asked: Collection[str] = (),
     ) -> None:
         self.settings = settings
-        self.data = DataFolder(settings.data)
+        self.data = DataFolder(settings.data, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
         self._asked = frozenset(asked)

@@ -128,6 +128,7 @@ class _ConfigFile(BaseModel):
 
     data: str = "library-data"
     postgres_env: VariableName | None = None
+    personal_key_env: VariableName | None = None
     tokens: str | None = None
     timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
@@ -175,6 +176,8 @@ class Settings:
     tokens: Path | None = None
     verify_at: str = "sun 12:00"
     """When the newest snapshots are verified: a weekday and a time, or a time of every day."""
+    personal_key_env: str | None = None
+    """Variable with the key that personal data is encrypted with; without it, it is kept like all else."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -345,6 +348,7 @@ def load_settings(path: Path) -> Settings:
         checked.postgres_env,
         None if checked.tokens is None else _folder(path, "tokens", checked.tokens),
         checked.verify_at,
+        checked.personal_key_env,
     )
 
 

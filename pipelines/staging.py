@@ -30,8 +30,9 @@ from pipelines.records.regular import PublicationStager
 from pipelines.records.residue import bounded
 from pipelines.records.simple import RecordStager
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, raw_table
-from pipelines.store.captures import Capture, TableWriter, table_writer
-from pipelines.store.durable import storage_errors
+from pipelines.store.captures import Capture
+from pipelines.store.parquet import TableWriter
+from pipelines.store.sealing import PersonalKey, PersonalKeys
 
 STAGERS: dict[str, Callable[[], Callable[[Sequence[bytes], Sequence[str]], StagedBatch]]] = {
     "publications": PublicationStager,
@@ -44,6 +45,9 @@ NO_ADDRESS = "came without an address"
 LARGE = 20_000
 """Records from which on a process of its own earns its start, which takes about half a second."""
 
+
+KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
+"""Carries the key for personal data to the process that stages it, in its environment: arguments are for every user to see."""
 
 BEHIND = 2
 """Batches that may wait to be written, so that neither side stops for every unevenness of the other."""
@@ -68,8 +72,7 @@ def stage(capture: Capture, resource: str) -> dict[str, int]:
     """Make the staged tables of `resource` from its raw file, unless they were made while it was read. Returns table → rows."""
     tables = STAGED[resource]
     if any(table.name not in capture.facts.tables for table in tables):
-        raw = capture.raw_path(resource)
-        with storage_errors(raw), pq.ParquetFile(raw) as file:
+        with capture.open_file(f"raw_{resource}") as file:
             note(capture, resource, stage_batches(capture, resource, _row_groups(file)))
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
@@ -79,10 +82,7 @@ def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBa
     stage_batch = STAGERS[resource]()
     raw_rows, residue, files = 0, Counter[str](), Counter[str]()
     with ExitStack() as stack:
-        writers = {
-            table.name: stack.enter_context(table_writer(capture.table_path(table), table))
-            for table in STAGED[resource]
-        }
+        writers = {table.name: stack.enter_context(capture.writer(table)) for table in STAGED[resource]}
         behind = stack.enter_context(work_behind())
         stack.enter_context(_no_cycle_collection())
         for batch in batches:
@@ -131,6 +131,7 @@ class StagingProcess:
 
     def __init__(self, capture: Capture, resource: str) -> None:
         self._command = [sys.executable, "-m", "pipelines.staging", str(capture.path), resource]
+        self._key = {KEY_VARIABLE: capture.key.text} if capture.key else {}
         self._schema = raw_table(resource).schema
         self._decided = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -147,7 +148,11 @@ class StagingProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's, which would be idle at some cost
+                    env={
+                        **os.environ,
+                        **self._key,
+                        "OPENBLAS_NUM_THREADS": "1",
+                    },  # numpy's, which would be idle at some cost
                     start_new_session=True,
                 )
                 self._stream = pa.ipc.new_stream(pa.PythonFile(cast("IOBase", self._process.stdin), "w"), self._schema)
@@ -265,8 +270,9 @@ class _NoPandas(MetaPathFinder):
 def main(path: str, resource: str) -> None:
     """The process's own part: raw batches on stdin, what was staged on stdout."""
     sys.meta_path.insert(0, _NoPandas())
+    keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
-        facts = stage_batches(Capture.open(Path(path)), resource, stream)
+        facts = stage_batches(Capture.open(Path(path), keys), resource, stream)
     sys.stdout.buffer.write(msgspec.json.encode(facts))
 
 

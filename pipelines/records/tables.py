@@ -5,19 +5,23 @@ Parquet schemas, Dagster's column metadata and checks, the DuckDB views and `boo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its Arrow type, what it means, and whether a row may lack it."""
+    """One column: its Arrow type, what it means, and whether a row may lack it.
+
+    `personal`: it holds data of a person who uses the library. Such columns are in the files and in no view that everybody sees.
+    """
 
     name: str
     type: pa.DataType
     comment: str
     required: bool = False
+    personal: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Table:
         """The Arrow schema, with each comment in its field's metadata."""
         return pa.schema(
             [
-                pa.field(column.name, column.type, nullable=not column.required, metadata={"comment": column.comment})
+                pa.field(column.name, column.type, nullable=not column.required, metadata=_told(column))
                 for column in self.columns
             ],
             metadata={"comment": self.comment},
@@ -44,6 +48,16 @@ class Table:
     def required(self) -> tuple[str, ...]:
         """Names of the columns that every row must fill."""
         return tuple(column.name for column in self.columns if column.required)
+
+    @property
+    def impersonal(self) -> Table:
+        """The table without its personal columns."""
+        return replace(self, columns=tuple(column for column in self.columns if not column.personal))
+
+
+def _told(column: Column) -> dict[bytes | str, bytes | str]:
+    """What the files say of a column beside its type."""
+    return {"comment": column.comment, **({"personal": "true"} if column.personal else {})}
 
 
 SNAPSHOT_COLUMNS = (
@@ -174,11 +188,17 @@ def _list_of(name: str, comment: str, owner: Column, value: Column) -> Table:
 
 _NOTE = Column("note", pa.string(), "Note, as the library keeps it.")
 
-USERS = _records_of(
+USERS = Table(
     "users",
     "One row for each person with an account in the library; v2 lists none.",
-    Column("email", pa.string(), "E-mail address, with which the person signs in."),
-    Column("name", pa.string(), "Name."),
+    ("id",),
+    (
+        _ID,
+        Column("email", pa.string(), "E-mail address, with which the person signs in.", personal=True),
+        Column("name", pa.string(), "Name.", personal=True),
+        replace(_RESIDUE, personal=True),
+        replace(_SHA256, personal=True),  # whoever guesses a record could prove the guess with it
+    ),
 )
 USER_ROLES = _list_of(
     "user_roles",
@@ -264,8 +284,22 @@ TABLES = {table.name: table for tables in STAGED.values() for table in tables}
 """Name → table, for every staged table."""
 
 
+PERSONAL = frozenset(
+    resource
+    for resource, tables in STAGED.items()
+    if any(column.personal for table in tables for column in table.columns)
+)
+"""Resources whose records are people who use the library."""
+
+PERSONAL_TABLES = frozenset(
+    name for resource in PERSONAL for name in (f"raw_{resource}", *(table.name for table in STAGED[resource]))
+)
+"""Names of their tables, which are encrypted where there is a key."""
+
+
 def raw_table(resource: str) -> Table:
     """The table `raw/<resource>.parquet`: what the service answered, untouched (I6)."""
+    personal = resource in PERSONAL
     return Table(
         f"raw_{resource}",
         f"One row for each record of {resource} as the service listed it, byte for byte.",
@@ -273,8 +307,14 @@ def raw_table(resource: str) -> Table:
         (
             Column("id", pa.int64(), "The record's id; empty where the record has none that is a whole number."),
             Column("page", pa.int32(), "Page of the listing that held the record, from 1.", required=True),
-            Column("payload", pa.string(), "The record's JSON, byte for byte as received.", required=True),
-            Column("sha256", pa.string(), "SHA-256 of the payload, in hexadecimal.", required=True),
+            Column(
+                "payload",
+                pa.string(),
+                "The record's JSON, byte for byte as received.",
+                required=True,
+                personal=personal,
+            ),
+            Column("sha256", pa.string(), "SHA-256 of the payload, in hexadecimal.", required=True, personal=personal),
         ),
     )
 

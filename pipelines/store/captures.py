@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import StorageError
-from pipelines.records.tables import Table, raw_table
+from pipelines.records.tables import PERSONAL_TABLES, Table, raw_table
 from pipelines.store.durable import storage_errors, write_atomically
-
-COMPRESSION_LEVEL = 1
-"""zstd's fastest: half the size of snappy on abstracts, and still not the bottleneck."""
-
-_PROSE = frozenset({"payload", "sha256", "abstract", "title", "residue"})
-"""Columns whose values hardly repeat: a dictionary would only cost time."""
+from pipelines.store.parquet import TableWriter, open_table, reading, table_writer
+from pipelines.store.sealing import PersonalKey, PersonalKeys
 
 
 class ResourceFacts(msgspec.Struct, kw_only=True):
@@ -61,6 +56,9 @@ class TableFacts(msgspec.Struct):
     rows: int
     bytes: int
     sha256: str = ""
+    encrypted: bool = False
+    key: str = ""
+    """Fingerprint of the key it is encrypted with."""
 
 
 class CaptureFacts(msgspec.Struct, kw_only=True):
@@ -71,6 +69,8 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     base_url: str
     api: str
     started_at: str
+    key: str = ""
+    """Fingerprint of the key that personal data is encrypted with; empty where it is not."""
     resources: dict[str, ResourceFacts] = {}
     unreadable: dict[str, Unreadable] = {}
     tables: dict[str, TableFacts] = {}
@@ -81,35 +81,41 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
 
 
 class Capture:
-    """One capture on disk. `facts` is read once and written by `save`."""
+    """One capture on disk. `facts` is read once and written by `save`.
+
+    `key` encrypts what is written of people; without one, it is kept like all else.
+    """
 
     FACTS = "capture.json"
 
-    def __init__(self, path: Path, facts: CaptureFacts) -> None:
+    def __init__(self, path: Path, facts: CaptureFacts, key: PersonalKey | None = None) -> None:
         self.path = path
         self.facts = facts
+        self.key = key
 
     @classmethod
-    def create(cls, path: Path, facts: CaptureFacts) -> Capture:
+    def create(cls, path: Path, facts: CaptureFacts, key: PersonalKey | None = None) -> Capture:
         """Make the folder and its first capture.json."""
         with storage_errors(path):
             (path / "raw").mkdir(parents=True)
-        capture = cls(path, facts)
+        facts.key = key.fingerprint if key else ""
+        capture = cls(path, facts, key)
         capture.save()
         return capture
 
     @classmethod
-    def open(cls, path: Path) -> Capture:
-        """The capture in `path`; a `StorageError` where there is none."""
+    def open(cls, path: Path, keys: PersonalKeys) -> Capture:
+        """The capture in `path`; a `StorageError` where there is none, a `ConfigurationError` where its key is not among `keys`."""
         try:
             content = (path / cls.FACTS).read_bytes()
-            return cls(path, msgspec.json.decode(content, type=CaptureFacts))
+            facts = msgspec.json.decode(content, type=CaptureFacts)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             missing = isinstance(error, FileNotFoundError)
             raise StorageError(
                 f"{path}: there is no capture in progress{'' if missing else f' that can be read ({error})'}. The staged tables are "
                 "made from a listing of the same run: materialize the raw table together with them, or run `bookferry backup`."
             ) from None
+        return cls(path, facts, keys.to_read(facts.key, f"What the unfinished backup in {path} holds of users"))
 
     def save(self) -> None:
         """Write capture.json."""
@@ -124,55 +130,39 @@ class Capture:
         """Where a staged table is."""
         return self.path / f"{table.name}.parquet"
 
+    def key_of(self, table: str) -> PersonalKey | None:
+        """What all that is written of a table is encrypted or sealed with, if it is; `raw_users` for a listing on its way."""
+        return self.key if table in PERSONAL_TABLES else None
+
+    @contextmanager
+    def writer(self, table: Table) -> Iterator[TableWriter]:
+        """Writes one staged table."""
+        with table_writer(self.table_path(table), table, self.key_of(table.name)) as writer:
+            yield writer
+
     @contextmanager
     def raw_writer(self, resource: str) -> Iterator[TableWriter]:
         """Writes `raw/<resource>.parquet`."""
-        with table_writer(self.raw_path(resource), raw_table(resource)) as writer:
+        with table_writer(self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}")) as writer:
             yield writer
+
+    @contextmanager
+    def open_file(self, name: str) -> Iterator[pq.ParquetFile]:
+        """The finished file of a table, to be read in parts."""
+        path = self.path / self.facts.tables[name].path
+        with storage_errors(path), open_table(path, self.key_of(name)) as file:
+            yield file
 
     def add_table(self, name: str, path: Path, rows: int) -> None:
         """Note a finished file; its checksum is taken when the capture is published."""
-        self.facts.tables[name] = TableFacts(path.relative_to(self.path).as_posix(), rows, path.stat().st_size)
-
-
-class TableWriter:
-    """Writes one Parquet file, a row group for every batch; memory does not grow with the rows."""
-
-    def __init__(self, writer: pq.ParquetWriter, path: Path) -> None:
-        self._writer = writer
-        self._path = path
-        self.rows = 0
-
-    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Append some rows of the table's schema."""
-        if batch.num_rows == 0:
-            return
-        with storage_errors(self._path):
-            self._writer.write(batch)
-        self.rows += batch.num_rows
-
-
-@contextmanager
-def table_writer(path: Path, table: Table) -> Iterator[TableWriter]:
-    """A writer for one file; the file is whole when the block ends without an error."""
-    schema = table.schema
-    with storage_errors(path):
-        writer = pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            compression_level=COMPRESSION_LEVEL,
-            use_dictionary=[name for name in schema.names if name not in _PROSE],  # type: ignore[arg-type] # the stubs know bool only
-            write_statistics=[name for name in schema.names if name not in _PROSE],
+        key = self.key_of(name)
+        self.facts.tables[name] = TableFacts(
+            path.relative_to(self.path).as_posix(),
+            rows,
+            path.stat().st_size,
+            encrypted=key is not None,
+            key=key.fingerprint if key else "",
         )
-    try:
-        yield TableWriter(writer, path)
-    except BaseException:
-        with suppress(Exception):  # what went wrong first is what counts
-            writer.close()
-        raise
-    with storage_errors(path):
-        writer.close()
 
 
 class IdCounts(msgspec.Struct):
@@ -191,13 +181,13 @@ _TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload
               THEN json_extract_string(payload, '$.id') END"""
 
 
-def count_ids(raw_path: Path, *, texts: bool = False) -> IdCounts:
+def count_ids(raw_path: Path, key: PersonalKey | None = None, *, texts: bool = False) -> IdCounts:
     """Count ids in the file itself: the proof rests on what is on the disk, not on what we believe we wrote.
 
     DuckDB reads only the id column, and spills to disk rather than take more memory. `texts`: texts are ids too, so that where an id is
     no whole number the payloads are read as well.
     """
-    with _reading(raw_path) as database:
+    with reading(raw_path, key) as database:
         counts = _count(database, "id")
         if texts and counts.without:
             others = _count(database, _TEXT_ID)
@@ -226,22 +216,9 @@ def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
     return IdCounts(rows, distinct, rows - present, [row[0] for row in twice])
 
 
-def count_nulls(path: Path, columns: Sequence[str]) -> dict[str, int]:
-    """Column → rows in which it is empty, from the file itself."""
+def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[str, int]:
+    """Column → rows in which it is empty, from the file of a staged table itself."""
     counts = ", ".join(f'count(*) - count("{column}")' for column in columns)
-    with _reading(path) as database:
+    with reading(capture.table_path(table), capture.key_of(table.name)) as database:
         [row] = database.execute(f"SELECT {counts} FROM file").fetchall()  # noqa: S608  names of our own descriptions
     return dict(zip(columns, row, strict=True))
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A small DuckDB with the Parquet file at `path` as the view `file`; what it spills goes beside the file."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "256MB",
-        "threads": 1,
-        "temp_directory": str(path.parent / ".spilled"),
-    }
-    with storage_errors(path), duckdb.connect(config=limits) as database:
-        database.read_parquet(str(path)).create_view("file")
-        yield database

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,6 +23,7 @@ from filelock import FileLock
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table, raw_table
 from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import exactly, literal
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
@@ -162,14 +162,14 @@ def _view(table: Table, source: str) -> list[str]:
     view = _quoted(table.name)
     return [
         f"CREATE VIEW {view} AS SELECT {names} FROM ({rows})",  # noqa: S608  names of our descriptions, quoted; a view binds nothing
-        f"COMMENT ON VIEW {view} IS {_literal(table.comment)}",
-        *(f"COMMENT ON COLUMN {view}.{_quoted(column.name)} IS {_literal(column.comment)}" for column in table.columns),
+        f"COMMENT ON VIEW {view} IS {literal(table.comment)}",
+        *(f"COMMENT ON COLUMN {view}.{_quoted(column.name)} IS {literal(column.comment)}" for column in table.columns),
     ]
 
 
 def _rows(table: Table, snapshots: Iterable[Snapshot]) -> str:
     files = [
-        _literal(exactly(snapshot.path / facts.path))
+        literal(exactly(snapshot.path / facts.path))
         for snapshot in snapshots
         if (facts := snapshot.manifest.tables.get(table.name)) is not None
     ]
@@ -179,9 +179,9 @@ def _rows(table: Table, snapshots: Iterable[Snapshot]) -> str:
 
 def _manifests(snapshots: Iterable[Snapshot]) -> str:
     rows = [
-        f"({_literal(manifest.tenant)}, {_literal(manifest.snapshot)}, {manifest.complete}, "
-        f"TIMESTAMPTZ {_literal(manifest.started_at)}, TIMESTAMPTZ {_literal(manifest.finished_at)}, "
-        f"{manifest.requests}, {sum(snapshot.counts.values())}, {_literal(str(snapshot.path))}, {_literal(','.join(manifest.resources))})"
+        f"({literal(manifest.tenant)}, {literal(manifest.snapshot)}, {manifest.complete}, "
+        f"TIMESTAMPTZ {literal(manifest.started_at)}, TIMESTAMPTZ {literal(manifest.finished_at)}, "
+        f"{manifest.requests}, {sum(snapshot.counts.values())}, {literal(str(snapshot.path))}, {literal(','.join(manifest.resources))})"
         for snapshot in snapshots
         for manifest in (snapshot.manifest,)
     ]
@@ -189,14 +189,5 @@ def _manifests(snapshots: Iterable[Snapshot]) -> str:
     return f"SELECT * FROM (VALUES {', '.join(rows)}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
 
 
-def exactly(path: Path) -> str:
-    """A path that DuckDB takes as it stands, not as a pattern."""
-    return re.sub(r"([*?\[])", r"[\1]", str(path))
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

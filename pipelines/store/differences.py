@@ -16,8 +16,8 @@ import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.store.catalogue import exactly
 from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import exactly
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 1000

@@ -18,6 +18,7 @@ from pipelines.inventory import RESOURCES
 from pipelines.records.tables import STAGED
 from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts, Unreadable
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, sync_file, sync_folder, write_atomically
+from pipelines.store.sealing import PersonalKeys
 from pipelines.version import VERSION
 
 MANIFEST = "manifest.json"
@@ -89,10 +90,14 @@ class Snapshot:
 
 
 class DataFolder:
-    """The folder that bookferry.toml names as `data`, and where everything in it is (design: what is on disk)."""
+    """The folder that bookferry.toml names as `data`, and where everything in it is (design: what is on disk).
 
-    def __init__(self, path: Path) -> None:
+    `keys` read and write what is personal in it.
+    """
+
+    def __init__(self, path: Path, keys: PersonalKeys | None = None) -> None:
         self.path = path
+        self.keys = keys or PersonalKeys()
         self.snapshots_path = path / "snapshots"
         self.work_path = path / "work"
         self.trash_path = path / "trash"
@@ -144,11 +149,11 @@ class DataFolder:
             api=api,
             started_at=now.isoformat(timespec="seconds"),
         )
-        return Capture.create(folder / key, facts)
+        return Capture.create(folder / key, facts, self.keys.to_write())
 
     def capture(self, tenant: str, key: str) -> Capture:
         """The capture that the run `key` has begun."""
-        return Capture.open(self.work_path / f"tenant={tenant}" / key)
+        return Capture.open(self.work_path / f"tenant={tenant}" / key, self.keys)
 
     def publish(self, capture: Capture, now: datetime) -> Snapshot:
         """Turn a finished capture into a snapshot: checksums, manifest last, then one rename that readers see."""

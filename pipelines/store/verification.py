@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.captures import TableFacts
-from pipelines.store.catalogue import exactly
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
+from pipelines.store.parquet import exactly
 from pipelines.store.snapshots import MANIFEST, DataFolder, Manifest, is_sealed, newest_complete, read_snapshot
 
 SHOWN = 1000

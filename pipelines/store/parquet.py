@@ -1,0 +1,124 @@
+"""Parquet files of a capture or a snapshot: every one of ours is written and opened here, with the key where it is encrypted.
+
+Encryption is Parquet's own (AES-GCM, one key for the footer and all columns), so that pyarrow, DuckDB and others read it with the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.parquet import encryption as _encryption
+
+from pipelines.records.tables import Table
+from pipelines.store.durable import storage_errors
+from pipelines.store.sealing import PersonalKey
+
+COMPRESSION_LEVEL = 1
+"""zstd's fastest: half the size of snappy on abstracts, and still not the bottleneck."""
+
+encryption: Any = _encryption
+"""The stubs are older than pyarrow 26, which takes a key of ours."""
+
+_PROSE = frozenset({"payload", "sha256", "abstract", "title", "residue"})
+"""Columns whose values hardly repeat: a dictionary would only cost time."""
+
+
+class TableWriter:
+    """Writes one Parquet file, a row group for every batch; memory does not grow with the rows."""
+
+    def __init__(self, writer: pq.ParquetWriter, path: Path) -> None:
+        self._writer = writer
+        self._path = path
+        self.rows = 0
+
+    def write(self, batch: pa.RecordBatch | pa.Table) -> None:
+        """Append some rows of the table's schema."""
+        if batch.num_rows == 0:
+            return
+        with storage_errors(self._path):
+            self._writer.write(batch)
+        self.rows += batch.num_rows
+
+
+@contextmanager
+def table_writer(path: Path, table: Table, key: PersonalKey | None = None) -> Iterator[TableWriter]:
+    """A writer for one file, encrypted where there is a `key`; the file is whole when the block ends without an error."""
+    schema = table.schema
+    with storage_errors(path):
+        writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=COMPRESSION_LEVEL,
+            use_dictionary=[name for name in schema.names if name not in _PROSE],  # type: ignore[arg-type] # the stubs know bool only
+            write_statistics=[name for name in schema.names if name not in _PROSE],
+            encryption_properties=encryption.create_encryption_properties(footer_key=key.secret) if key else None,
+        )
+    try:
+        yield TableWriter(writer, path)
+    except BaseException:
+        with suppress(Exception):  # what went wrong first is what counts
+            writer.close()
+        raise
+    with storage_errors(path):
+        writer.close()
+
+
+def open_table(path: Path, key: PersonalKey | None = None) -> pq.ParquetFile:
+    """One file, to be read in parts; to be closed."""
+    decryption = encryption.create_decryption_properties(footer_key=key.secret) if key else None
+    return pq.ParquetFile(path, decryption_properties=decryption)
+
+
+def read_parquet(addresses: Sequence[str], fingerprint: str = "", options: str = "") -> str:
+    """DuckDB's expression for some files, all of them encrypted with the key of that name, or none; see `lend`."""
+    given = [_list(addresses), *([options] if options else [])]
+    given += [f"encryption_config = {{footer_key: {literal(fingerprint)}}}"] if fingerprint else []
+    return f"read_parquet({', '.join(given)})"
+
+
+def lend(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -> None:
+    """Let a connection read what is encrypted with the key; what it spills to disk is then encrypted, too."""
+    if key is None:
+        return
+    database.execute("SET temp_file_encryption = true")
+    try:
+        database.execute(f"PRAGMA add_parquet_key({literal(key.fingerprint)}, {literal(key.text)})")
+    except duckdb.Error:  # its message may show the statement
+        raise RuntimeError("DuckDB does not take the key for personal data") from None
+
+
+@contextmanager
+def reading(path: Path, key: PersonalKey | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A small DuckDB with the Parquet file at `path` as the view `file`; what it spills goes beside the file."""
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "256MB",
+        "threads": 1,
+        "temp_directory": str(path.parent / ".spilled"),
+    }
+    with storage_errors(path), duckdb.connect(config=limits) as database:
+        lend(database, key)
+        source = read_parquet([exactly(path)], key.fingerprint if key else "")
+        database.execute(f"CREATE VIEW file AS SELECT * FROM {source}")  # noqa: S608  a path of ours, quoted
+        yield database
+
+
+def exactly(path: Path) -> str:
+    """A path that DuckDB takes as it stands, not as a pattern."""
+    return re.sub(r"([*?\[])", r"[\1]", str(path))
+
+
+def literal(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _list(addresses: Sequence[str]) -> str:
+    return f"[{', '.join(map(literal, addresses))}]"

@@ -1,0 +1,114 @@
+"""Encrypted tables: any engine that knows Parquet's encryption reads them with the key, and nobody without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.parquet.encryption import create_decryption_properties
+
+from pipelines.errors import StorageError
+from pipelines.records.tables import PERSONAL, PERSONAL_TABLES, RAW_TABLES, TABLES, USERS
+from pipelines.store.parquet import open_table, reading, table_writer
+from pipelines.store.sealing import PersonalKey
+
+KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
+PEOPLE = pa.table(
+    {
+        "id": [1, 2],
+        "email": ["ann@people.example", "bo@people.example"],
+        "name": ["Ann Unmistakable", "Bo Unmistakable"],
+        "residue": ['{"phone":"+43 1 5555"}', "{}"],
+        "sha256": ["a" * 64, "b" * 64],
+    },
+    USERS.schema,
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The users, encrypted."""
+    path = tmp_path / "users.parquet"
+    with table_writer(path, USERS, KEY) as writer:
+        writer.write(PEOPLE)
+    return path
+
+
+def test_nothing_of_a_person_or_of_the_table_is_in_the_file(file: Path) -> None:
+    content = file.read_bytes()
+    assert content.startswith(b"PARE")  # Parquet's mark of an encrypted footer
+    assert not [
+        word for word in (b"people.example", b"Unmistakable", b"email", b"phone", KEY.secret) if word in content
+    ]
+
+
+def test_pyarrow_alone_reads_it_with_the_key_only(file: Path) -> None:
+    read = pq.read_table(file, decryption_properties=create_decryption_properties(footer_key=KEY.secret))
+    assert read.to_pylist() == PEOPLE.to_pylist()
+    with pytest.raises(OSError, match="no decryption found"):
+        pq.read_table(file)
+    with pytest.raises(OSError, match="decryption"):
+        pq.read_table(file, decryption_properties=create_decryption_properties(footer_key=OTHER.secret))
+
+
+def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
+    """In the words of docs/operating.md."""
+    ask = f"SELECT email FROM read_parquet('{file}', encryption_config = {{footer_key: 'mine'}}) ORDER BY id"
+    with duckdb.connect() as database:
+        with pytest.raises(duckdb.Error, match="is encrypted"):
+            database.execute(f"SELECT * FROM '{file}'")
+        database.execute(f"PRAGMA add_parquet_key('mine', '{OTHER.text}')")
+        with pytest.raises(duckdb.Error, match="right key"):
+            database.execute(ask)
+    with duckdb.connect() as database:
+        database.execute(f"PRAGMA add_parquet_key('mine', '{KEY.text}')")
+        assert database.execute(ask).fetchall() == [("ann@people.example",), ("bo@people.example",)]
+
+
+def test_we_read_it_with_the_key_only(file: Path) -> None:
+    with open_table(file, KEY) as table:
+        assert table.read().equals(PEOPLE)
+    with reading(file, KEY) as database:
+        assert database.execute("SELECT count(email) FROM file").fetchall() == [(2,)]
+    for key in (None, OTHER):
+        with pytest.raises(StorageError), reading(file, key) as database:
+            database.execute("SELECT * FROM file")
+
+
+def test_a_flipped_bit_is_not_read_as_something_else(file: Path) -> None:
+    """AES-GCM authenticates what it encrypts."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(OSError), open_table(file, KEY) as table:  # noqa: PT011  pyarrow's words differ by place
+        table.read()
+
+
+def test_what_duckdb_spills_of_it_is_encrypted(file: Path) -> None:
+    with reading(file, KEY) as database:
+        assert database.execute("SELECT current_setting('temp_file_encryption')").fetchall() == [(True,)]
+
+
+def test_without_a_key_files_are_as_they_always_were(tmp_path: Path) -> None:
+    path = tmp_path / "users.parquet"
+    with table_writer(path, USERS) as writer:
+        writer.write(PEOPLE)
+    assert pq.read_table(path).to_pylist() == PEOPLE.to_pylist()
+
+
+def test_the_tables_of_people_are_those_of_users() -> None:
+    assert {"users"} == PERSONAL
+    assert {"raw_users", "users", "user_roles"} == PERSONAL_TABLES
+    personal = {
+        f"{table.name}.{column.name}"
+        for table in (*TABLES.values(), *RAW_TABLES)
+        for column in table.columns
+        if column.personal
+    }
+    assert personal == {
+        *(f"users.{name}" for name in ("email", "name", "residue", "sha256")),
+        *(f"raw_users.{name}" for name in ("payload", "sha256")),
+    }
