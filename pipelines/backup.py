@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import pyarrow as pa
 
 from pipelines.errors import (
@@ -77,17 +78,18 @@ def read_raw(
     *,
     asked: bool = False,
     alone: bool = False,
+    on_page: Callable[[Sequence[msgspec.Raw]], None] = lambda _: None,
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4).
 
     A service need not have every resource, and an account need not see it: what is refused before its first page is told and left out.
     `asked`: somebody wants it by name, so that the snapshot is partial without it. `alone`: there is nothing else to read, so the refusal
-    is raised.
+    is raised. `on_page` is given the records of each page as it is read; reading goes on when it returns.
     """
     listing = Listing(client, ENDPOINTS[resource])
     sent = client.requests
     try:
-        facts = _read(capture, client, resource, listing, on_progress)
+        facts = _read(capture, resource, listing, _watched(listing, resource, client, on_progress, on_page))
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if listing.facts.pages or alone:
             raise
@@ -114,17 +116,11 @@ def _leave_out(capture: Capture, resource: str, error: BookferryError, *, asked:
     return found
 
 
-def _read(
-    capture: Capture,
-    client: LibraryClient,
-    resource: str,
-    listing: Listing,
-    on_progress: Callable[[Progress], None],
-) -> ResourceFacts:
+def _read(capture: Capture, resource: str, listing: Listing, pages: Iterator[Page]) -> ResourceFacts:
     schema = raw_table(resource).schema
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
         with work_behind() as behind:
-            for records in _batches(_watched(listing, resource, client.requests_per_minute, on_progress)):
+            for records in _batches(pages):
                 staging.start_if_large(listing.facts.last_total)
                 behind(partial(_keep, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
@@ -189,12 +185,17 @@ def _some(ids: Sequence[int | str]) -> str:
 
 
 def _watched(
-    listing: Listing, resource: str, requests_per_minute: int, on_progress: Callable[[Progress], None]
+    listing: Listing,
+    resource: str,
+    client: LibraryClient,
+    on_progress: Callable[[Progress], None],
+    on_page: Callable[[Sequence[msgspec.Raw]], None],
 ) -> Iterator[Page]:
     for page in listing.pages():
+        on_page(page.records)
         yield page
         facts = listing.facts
-        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, requests_per_minute))
+        on_progress(Progress(resource, facts.records, facts.last_total, facts.requests, client.requests_per_minute))
 
 
 def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pipelines.records.batches import Row, StagedBatch, table_batch, transposed
+from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
 from pipelines.records.residue import (
     ADDRESSES,
     bounded,
@@ -183,7 +184,9 @@ def _files(records: list[dict[str, Any]], ids: list[int | None], residues: list[
         cover = record.get("cover")
         if type(cover) is dict:
             stored = _stored_file(cover, "cover", residue)
-            rows.append((publication_id, "cover", 0, None, None, None, *stored, is_address(cover.get("url"))))
+            address = address_of(cover.get("url"))
+            content = (address is not None, content_key(COVER, publication_id, stored, address), *NOT_FETCHED_ROW)
+            rows.append((publication_id, COVER, 0, None, None, None, *stored, *content))
         elif cover is not None:
             residue["cover"] = cover
         for position, asset in enumerate(_items(record, "assets", residue)):
@@ -201,15 +204,18 @@ def _files(records: list[dict[str, Any]], ids: list[int | None], residues: list[
             file = asset.get("file")
             if type(file) is not dict and file is not None:
                 leave(residue, f"{where}.file", file)
-            content: dict[str, Any] = file if type(file) is dict else {}
-            stored = _stored_file(content, f"{where}.file", residue)
-            has_url = is_address(asset.get("url")) or is_address(content.get("url"))
+            file = file if type(file) is dict else {}
+            stored = _stored_file(file, f"{where}.file", residue)
+            address = address_of(asset.get("url"), file.get("url"))
+            content = (address is not None, content_key(ASSET, asset_id, stored, address), *NOT_FETCHED_ROW)
             shown = (asset_id, asset.get("name"), asset.get("content_type"))
-            rows.append((publication_id, "asset", position, *shown, *stored, has_url))
+            rows.append((publication_id, ASSET, position, *shown, *stored, *content))
     return rows
 
 
-def _stored_file(file: dict[str, Any], where: str, residue: dict[str, Any]) -> Row:
+def _stored_file(
+    file: dict[str, Any], where: str, residue: dict[str, Any]
+) -> tuple[object, object, object, object, object]:
     """file_id, storage, filename, mime_type and size of `{id, storage, metadata}`."""
     nested_residue(file, STORED_KEYS, where, residue)
     metadata = file.get("metadata")
@@ -222,11 +228,6 @@ def _stored_file(file: dict[str, Any], where: str, residue: dict[str, Any]) -> R
     if size is None and metadata.get("size") is not None:
         leave(residue, f"{where}.metadata.size", metadata["size"])
     return file.get("id"), file.get("storage"), metadata.get("filename"), metadata.get("mime_type"), size
-
-
-def is_address(value: object) -> bool:
-    """Whether a service gave an address here; which one is secret and never staged."""
-    return type(value) is str and value != ""
 
 
 def _items(record: dict[str, Any], key: str, residue: dict[str, Any]) -> Sequence[Any]:

@@ -14,7 +14,8 @@ from typing import Annotated, Any
 import msgspec
 
 from pipelines.records.batches import Row, StagedBatch, table_batch
-from pipelines.records.publications import IDENTIFIER_FIELDS, IDENTIFIER_LIST, is_address, stage_publications
+from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
+from pipelines.records.publications import IDENTIFIER_FIELDS, IDENTIFIER_LIST, stage_publications
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.tables import (
     PUBLICATION_AUTHORS,
@@ -218,21 +219,23 @@ def _files(records: Sequence[Any]) -> list[Row] | None:
     rows: list[Row] = []
     for record in records:
         if record.cover is not None:
-            has_url = is_address(record.cover.url)
-            rows.append((record.id, "cover", 0, None, None, None, *_stored(record.cover), has_url))
+            stored, address = _stored(record.cover), address_of(record.cover.url)
+            content = (address is not None, content_key(COVER, record.id, stored, address), *NOT_FETCHED_ROW)
+            rows.append((record.id, COVER, 0, None, None, None, *stored, *content))
         for position, asset in enumerate(record.assets or ()):
             if asset.publication_id is not None and asset.publication_id != record.id:
                 return None
             stored = _stored(asset.file) if asset.file is not None else _NOT_STORED
-            has_url = is_address(asset.url) or (asset.file is not None and is_address(asset.file.url))
-            rows.append((record.id, "asset", position, asset.id, asset.name, asset.content_type, *stored, has_url))
+            address = address_of(asset.url, asset.file.url if asset.file is not None else None)
+            content = (address is not None, content_key(ASSET, asset.id, stored, address), *NOT_FETCHED_ROW)
+            rows.append((record.id, ASSET, position, asset.id, asset.name, asset.content_type, *stored, *content))
     return rows
 
 
-_NOT_STORED: Row = (None,) * 5
+_NOT_STORED = (None, None, None, None, None)
 
 
-def _stored(file: _StoredFile) -> Row:
+def _stored(file: _StoredFile) -> tuple[object, object, object, object, object]:
     metadata = file.metadata
     if metadata is None:
         return file.id, file.storage, None, None, None

@@ -157,7 +157,7 @@ PUBLICATION_CATEGORIES = Table(
 
 PUBLICATION_FILES = Table(
     "publication_files",
-    "One row for each file attached to a publication, and one for its cover: what the service says about them.",
+    "One row for each file of a publication and for its cover: what the service says, and its content's checksum.",
     ("publication_id", "kind", "position"),
     (
         _PUBLICATION_ID,
@@ -172,6 +172,26 @@ PUBLICATION_FILES = Table(
         Column("mime_type", pa.string(), "Media type of the stored file, as the service says."),
         Column("size", pa.int64(), "Size in bytes, as the service says."),
         Column("has_url", pa.bool_(), "Whether the service gave an address to fetch the content from.", required=True),
+        Column(
+            "content_key",
+            pa.string(),
+            "What tells its content from another without fetching it; rows with the same have the same content.",
+            required=True,
+        ),
+        Column(
+            "status",
+            pa.string(),
+            "kept (its bytes are in the data folder), failed (they could not be had), or not_fetched (nobody asked for them).",
+            required=True,
+        ),
+        Column("sha256", pa.string(), "SHA-256 of the content; its bytes are in files/sha256 of the data folder."),
+        Column("bytes", pa.int64(), "Bytes of the content as it was received and kept."),
+        Column(
+            "etag",
+            pa.string(),
+            "What the storage calls this version of the content, where only that can tell it from another.",
+        ),
+        Column("problem", pa.string(), "Why the content could not be had."),
     ),
 )
 

@@ -319,7 +319,7 @@ def _check_blob(data: DataFolder, sha256: str, size: int | None, look: _Look, *,
 
 @contextmanager
 def blob_names(data: DataFolder, tables: list[Path]) -> Iterator[Iterator[tuple[str, int | None]]]:
-    """The SHA-256 and size of every blob that some `publication_files` tables name, each once, sorted.
+    """The SHA-256 and bytes of every blob that some `publication_files` tables name, each once, sorted.
 
     DuckDB sorts, and spills to disk rather than take more memory.
     """
@@ -328,7 +328,7 @@ def blob_names(data: DataFolder, tables: list[Path]) -> Iterator[Iterator[tuple[
         "threads": 1,
         "temp_directory": str(data.path / f".spilled-{os.getpid()}"),
     }
-    sql = "SELECT sha256, any_value(size) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
+    sql = "SELECT sha256, any_value(bytes) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
     with storage_errors(data.path), duckdb.connect(config=limits) as database:
         database.read_parquet([exactly(path) for path in tables], union_by_name=True).create_view("files")
         answer = database.execute(sql)

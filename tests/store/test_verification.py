@@ -177,7 +177,7 @@ def write_files(snapshot: Snapshot, names: list[str | None], sizes: list[int | N
     """Give the snapshot a `publication_files` table with these blobs, and a manifest that fits."""
     facts = snapshot.manifest.tables["publication_files"]
     path = snapshot.path / facts.path
-    pq.write_table(pa.table({"sha256": pa.array(names, pa.string()), "size": pa.array(sizes, pa.int64())}), path)
+    pq.write_table(pa.table({"sha256": pa.array(names, pa.string()), "bytes": pa.array(sizes, pa.int64())}), path)
     facts.rows, facts.bytes, facts.sha256 = len(names), path.stat().st_size, sha256_of(path)
     (snapshot.path / MANIFEST).write_bytes(sealed(snapshot.manifest))
 

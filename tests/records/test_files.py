@@ -1,0 +1,131 @@
+"""Files that records name: the same ones wherever they are looked for, and what tells one content from another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from pipelines.records.files import FileReference, addressed_files, asset_reference, file_references
+from pipelines.records.publications import stage_publications
+from pipelines.records.regular import PublicationStager
+from tests.records.json_values import records, text_of
+
+STORED = {"id": "f1", "storage": "store", "metadata": {"size": 7, "filename": "a.pdf", "mime_type": "application/pdf"}}
+ADDRESS = "https://storage.example/a.pdf?X-Amz-Signature=abc"
+
+
+def publication(**members: Any) -> dict[str, Any]:
+    """A publication with an asset and a cover, or other ones."""
+    asset = {
+        "id": 5,
+        "publication_id": 1,
+        "name": "A",
+        "content_type": "application/pdf",
+        "file": STORED,
+        "url": ADDRESS,
+    }
+    return {"id": 1, "assets": [asset], "cover": {**STORED, "id": "c1", "url": ADDRESS}, **members}
+
+
+def references(record: Any) -> list[FileReference]:
+    return file_references(json.dumps(record).encode())
+
+
+def staged_keys(payload: bytes, stager: Any) -> list[tuple[Any, ...]]:
+    """What the staged table says of a record's files."""
+    batch = stager([payload], [hashlib.sha256(payload).hexdigest()]).tables["publication_files"]
+    columns = ("content_key", "kind", "publication_id", "asset_id", "has_url")
+    return [tuple(row[name] for name in columns) for row in batch.to_pylist()]
+
+
+def listed_keys(payload: bytes) -> list[tuple[Any, ...]]:
+    return [
+        (one.content_key, one.kind, one.publication_id, one.asset_id, one.address is not None)
+        for one in file_references(payload)
+    ]
+
+
+@given(records)
+def test_the_table_and_the_work_list_name_the_same_files(value: Any) -> None:
+    """Whatever a record holds: both ways of staging and the reader of addresses agree on each file and its content key."""
+    payload = text_of(value).encode()
+    assert listed_keys(payload) == staged_keys(payload, stage_publications)
+    assert listed_keys(payload) == staged_keys(payload, PublicationStager())
+
+
+def test_the_real_library(real_payloads: list[str], typed_payloads: list[str]) -> None:
+    """Both versions; and what is skipped unread has no file with an address."""
+    for texts in (real_payloads, typed_payloads):
+        payloads = [text.encode() for text in texts]
+        everything = [one for payload in payloads for one in file_references(payload)]
+        assert everything
+        assert addressed_files(payloads) == everything
+        assert [key for payload in payloads for key in listed_keys(payload)] == [
+            key for payload in payloads for key in staged_keys(payload, PublicationStager())
+        ]
+
+
+def test_an_address_is_not_shown() -> None:
+    """Whoever has a signed address may fetch the file (I10)."""
+    [cover, asset] = references(publication())
+    assert (cover.address, asset.address) == (ADDRESS, ADDRESS)
+    assert "Signature" not in repr(asset)
+
+
+def test_half_a_character_in_an_address() -> None:
+    """Kept as U+FFFD, so that a database can hold it."""
+    [cover, _asset] = file_references(b'{"cover": {"id": "c", "url": "https://x/\\ud800"}, "assets": [{}]}')
+    assert cover.address == "https://x/�"
+
+
+def test_an_asset_alone_is_the_same_file() -> None:
+    """An asset that is asked for again has the key that the listing gave it."""
+    record = publication()
+    [_cover, asset] = references(record)
+    assert asset_reference(json.dumps(record["assets"][0]).encode(), 1) == asset
+    assert asset_reference(b"[]", 1) is None
+
+
+class TestContentKeys:
+    """From night to night: the same while the content is the same."""
+
+    def key(self, **changes: Any) -> str:
+        """Key of the one asset, with other members."""
+        [asset] = references({"id": 1, "assets": [{**publication()["assets"][0], **changes}]})
+        return asset.content_key
+
+    def test_a_new_signature_or_name_is_not_another_content(self) -> None:
+        """What the file's own id names is one content, whatever it is called and wherever it is had from."""
+        signed_anew = ADDRESS.replace("abc", "def")
+        assert self.key(url=signed_anew, name="B", id=6) == self.key() == self.key(url=None)
+
+    @pytest.mark.parametrize(
+        "file", [{**STORED, "id": "f2"}, {**STORED, "metadata": {"size": 8}}, {**STORED, "storage": "other"}]
+    )
+    def test_another_stored_file_is(self, file: dict[str, Any]) -> None:
+        """Its id, its size and the storage that holds it tell it apart."""
+        assert self.key(file=file) != self.key()
+
+    def test_without_an_id_of_its_own_all_that_is_known_counts(self) -> None:
+        """The signature in the address excepted."""
+        file = {"metadata": STORED["metadata"]}
+        known = self.key(file=file)
+        assert known == self.key(file=file, url=ADDRESS.replace("abc", "def"))
+        assert not known.startswith("?")
+        others = [
+            self.key(file={"metadata": {**STORED["metadata"], "size": 8}}),  # type: ignore[dict-item]
+            self.key(file={"metadata": {**STORED["metadata"], "filename": "b.pdf"}}),  # type: ignore[dict-item]
+            self.key(file=file, url="https://storage.example/b.pdf"),
+            self.key(file=file, id=6),
+        ]
+        assert len({known, *others}) == 5
+
+    def test_without_a_size_either_nobody_can_tell(self) -> None:
+        """Then the storage has to be asked."""
+        assert self.key(file=None).startswith("?")
+        assert self.key(file={"id": ""}).startswith("?")
+        assert not self.key(file={"id": "f"}).startswith("?")
