@@ -8,10 +8,12 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.jobs import run_backup
+from cli.notify import told
 from cli.output import Output, counted, duration
 from cli.progress import ProgressDisplay
 from pipelines.errors import ExitStatus
 from pipelines.library import checked_resources
+from pipelines.notify import Ending
 from pipelines.settings import Settings
 from pipelines.store.snapshots import Snapshot
 
@@ -19,8 +21,10 @@ from pipelines.store.snapshots import Snapshot
 def backup_tenant(settings: Settings, tenant: str, wanted: list[str], output: Output) -> ExitStatus:
     """Back one tenant up and print the contract's document, or the same in words."""
     resources = checked_resources(settings.tenant(tenant), wanted)
-    with ProgressDisplay() as display:
-        snapshot = run_backup(settings, tenant, resources, display, asked=wanted)
+    with told(settings, "backup", tenant, output) as this:
+        with ProgressDisplay() as display:
+            snapshot = run_backup(settings, tenant, resources, display, asked=wanted)
+        this.ending = Ending.of_backup(snapshot)
     output.result(summary(snapshot), lambda console: print_summary(console, snapshot))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 

@@ -82,7 +82,7 @@ def _told(action: Callable[[], int], *, as_json: bool) -> int:
     except Exception as error:  # noqa: BLE001  the last place where anything can be told
         return _tell(error, as_json=as_json)
     except BaseException as interruption:
-        if "Interrupt" not in "".join(kind.__name__ for kind in type(interruption).__mro__):  # Python's or Dagster's
+        if not is_stop(interruption):
             raise
         return _fail(STOPPED, ExitStatus.FAILED, as_json=as_json)
 
@@ -97,15 +97,20 @@ def _tell_usage(error: typer.TyperException, *, as_json: bool) -> int:
 
 
 def _tell(error: Exception, *, as_json: bool) -> int:
-    known = _known(error)
-    if known is not None:
-        return _fail(str(known), known.exit_status, as_json=as_json)
+    explained = known(error)
+    if explained is not None:
+        return _fail(str(explained), explained.exit_status, as_json=as_json)
     sys.stderr.write(redact("".join(traceback.format_exception(error))))
     message = f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
     return _fail(message, ExitStatus.FAILED, as_json=as_json)
 
 
-def _known(error: BaseException) -> BookferryError | None:
+def is_stop(error: BaseException) -> bool:
+    """Whether somebody asked us to end: Python's interrupt or Dagster's."""
+    return "Interrupt" in "".join(kind.__name__ for kind in type(error).__mro__)
+
+
+def known(error: BaseException) -> BookferryError | None:
     """The error that explains it: Dagster wraps what a job raises, and a full disk speaks through many libraries."""
     waiting, seen = [error], set[int]()
     while waiting:  # causes may form a ring

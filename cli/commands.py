@@ -237,16 +237,20 @@ def snapshots_diff(  # noqa: PLR0917  one option after the other
 @command
 def snapshots_prune(  # noqa: PLR0917  the same
     tenant: Annotated[str | None, typer.Argument(help="Only this tenant's; of all if not given.")] = None,
-    keep_last: Annotated[int, typer.Option(min=0, help="The newest ones to keep.")] = 0,
-    keep_daily: Annotated[int, typer.Option(min=0, help="Days to keep one snapshot of.")] = 0,
-    keep_weekly: Annotated[int, typer.Option(min=0, help="Weeks to keep one snapshot of.")] = 0,
-    keep_monthly: Annotated[int, typer.Option(min=0, help="Months to keep one snapshot of.")] = 0,
+    keep_last: Annotated[int | None, typer.Option(min=0, help="The newest ones to keep.")] = None,
+    keep_daily: Annotated[int | None, typer.Option(min=0, help="Days to keep one snapshot of.")] = None,
+    keep_weekly: Annotated[int | None, typer.Option(min=0, help="Weeks to keep one snapshot of.")] = None,
+    keep_monthly: Annotated[int | None, typer.Option(min=0, help="Months to keep one snapshot of.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed, and why not.")] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
-    """Remove old snapshots, and the blobs that none of the others needs. The newest complete one always stays."""
-    policy = Policy(keep_last, keep_daily, keep_weekly, keep_monthly)
+    """Remove old snapshots, and the blobs that none of the others needs. The newest complete one always stays.
+
+    Without any --keep-... it does what [retention] of bookferry.toml says.
+    """
+    given = (keep_last, keep_daily, keep_weekly, keep_monthly)
+    policy = None if given == (None,) * 4 else Policy(*(count or 0 for count in given))
     return prune_snapshots(_settings(config), tenant, policy, Output(as_json=json), dry_run=dry_run)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from zoneinfo import ZoneInfo
 
 import msgspec
 from rich.console import Console
 
+from cli.notify import told
 from cli.output import Output, counted, size, table_of
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
@@ -15,14 +17,18 @@ from pipelines.store.snapshots import DataFolder
 
 
 def prune_snapshots(
-    settings: Settings, tenant: str | None, policy: Policy, output: Output, *, dry_run: bool
+    settings: Settings, tenant: str | None, policy: Policy | None, output: Output, *, dry_run: bool
 ) -> ExitStatus:
-    """Remove the snapshots that the policy does not keep; of one tenant or of all that have any."""
+    """Remove the snapshots that the policy, or else the configured one, does not keep; of one tenant or of all that have any."""
+    if policy is None:
+        policy = Policy.configured(settings.retention) if settings.retention is not None else Policy()
     policy.check()
     data = DataFolder(settings.data)
     if tenant is not None and not data.snapshots(tenant):
         settings.tenant(tenant)
-    done = prune(data, list(settings.tenants), policy, ZoneInfo(settings.timezone), tenant=tenant, dry_run=dry_run)
+    zone = ZoneInfo(settings.timezone)
+    with nullcontext() if dry_run else told(settings, "retention", tenant or "", output):
+        done = prune(data, list(settings.tenants), policy, zone, tenant=tenant, dry_run=dry_run)
     output.result({**msgspec.to_builtins(done), "bytes": done.bytes}, lambda console: _print(console, done))
     return ExitStatus.COMPLETE
 

@@ -8,8 +8,10 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from cli.notify import told
 from cli.output import Output, size
 from pipelines.errors import ExitStatus, StorageError
+from pipelines.notify import Ending
 from pipelines.settings import Settings
 from pipelines.store.snapshots import DataFolder
 from pipelines.store.verification import (
@@ -17,6 +19,7 @@ from pipelines.store.verification import (
     Verification,
     folders_to_verify,
     keep,
+    tenant_of,
     tenants_without_complete,
     verify,
 )
@@ -28,7 +31,9 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
     results = []
     for folder in folders_to_verify(data, name):
         output.say(f"Reading {folder} ...")
-        results.append(verify(data, folder, part, now=datetime.now(UTC)))
+        with told(settings, "verification", tenant_of(folder), output) as this:
+            results.append(verify(data, folder, part, now=datetime.now(UTC)))
+            this.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _keep(data, results[-1], output)
     missing = [] if name else [_nothing_complete(tenant) for tenant in tenants_without_complete(data)]
     problems = [*(text for result in results for text in result.problems), *missing]

@@ -63,3 +63,15 @@ def checked_redirect_uri(address: str) -> str:
             "must be https://..., or http://127.0.0.1:PORT/... with its port (`localhost` is refused by the service)"
         )
     return address
+
+
+def checked_hook_address(address: str) -> str:
+    """Where the end of a run is told; http only on this machine. The address itself is never shown: whoever has it may use it."""
+    scheme, host, _port, parts = _taken_apart(address)
+    if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
+        raise ValueError("must be an address without blanks, user name and #")
+    if scheme not in _PORTS or not host:
+        raise ValueError("must be an address such as https://monitoring.example.org/...")
+    if scheme == "http" and not is_loopback(host):
+        raise ValueError("must be https://...: plain http is for loopback addresses only")
+    return address

@@ -6,11 +6,10 @@ no password. A mistake is a `ConfigurationError` that names the file, the key an
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
@@ -29,6 +28,8 @@ from pydantic import (
 from pipelines.addresses import checked_base_url, checked_redirect_uri
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import resource_mistake
+from pipelines.mistakes import did_you_mean, explain
+from pipelines.nights import NotifySettings, RetentionSettings, VariableName, WeeklyOrDaily
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 CONFIG_FILE = "bookferry.toml"
@@ -36,10 +37,6 @@ TOKENS_VARIABLE = "BOOKFERRY_TOKENS"
 
 TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 """Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""
-
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-"""Of an environment variable: a secret itself, written in its place by mistake, seldom looks like one."""
-
 
 Scope = Literal[
     "library:read",
@@ -86,6 +83,7 @@ class TenantSettings(BaseModel):
     scopes: tuple[Scope, ...] | None = None
     resources: tuple[str, ...] | None = None
     requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
+    notify: NotifySettings | None = None
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:
@@ -132,9 +130,9 @@ class _ConfigFile(BaseModel):
     tokens: str | None = None
     timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
-    verify_at: Annotated[
-        str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fri|sat|sun) )?([01]\d|2[0-3]):[0-5]\d$")
-    ] = "sun 12:00"
+    verify_at: WeeklyOrDaily = "sun 12:00"
+    retention: RetentionSettings | None = None
+    notify: NotifySettings = Field(default_factory=NotifySettings)
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
@@ -178,6 +176,8 @@ class Settings:
     """When the newest snapshots are verified: a weekday and a time, or a time of every day."""
     personal_key_env: str | None = None
     """Variable with the key that personal data is encrypted with; without it, it is kept like all else."""
+    retention: RetentionSettings | None = None
+    notify: NotifySettings = field(default_factory=NotifySettings)
 
     def tenant(self, name: str) -> TenantSettings:
         """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -185,7 +185,7 @@ class Settings:
             return self.tenants[name]
         known = ", ".join(sorted(self.tenants)) or "none"
         raise ConfigurationError(
-            f"{self.path}: there is no tenant '{name}'{_did_you_mean(name, self.tenants)}. Tenants in this file: {known}."
+            f"{self.path}: there is no tenant '{name}'{did_you_mean(name, self.tenants)}. Tenants in this file: {known}."
         )
 
     def credentials(self, name: str, environ: Mapping[str, str] = os.environ) -> BasicCredentials | SessionCookie:
@@ -258,6 +258,11 @@ class Settings:
                 "postgresql://user:password@host/database. Correct it."
             )
         return address
+
+    def notify_of(self, name: str) -> NotifySettings:
+        """Who is told how a run of this tenant ended: its own table, else that of the whole file."""
+        own = self.tenants[name].notify if name in self.tenants else None
+        return own or self.notify
 
     def budget_of(self, name: str) -> tuple[str, int]:
         """What the budget of a tenant is kept under, and its requests a minute.
@@ -334,7 +339,7 @@ def load_settings(path: Path) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
     except ValidationError as error:
-        raise ConfigurationError(_explain(path, error)) from None
+        raise ConfigurationError(explain(path, error, _known_keys)) from None
     if "://" in checked.data:
         raise ConfigurationError(
             f"{path}: data: this version keeps data in a folder, not at {checked.data!r}. Name a folder."
@@ -349,7 +354,17 @@ def load_settings(path: Path) -> Settings:
         None if checked.tokens is None else _folder(path, "tokens", checked.tokens),
         checked.verify_at,
         checked.personal_key_env,
+        retention=checked.retention,
+        notify=checked.notify,
     )
+
+
+def _known_keys(table: Sequence[str]) -> Iterable[str]:
+    models: dict[str, type[BaseModel]] = {"retention": RetentionSettings, "notify": NotifySettings}
+    inside = table[2:] if table[:1] == ["tenants"] else table
+    if not table:
+        return _ConfigFile.model_fields
+    return models.get(inside[0], TenantSettings).model_fields if inside else TenantSettings.model_fields
 
 
 def _folder(path: Path, key: str, name: str) -> Path:
@@ -358,43 +373,3 @@ def _folder(path: Path, key: str, name: str) -> Path:
         return (path.absolute().parent / Path(name).expanduser()).resolve()
     except (ValueError, OSError, RuntimeError) as error:
         raise ConfigurationError(f"{path}: {key}: {name!r} is no folder ({error}). Name a folder.") from None
-
-
-def _explain(path: Path, error: ValidationError) -> str:
-    """Every mistake of the file on a line of its own: file, key, what is wrong, what to do."""
-    return "\n".join(f"{path}: {_explain_one(problem['loc'], problem['type'], problem)}" for problem in error.errors())
-
-
-_MOMENTS = {
-    "nightly_at": "a time of day such as 02:00",
-    "verify_at": "a weekday and a time such as sun 12:00, nor a time of every day such as 12:00",
-}
-
-
-def _explain_one(location: tuple[int | str, ...], kind: str, problem: Mapping[str, object]) -> str:
-    parts = [str(part) for part in location if part != "[key]"]
-    key = ".".join(parts)
-    if kind == "extra_forbidden":
-        model: type[BaseModel] = TenantSettings if len(parts) > 2 else _ConfigFile  # noqa: PLR2004  tenants.NAME.key
-        known = sorted(model.model_fields)
-        return f"{key}: unknown key{_did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
-    if kind == "missing":
-        return f"{key}: is missing. Add it."
-    if kind == "string_pattern_mismatch" and location[-1] == "[key]":
-        return f"{key}: a tenant's name is lower case letters, digits and _, and starts with a letter. Rename it."
-    if key in _MOMENTS:
-        return f"{key}: {problem['input']!r} is not {_MOMENTS[key]}."
-    if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable
-        return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    return f"{key}: {_shown(problem['input'])}{message[:1].lower()}{message[1:]}."
-
-
-def _shown(value: object) -> str:
-    """A wrong value for the message, unless it is a whole table, or an address that may hold a password."""
-    return f"{value!r} " if isinstance(value, str | int | float) and "@" not in str(value) else ""
-
-
-def _did_you_mean(word: str, known: Mapping[str, object] | list[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean '{close[0]}'?)" if close else ""

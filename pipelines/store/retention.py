@@ -19,6 +19,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, TenantBusyError
+from pipelines.nights import RetentionSettings
 from pipelines.records.tables import PUBLICATION_FILES
 from pipelines.store.captures import Capture
 from pipelines.store.catalogue import rebuild_catalogue
@@ -36,12 +37,18 @@ class Policy:
     weekly: int = 0
     monthly: int = 0
 
+    @classmethod
+    def configured(cls, table: RetentionSettings) -> Policy:
+        """What `[retention]` of bookferry.toml says."""
+        return cls(table.keep_last, table.keep_daily, table.keep_weekly, table.keep_monthly)
+
     def check(self) -> None:
         """A policy that keeps nothing is a mistake, not a wish."""
         if not any((self.last, self.daily, self.weekly, self.monthly)):
             raise ConfigurationError(
                 "Nothing says what to keep. Name at least one of --keep-last, --keep-daily, --keep-weekly and --keep-monthly, for example: "
-                "bookferry snapshots prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12"
+                "bookferry snapshots prune --keep-daily 7 --keep-weekly 5 --keep-monthly 12. "
+                "Or write keep_daily, keep_weekly, ... into a table [retention] of bookferry.toml."
             )
 
     def periods(self, zone: ZoneInfo) -> Iterator[tuple[str, int, Callable[[Snapshot], str]]]:

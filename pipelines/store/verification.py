@@ -108,7 +108,7 @@ def folders_to_verify(data: DataFolder, name: str | None) -> list[Path]:
     named = [folder for folder in _folders(data) if name in (_name(folder), _name(folder).partition("/")[2])]
     if named:
         return named
-    tenants = sorted({_name(folder).partition("/")[0] for folder in _folders(data)})
+    tenants = sorted({tenant_of(folder) for folder in _folders(data)})
     if name is not None and name not in tenants:
         data.find_snapshot(name)  # says what there is
     chosen = [folder for tenant in tenants if name in (None, tenant) for folder in _newest(data, tenant)]
@@ -122,7 +122,7 @@ def folders_to_verify(data: DataFolder, name: str | None) -> list[Path]:
 
 def tenants_without_complete(data: DataFolder) -> list[str]:
     """Tenants that have snapshots, none of them complete."""
-    tenants = sorted({_name(folder).partition("/")[0] for folder in _folders(data)})
+    tenants = sorted({tenant_of(folder) for folder in _folders(data)})
     return [tenant for tenant in tenants if not _newest(data, tenant)]
 
 
@@ -193,6 +193,11 @@ def _folders(data: DataFolder) -> list[Path]:
     return sorted(path for path in data.snapshots_path.glob("tenant=*/snapshot=*") if path.is_dir())
 
 
+def tenant_of(folder: Path) -> str:
+    """Whose snapshot a folder is, by its name."""
+    return _name(folder).partition("/")[0]
+
+
 def _name(folder: Path) -> str:
     """`tenant/snapshot`, by the names of the folders."""
     return f"{folder.parent.name.removeprefix('tenant=')}/{folder.name.removeprefix('snapshot=')}"
@@ -202,7 +207,7 @@ def _newest(data: DataFolder, tenant: str) -> list[Path]:
     """The newest complete snapshot of a tenant, and those that cannot be read."""
     readable, damaged = [], []
     for folder in _folders(data):
-        if _name(folder).partition("/")[0] != tenant:
+        if tenant_of(folder) != tenant:
             continue
         try:
             snapshot = read_snapshot(folder / MANIFEST)

@@ -21,6 +21,7 @@ class Received:
     method: str
     target: str
     headers: httpx.Headers
+    body: bytes = b""
 
     @property
     def path(self) -> str:
@@ -65,10 +66,10 @@ class ScriptedServer:
             wbufsize = -1
 
             def answer(self) -> None:
-                request = Received(self.command, self.path, httpx.Headers(self.headers.items()))
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                request = Received(self.command, self.path, httpx.Headers(self.headers.items()), body)
                 with outer._lock:
                     outer.received.append(request)
-                self.rfile.read(int(self.headers.get("content-length", 0)))
                 self.send(script(request))
 
             def send(self, answer: Answer) -> None:

@@ -1,0 +1,59 @@
+"""What is wrong with bookferry.toml, in words: file, key, mistake, remedy. A value that may be a secret is never shown."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+KnownKeys = Callable[[Sequence[str]], Iterable[str]]
+"""The keys that a table of the file may have; the table by its path, the whole file by an empty one."""
+
+_DAY_AND_TIME = "a weekday and a time such as sun {0}, nor a time of every day such as {0}"
+
+_MOMENTS = {
+    "nightly_at": "a time of day such as 02:00",
+    "verify_at": _DAY_AND_TIME.format("12:00"),
+    "retention.at": _DAY_AND_TIME.format("15:00"),
+}
+
+
+def explain(path: Path, error: ValidationError, known_keys: KnownKeys) -> str:
+    """Every mistake of the file on a line of its own."""
+    return "\n".join(
+        f"{path}: {_explain_one(problem['loc'], problem['type'], problem, known_keys)}" for problem in error.errors()
+    )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The known word that somebody may have meant, as the end of a sentence."""
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _explain_one(
+    location: tuple[int | str, ...], kind: str, problem: Mapping[str, object], known_keys: KnownKeys
+) -> str:
+    parts = [str(part) for part in location if part != "[key]"]
+    key = ".".join(parts)
+    if kind == "extra_forbidden":
+        known = sorted(known_keys(parts[:-1]))
+        return f"{key}: unknown key{did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
+    if kind == "missing":
+        return f"{key}: is missing. Add it."
+    if kind == "string_pattern_mismatch" and location[-1] == "[key]":
+        return f"{key}: a tenant's name is lower case letters, digits and _, and starts with a letter. Rename it."
+    if key in _MOMENTS:
+        return f"{key}: {problem['input']!r} is not {_MOMENTS[key]}."
+    if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable
+        return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    shown = "" if "notify" in parts else _shown(problem["input"])
+    return f"{key}: {shown}{message[:1].lower()}{message[1:]}."
+
+
+def _shown(value: object) -> str:
+    """A wrong value for the message, unless it is a whole table, or an address that may hold a password."""
+    return f"{value!r} " if isinstance(value, str | int | float) and "@" not in str(value) else ""

@@ -1,0 +1,105 @@
+"""The failure hook and the dead-man's switch: one call for each run, on success or on failure, to whom bookferry.toml names.
+
+A call changes nothing of the result. A run that is killed makes none, which is what a dead-man's switch waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from pipelines.nights import NotifySettings, Occasion
+from pipelines.service.hooks import PAUSES, call
+from pipelines.service.redaction import redact
+from pipelines.settings import Settings, TenantSettings
+from pipelines.store.snapshots import Snapshot
+from pipelines.store.verification import Verification
+
+MOST_TOLD = 2000
+"""Characters of a message that are passed on."""
+
+
+class Ending(msgspec.Struct, kw_only=True, frozen=True):
+    """How a run ended, as it is told: these are the JSON's members, and BOOKFERRY_... of each is a command's variable."""
+
+    job: str
+    """backup, verification or retention."""
+    result: str
+    """complete; or partial, failed, stopped, damaged."""
+    tenant: str = ""
+    """Empty where the run was for all tenants."""
+    snapshot: str = ""
+    message: str = ""
+    run: str = ""
+    """Dagster's name of the run, where there is one."""
+
+    @property
+    def occasion(self) -> Occasion:
+        """Only a complete backup is a success."""
+        return "success" if self.result == "complete" else "failure"
+
+    @classmethod
+    def of_backup(cls, snapshot: Snapshot, run: str = "") -> Ending:
+        """A backup that published something."""
+        manifest = snapshot.manifest
+        return cls(
+            job="backup",
+            result="complete" if manifest.complete else "partial",
+            tenant=manifest.tenant,
+            snapshot=manifest.snapshot,
+            message=" ".join(manifest.problems),
+            run=run,
+        )
+
+    @classmethod
+    def of_verification(cls, found: Verification, run: str = "") -> Ending:
+        """A verification that found damage."""
+        message = " ".join(found.problems[:20])
+        return cls(
+            job="verification", result="damaged", tenant=found.tenant, snapshot=found.snapshot, message=message, run=run
+        )
+
+
+def tell(
+    settings: Settings,
+    ending: Ending,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    sleep: Callable[[float], None] = time.sleep,
+) -> str | None:
+    """Make the one call that this ending asks for, if anybody is to be told. What went wrong with the call, in words, or None."""
+    try:
+        hook = settings.notify_of(ending.tenant).hook(ending.occasion, environ)
+        if hook is None:
+            return None
+        facts = {name: _fit(value) for name, value in msgspec.to_builtins(ending).items()}
+        document = {**facts, "ok": ending.occasion == "success", "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        call(
+            hook,
+            msgspec.json.encode(document),
+            {**_harmless(settings, environ), **{f"BOOKFERRY_{name.upper()}": value for name, value in facts.items()}},
+            folder=settings.path.parent,
+            sleep=sleep,
+            pauses=() if ending.result == "stopped" else PAUSES,  # who stops a run does not want to wait
+        )
+    except Exception as error:  # noqa: BLE001  whatever happens to a call, the run has ended as it has
+        of = f" of {ending.tenant}" if ending.tenant else ""
+        return redact(f"The {ending.job}{of} ({ending.result}) could not be told: {error}")
+    return None
+
+
+def _fit(text: str) -> str:
+    """Without secrets (I10), and without what no environment variable can hold."""
+    return redact(text.replace("\0", ""))[:MOST_TOLD]
+
+
+def _harmless(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the variables that bookferry.toml names: those hold secrets, which are nobody else's business."""
+    tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
+    tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]
+    named = {getattr(table, key) for table in tables for key in type(table).model_fields if key.endswith("_env")}
+    return {name: value for name, value in environ.items() if name not in {*named, settings.postgres_env}}

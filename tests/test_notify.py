@@ -1,0 +1,249 @@
+"""The failure hook and the dead-man's switch: one call a run, by a command or a web address, and nothing depends on whether it works."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pipelines.errors import ConfigurationError
+from pipelines.nights import Hook, NotifySettings
+from pipelines.notify import Ending, tell
+from pipelines.service import hooks
+from pipelines.settings import Settings, load_settings
+from pipelines.store.snapshots import DataFolder
+from tests.service.scripted import Answer, Received, ScriptedServer
+from tests.store.steps import make_snapshot
+
+COMPLETE = Ending(job="backup", result="complete", tenant="old", snapshot="20261121T020000Z", run="r1")
+FAILED = Ending(job="backup", result="failed", tenant="old", message="The disk is full.")
+SECRET = "3f0c9d6e-the-address-is-a-secret"
+
+TENANTS = """
+[tenants.old]
+base_url = "https://library.example.org"
+api = "v2"
+username_env = "OLD_USER"
+password_env = "OLD_PASSWORD"
+"""
+
+Configure = Callable[..., Settings]
+
+
+@pytest.fixture
+def configure(tmp_path: Path) -> Configure:
+    """Settings with a table `notify`, and more behind the tenant."""
+
+    def made(notify: str, more: str = "") -> Settings:
+        path = tmp_path / "bookferry.toml"
+        path.write_text(f"[notify]\n{notify}\n{TENANTS}{more}")
+        return load_settings(path)
+
+    return made
+
+
+def writer(path: Path, script: str = "") -> str:
+    """A command, as TOML, that keeps its standard input and its variables; `script` is what it does then."""
+    code = (
+        "import json, os, sys; "
+        "told = {'given': json.load(sys.stdin), 'env': dict(os.environ), 'cwd': os.getcwd()}; "
+        f"open({str(path)!r}, 'a').write(json.dumps(told) + '\\n'); {script}"
+    )
+    return json.dumps([sys.executable, "-c", code])
+
+
+def kept(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def told(settings: Settings, ending: Ending, **variables: str) -> tuple[str | None, list[float]]:
+    """What went wrong, if anything did, and the pauses between tries."""
+    pauses: list[float] = []
+    return tell(settings, ending, environ=variables, sleep=pauses.append), pauses
+
+
+def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: Path) -> None:
+    """As JSON on standard input and as variables; in the folder of bookferry.toml; without the variables that hold secrets (I10)."""
+    file = tmp_path / "told"
+    settings = configure(f"success = {writer(file)}")
+    problem, _ = told(settings, COMPLETE, OLD_PASSWORD="p4ssw0rd-p4ssw0rd", HOME="/somewhere")
+    assert problem is None
+    (call,) = kept(file)
+    assert call["given"] == {**msgspec.to_builtins(COMPLETE), "ok": True, "at": call["given"]["at"]}
+    shown = {name: value for name, value in call["env"].items() if name.startswith("BOOKFERRY_")}
+    assert shown == {
+        "BOOKFERRY_JOB": "backup",
+        "BOOKFERRY_RESULT": "complete",
+        "BOOKFERRY_TENANT": "old",
+        "BOOKFERRY_SNAPSHOT": "20261121T020000Z",
+        "BOOKFERRY_MESSAGE": "",
+        "BOOKFERRY_RUN": "r1",
+    }
+    assert (call["env"]["HOME"], call["cwd"]) == ("/somewhere", str(tmp_path))
+    assert "OLD_PASSWORD" not in call["env"]
+
+
+def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Path) -> None:
+    """Partial, failed, stopped and damaged are failures; nobody is told where nobody is named."""
+    good, bad = tmp_path / "good", tmp_path / "bad"
+    settings = configure(f"success = {writer(good)}\nfailure = {writer(bad)}")
+    data = DataFolder(tmp_path / "library-data")
+    endings = [COMPLETE, FAILED, Ending(job="verification", result="damaged", tenant="old")]
+    endings += [Ending(job="backup", result="stopped"), Ending.of_backup(make_snapshot(data, complete=False))]
+    for ending in endings:
+        assert told(settings, ending) == (None, [])
+    assert [call["given"]["result"] for call in kept(good)] == ["complete"]
+    assert [call["given"]["result"] for call in kept(bad)] == ["failed", "damaged", "stopped", "partial"]
+    assert kept(bad)[-1]["given"]["message"] == "publications: somebody deleted a record meanwhile."
+    assert not any(call["given"]["ok"] for call in kept(bad))
+    assert told(configure(""), COMPLETE) == (None, [])
+
+
+def test_a_tenant_may_have_a_switch_of_its_own(configure: Configure, tmp_path: Path) -> None:
+    """One switch for two libraries would be held by either of them."""
+    file, own = tmp_path / "told", tmp_path / "own"
+    more = f'[tenants.new]\nbase_url = "https://h"\napi = "v3"\n[tenants.new.notify]\nsuccess = {writer(own)}\n'
+    settings = configure(f"success = {writer(file)}\nfailure = {writer(file)}", more)
+    for ending in (COMPLETE, msgspec.structs.replace(COMPLETE, tenant="new"), Ending(job="retention", result="failed")):
+        assert told(settings, ending) == (None, [])
+    assert [call["given"]["tenant"] for call in kept(own)] == ["new"]
+    assert [call["given"]["tenant"] for call in kept(file)] == ["old", ""]
+    assert told(settings, msgspec.structs.replace(FAILED, tenant="new")) == (None, [])
+    assert len(kept(file)) == 2, "its own table stands for the whole one"
+
+
+def test_a_web_address_gets_one_post(configure: Configure) -> None:
+    """As the usual services for such switches take it: a POST, and whatever is in its body."""
+    with ScriptedServer(lambda _: Answer(b"OK")) as server:
+        settings = configure(f'success = "{server.url}/{SECRET}"\nfailure_env = "PING"')
+        assert told(settings, COMPLETE) == (None, [])
+        assert told(settings, FAILED, PING=f"{server.url}/{SECRET}/fail") == (None, [])
+        assert [(one.method, one.target) for one in server.received] == [
+            ("POST", f"/{SECRET}"),
+            ("POST", f"/{SECRET}/fail"),
+        ]
+        assert server.received[0].headers["content-type"] == "application/json"
+        assert json.loads(server.received[1].body)["message"] == "The disk is full."
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests", "problem"),
+    [
+        ([503, 200], 2, None),
+        ([429, None, 204], 3, None),
+        ([500, 502, 503], 3, "answered 503"),
+        ([None, None, None], 3, "could not be reached (RemoteProtocolError)"),
+        ([404], 1, "answered 404"),
+        ([302], 1, "answered 302"),
+    ],
+)
+def test_a_web_address_is_tried_three_times(
+    configure: Configure, answers: list[int | None], requests: int, problem: str | None
+) -> None:
+    """Where trying again may help; a redirect is not followed. The address is never shown (I10)."""
+    waiting = list(answers)
+
+    def script(_: Received) -> Answer:
+        status = waiting.pop(0)
+        if status is None:
+            raise ConnectionError
+        return Answer(status=status, headers={"location": "/elsewhere"})
+
+    with ScriptedServer(script) as server:
+        said, pauses = told(configure(f'failure = "{server.url}/{SECRET}"'), FAILED)
+        assert len(server.received) == requests
+    assert pauses == [1.0, 2.0][: requests - 1]
+    if problem is None:
+        assert said is None
+    else:
+        assert said is not None
+        assert said.startswith("The backup of old (failed) could not be told: the address at 127.0.0.1 ")
+        assert problem in said
+        assert SECRET not in said
+
+
+def test_who_stops_a_run_does_not_wait(configure: Configure) -> None:
+    """One try, no pause."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        settings = configure(f'failure = "http://127.0.0.1:{taken.getsockname()[1]}/{SECRET}"')
+        said, pauses = told(settings, Ending(job="backup", result="stopped", tenant="old"))
+    assert said is not None
+    assert "ConnectError" in said
+    assert pauses == []
+
+
+def test_a_command_that_fails_is_told_with_what_it_printed(configure: Configure, tmp_path: Path) -> None:
+    """And is not repeated: it may have done its work."""
+    file = tmp_path / "told"
+    script = "print('no such recipient, password=hunter2'); sys.exit(3)"
+    said, pauses = told(configure(f"failure = {writer(file, script)}"), FAILED)
+    assert said is not None
+    assert "ended with 3: no such recipient, password=[redacted]" in said
+    assert (len(kept(file)), pauses) == (1, [])
+    said, _ = told(configure('failure = ["./no-such-command"]'), FAILED)
+    assert said is not None
+    assert "the command ./no-such-command could not be started: No such file or directory." in said
+
+
+def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    """The lock that its child holds is free afterwards."""
+    reader, held = tmp_path / "pipe", Hook(command=("sh", "-c", "exec 3>pipe; sleep 100000 & sleep 100000"))
+    os.mkfifo(reader)
+    end = os.open(reader, os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(hooks.HookError, match=r"the command sh took more than 0\.5 seconds and was ended"):
+        hooks.call(held, b"{}", {"PATH": os.environ["PATH"]}, folder=tmp_path, sleep=lambda _: None, seconds=0.5)
+    os.set_blocking(end, True)
+    assert os.read(end, 1) == b"", "the end, which there is when no writer is left"
+    os.close(end)
+
+
+@pytest.mark.parametrize(
+    ("notify", "said"),
+    [
+        (f'success = "http://monitoring.example.org/{SECRET}"', "notify.success: must be https://"),
+        (f'failure = "ftp://monitoring.example.org/{SECRET}"', "notify.failure: must be an address such as https://"),
+        (f'failure = "https://me:{SECRET}@h/x"', "notify.failure: must be an address without blanks, user name"),
+        ("failure = []", "notify.failure: must be an address such as"),
+        ("failure = [1]", "notify.failure: must be an address such as"),
+        (f'failure = ["", "{SECRET}"]', "notify.failure: must begin with the name of a command"),
+        (f'success_env = "https://h/{SECRET}"', "notify.success_env: must be the name of an environment variable"),
+        (f'success = "https://h/{SECRET}"\nsuccess_env = "A"', "notify: has both success and success_env"),
+        ('sucess = ["x"]', "notify.sucess: unknown key (did you mean 'success'?)"),
+    ],
+)
+def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        configure(notify)
+    assert said in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({}, "names the environment variable PING, which is not set"),
+        ({"PING": ""}, "which is empty"),
+        ({"PING": f"http://h/{SECRET}"}, "whose value must be https://"),
+    ],
+)
+def test_a_variable_that_does_not_hold_an_address(configure: Configure, variables: dict[str, str], said: str) -> None:
+    """Told as a call that could not be made: the backup is what it is."""
+    problem, _ = told(configure('failure_env = "PING"'), FAILED, **variables)
+    assert problem is not None
+    assert said in problem
+    assert SECRET not in problem
+
+
+def test_no_repr_shows_an_address(configure: Configure) -> None:
+    """I10: they end up in tracebacks and logs."""
+    settings = configure(f'success = "https://h/{SECRET}"')
+    assert SECRET not in repr(settings) + repr(settings.notify.hook("success"))
+    assert SECRET not in repr(NotifySettings(success=f"https://h/{SECRET}"))  # type: ignore[arg-type]
