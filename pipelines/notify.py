@@ -102,4 +102,8 @@ def _harmless(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
     tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]
     named = {getattr(table, key) for table in tables for key in type(table).model_fields if key.endswith("_env")}
-    return {name: value for name, value in environ.items() if name not in {*named, settings.postgres_env}}
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in {*named, settings.postgres_env, settings.personal_key_env}
+    }
