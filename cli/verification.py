@@ -17,8 +17,8 @@ from pipelines.store.snapshots import DataFolder
 from pipelines.store.verification import (
     Part,
     Verification,
-    folders_to_verify,
     keep,
+    keys_to_verify,
     tenant_of,
     tenants_without_complete,
     verify,
@@ -29,10 +29,10 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
     """Verify one snapshot, or the newest complete one of every tenant; exit 6 when anything is not as it was published."""
     data, part = DataFolder(settings.data), Part.parse(read_data)
     results = []
-    for folder in folders_to_verify(data, name):
-        output.say(f"Reading {folder} ...")
-        with told(settings, "verification", tenant_of(folder), output) as this:
-            results.append(verify(data, folder, part, now=datetime.now(UTC)))
+    for key in keys_to_verify(data, name):
+        output.say(f"Reading {data.objects.address_of(key)} ...")
+        with told(settings, "verification", tenant_of(key), output) as this:
+            results.append(verify(data, key, part, now=datetime.now(UTC)))
             this.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _keep(data, results[-1], output)
     missing = [] if name else [_nothing_complete(tenant) for tenant in tenants_without_complete(data)]

@@ -67,6 +67,7 @@ def rebuild_catalogue(data: DataFolder) -> Path:
         _remove_unfinished(data)  # of a process that was killed here
         try:
             with duckdb.connect(str(building)) as database:
+                data.objects.attach(database)
                 statements = _statements(data.snapshots())
                 made = f"CREATE MACRO bookferry_catalogue() AS '{_digest(statements)}'"
                 for statement in ("BEGIN", *statements, made, "COMMIT", "CHECKPOINT"):
@@ -83,13 +84,14 @@ def open_catalogue(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
     snapshots = data.snapshots()
     if not snapshots:
         raise ConfigurationError(
-            f"There is no snapshot in {data.path} yet, so there is nothing to ask. Run `bookferry backup TENANT` first."
+            f"There is no snapshot in {data.objects.address} yet, so there is nothing to ask. Run `bookferry backup TENANT` first."
         )
     if not _is_current(data, snapshots):
         rebuild_catalogue(data)
     with storage_errors(data.catalogue_path):
         database = duckdb.connect(str(data.catalogue_path), read_only=True)
     with database:
+        data.objects.attach(database)
         database.execute("SET TimeZone = 'UTC'")
         yield database
 
@@ -169,7 +171,7 @@ def _view(table: Table, source: str) -> list[str]:
 
 def _rows(table: Table, snapshots: Iterable[Snapshot]) -> str:
     files = [
-        literal(exactly(snapshot.path / facts.path))
+        literal(exactly(snapshot.address_of(facts)))
         for snapshot in snapshots
         if (facts := snapshot.manifest.tables.get(table.name)) is not None
     ]
@@ -181,7 +183,7 @@ def _manifests(snapshots: Iterable[Snapshot]) -> str:
     rows = [
         f"({literal(manifest.tenant)}, {literal(manifest.snapshot)}, {manifest.complete}, "
         f"TIMESTAMPTZ {literal(manifest.started_at)}, TIMESTAMPTZ {literal(manifest.finished_at)}, "
-        f"{manifest.requests}, {sum(snapshot.counts.values())}, {literal(str(snapshot.path))}, {literal(','.join(manifest.resources))})"
+        f"{manifest.requests}, {sum(snapshot.counts.values())}, {literal(snapshot.address)}, {literal(','.join(manifest.resources))})"
         for snapshot in snapshots
         for manifest in (snapshot.manifest,)
     ]

@@ -99,8 +99,8 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
         facts = one.manifest.tables.get(f"raw_{resource}")
         if facts is None:
             return ResourceDifferences(only_in=other.name)
-        files.append(exactly(one.path / facts.path))
-    with _database(data) as database, storage_errors(a.path):
+        files.append(exactly(one.address_of(facts)))
+    with _database(data) as database, storage_errors(a.address):
         for name, file in zip(("raw_a", "raw_b"), files, strict=True):
             database.read_parquet(file).create_view(name)
         database.execute(resources.files("sql").joinpath("differences.sql").read_text(encoding="utf-8"))
@@ -140,4 +140,5 @@ def _database(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
         "temp_directory": str(data.path / f".spilled-{os.getpid()}"),
     }
     with storage_errors(data.path), duckdb.connect(config=limits) as database:
+        data.objects.attach(database)
         yield database

@@ -31,7 +31,7 @@ _REMEDIES = {
 
 
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
+def storage_errors(path: Path | str) -> Iterator[None]:
     """Turns what the operating system, Arrow or SQLite say of a full or unusable disk into one `StorageError`."""
     try:
         yield

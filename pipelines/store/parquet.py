@@ -110,9 +110,9 @@ def reading(path: Path, key: PersonalKey | None = None) -> Iterator[duckdb.DuckD
         yield database
 
 
-def exactly(path: Path) -> str:
-    """A path that DuckDB takes as it stands, not as a pattern."""
-    return re.sub(r"([*?\[])", r"[\1]", str(path))
+def exactly(address: Path | str) -> str:
+    """A path or address that DuckDB takes as it stands, not as a pattern."""
+    return re.sub(r"([*?\[])", r"[\1]", str(address))
 
 
 def literal(text: str) -> str:

@@ -6,13 +6,11 @@ process that is killed leaves only whole ones (I5); the next removal clears what
 
 from __future__ import annotations
 
-import os
-import shutil
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -23,9 +21,12 @@ from pipelines.nights import RetentionSettings
 from pipelines.records.tables import PUBLICATION_FILES
 from pipelines.store.captures import Capture
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.durable import storage_errors, sync_folder
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.durable import storage_errors
+from pipelines.store.objects import Entry
+from pipelines.store.snapshots import BLOBS, MANIFEST, DataFolder, Snapshot
 from pipelines.store.verification import blob_names, forget_missing
+
+_BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}")
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def prune(
             pruning = Pruning(dry_run=True, kept=choice.kept, removed=removed)
             _sweep(data, {one.name for one in choice.going}, pruning)
             return pruning
-        _remove(data, choice.going)
+        _remove(data, looked_at, choice.going)
         pruning = Pruning(dry_run=False, kept=choice.kept, removed=removed)
         try:
             for one in sorted({*tenants, *_tenants(data)}.difference(looked_at)):
@@ -205,26 +206,20 @@ def _bytes(snapshot: Snapshot) -> int:
     return sum(table.bytes for table in snapshot.manifest.tables.values())
 
 
-def _remove(data: DataFolder, going: Sequence[Snapshot]) -> None:
+def _remove(data: DataFolder, tenants: Iterable[str], going: Sequence[Snapshot]) -> None:
     """Out of sight first, then out of the catalogue, then off the disk; what a removal that was killed left goes, too."""
-    with storage_errors(data.trash_path):
-        for snapshot in going:
-            data.trash_path.mkdir(exist_ok=True)
-            snapshot.path.rename(data.trash_path / f"{snapshot.name.replace('/', '.')}.{os.getpid()}")
-            sync_folder(snapshot.path.parent)
-        if data.trash_path.exists():
-            rebuild_catalogue(data)
-            for path in data.trash_path.iterdir():
-                with suppress(FileNotFoundError):  # two tenants may be pruned at once
-                    shutil.rmtree(path)
-            with suppress(OSError):
-                data.trash_path.rmdir()
-        forget_missing(data)
+    for snapshot in going:
+        data.objects.hide(snapshot.key, MANIFEST)
+    if going:
+        rebuild_catalogue(data)
+    for tenant in tenants:
+        data.objects.clear(f"snapshots/tenant={tenant}")
+    forget_missing(data)
 
 
 def _sweep(data: DataFolder, without: set[str], pruning: Pruning) -> None:
     """Remove, or in a dry run count, the blobs that no snapshot names; `without` are the snapshots that would be gone."""
-    if not data.blobs_path.is_dir():
+    if next(data.objects.below(BLOBS), None) is None:
         return
     if unfinished := sorted(data.work_path.glob(f"*/*/{Capture.FACTS}")):
         pruning.notes.append(
@@ -233,33 +228,41 @@ def _sweep(data: DataFolder, without: set[str], pruning: Pruning) -> None:
         )
         return
     tables = [
-        one.path / one.manifest.tables[PUBLICATION_FILES.name].path
+        f"{one.key}/{one.manifest.tables[PUBLICATION_FILES.name].path}"
         for one in data.snapshots()
         if one.name not in without and PUBLICATION_FILES.name in one.manifest.tables
     ]
-    with storage_errors(data.blobs_path):
-        for path in _unused(data, [table for table in tables if "sha256" in pq.read_schema(table).names]):
-            pruning.blobs_removed += 1
-            pruning.blobs_bytes += path.stat().st_size
-            if not pruning.dry_run:
-                path.unlink()
+    for blob in _unused(data, [data.objects.address_of(table) for table in tables if _names_blobs(data, table)]):
+        pruning.blobs_removed += 1
+        pruning.blobs_bytes += blob.size
+        if not pruning.dry_run:
+            data.objects.delete(blob.key)
 
 
-def _unused(data: DataFolder, tables: list[Path]) -> Iterator[Path]:
+def _names_blobs(data: DataFolder, table: str) -> bool:
+    with storage_errors(data.objects.address_of(table)), data.objects.open(table) as file:
+        return "sha256" in pq.read_schema(file).names
+
+
+def _unused(data: DataFolder, tables: list[str]) -> Iterator[Entry]:
     """The blobs that these tables do not name: two sorted lists side by side, so that neither is in memory as a whole."""
     if not tables:
         yield from _blobs(data)
         return
     with blob_names(data, tables) as names:
         used = next(names, None)
-        for path in _blobs(data):
-            while used is not None and used[0] < path.name:
+        for blob in _blobs(data):
+            name = _sha256(blob)
+            while used is not None and used[0] < name:
                 used = next(names, None)
-            if used is None or used[0] != path.name:
-                yield path
+            if used is None or used[0] != name:
+                yield blob
 
 
-def _blobs(data: DataFolder) -> Iterator[Path]:
+def _blobs(data: DataFolder) -> Iterator[Entry]:
     """Every blob, sorted by its SHA-256."""
-    for folder in sorted(data.blobs_path.glob("[0-9a-f][0-9a-f]")):
-        yield from sorted(path for path in folder.iterdir() if len(path.name) == 64)  # noqa: PLR2004  SHA-256 in hexadecimal
+    return (entry for entry in data.objects.below(BLOBS) if _BLOB.fullmatch(entry.key))
+
+
+def _sha256(blob: Entry) -> str:
+    return blob.key.rpartition("/")[2]

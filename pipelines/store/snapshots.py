@@ -17,11 +17,14 @@ from pipelines.errors import AccessDeniedError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables import STAGED
 from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts, Unreadable
-from pipelines.store.durable import sha256_of, storage_error, storage_errors, sync_file, sync_folder, write_atomically
+from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
+from pipelines.store.folders import Folder
+from pipelines.store.objects import Objects
 from pipelines.store.sealing import PersonalKeys
 from pipelines.version import VERSION
 
 MANIFEST = "manifest.json"
+BLOBS = "files/sha256"
 FORMAT = 1
 """Version of the layout below `snapshots/`; a newer one is refused, not guessed at."""
 
@@ -62,11 +65,30 @@ class Manifest(msgspec.Struct, kw_only=True):
 
 
 class Snapshot:
-    """One published snapshot: its folder and its manifest."""
+    """One published snapshot: where it is kept, and its manifest."""
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        self.path = path
+    def __init__(self, objects: Objects, manifest: Manifest) -> None:
+        self._objects = objects
         self.manifest = manifest
+
+    @property
+    def key(self) -> str:
+        """The folder of objects that it is."""
+        return snapshot_key(self.manifest.tenant, self.manifest.snapshot)
+
+    @property
+    def address(self) -> str:
+        """Where it is, for people."""
+        return self._objects.address_of(self.key)
+
+    @property
+    def path(self) -> Path:
+        """Its folder on this machine, where the data is in one."""
+        return Path(self.address)
+
+    def address_of(self, facts: TableFacts) -> str:
+        """Where one of its files is, for DuckDB and other engines."""
+        return self._objects.address_of(f"{self.key}/{facts.path}")
 
     @property
     def name(self) -> str:
@@ -90,19 +112,18 @@ class Snapshot:
 
 
 class DataFolder:
-    """The folder that bookferry.toml names as `data`, and where everything in it is (design: what is on disk).
+    """What bookferry.toml names as `data`, and where everything in it is (design: what is on disk).
 
-    `keys` read and write what is personal in it.
+    `path` is the folder on this machine that holds what only its runs need; `objects` are the snapshots and stored files, in the
+    same folder unless they are in a bucket. `keys` read and write what is personal.
     """
 
-    def __init__(self, path: Path, keys: PersonalKeys | None = None) -> None:
+    def __init__(self, path: Path, keys: PersonalKeys | None = None, objects: Objects | None = None) -> None:
         self.path = path
         self.keys = keys or PersonalKeys()
-        self.snapshots_path = path / "snapshots"
+        self.objects = objects or Folder(path)
+        self.blobs_path = path / BLOBS
         self.work_path = path / "work"
-        self.trash_path = path / "trash"
-        self.blobs_path = path / "files" / "sha256"
-        self.verifications_path = path / "verifications"
         self.state_path = path / "state.db"
         self.catalogue_path = path / "library.duckdb"
 
@@ -159,39 +180,48 @@ class DataFolder:
         """Turn a finished capture into a snapshot: checksums, manifest last, then one rename that readers see."""
         facts = capture.facts
         _check_finished(capture)
-        target = self.snapshot_path(facts.tenant, facts.snapshot)
         with storage_errors(capture.path):
             for table in facts.tables.values():
                 file = capture.path / table.path
                 table.sha256, table.bytes = sha256_of(file), file.stat().st_size
-                sync_file(file)
-            sync_folder(capture.path / "raw")
             manifest = _manifest(facts, now)
             write_atomically(capture.path / MANIFEST, sealed(manifest))
-            target.parent.mkdir(parents=True, exist_ok=True)
             (capture.path / Capture.FACTS).unlink()
+            files = [*(table.path for table in facts.tables.values()), MANIFEST]
             try:
-                capture.path.rename(target)
-            except OSError:
+                self.objects.publish(capture.path, snapshot_key(facts.tenant, facts.snapshot), files)
+            except (OSError, StorageError):
                 capture.save()  # so that this step can be repeated
                 raise
-            for folder in (target.parent, self.snapshots_path, self.path):  # the last two hold names that may be new
-                sync_folder(folder)
-        return Snapshot(target, manifest)
-
-    def snapshot_path(self, tenant: str, snapshot: str) -> Path:
-        """The Hive-partitioned folder of a snapshot."""
-        return self.snapshots_path / f"tenant={tenant}" / f"snapshot={snapshot}"
+        return Snapshot(self.objects, manifest)
 
     def blob_path(self, sha256: str) -> Path:
-        """Where a file's bytes are kept, once under their SHA-256."""
-        return self.blobs_path / sha256[:2] / sha256
+        """The file of a blob, where the data is in a folder."""
+        return self.path / blob_key(sha256)
+
+    def tenants(self) -> list[str]:
+        """Those that have snapshots, damaged ones too."""
+        return [
+            name.removeprefix("tenant=") for name in self.objects.folders("snapshots") if name.startswith("tenant=")
+        ]
+
+    def snapshot_keys(self, tenant: str | None = None) -> list[str]:
+        """The folders that hold snapshots of one tenant or of all, whatever else is in them."""
+        return [
+            f"snapshots/tenant={one}/{name}"
+            for one in (self.tenants() if tenant is None else [tenant])
+            for name in self.objects.folders(f"snapshots/tenant={one}")
+            if name.startswith("snapshot=")
+        ]
 
     def snapshots(self, tenant: str | None = None) -> list[Snapshot]:
         """All published snapshots, of one tenant or of all, oldest first."""
-        pattern = f"tenant={tenant or '*'}/snapshot=*/{MANIFEST}"
+        keys = self.snapshot_keys(tenant)
+        manifests = self.objects.read_all(f"{key}/{MANIFEST}" for key in keys)
         found = [
-            snapshot for path in self.snapshots_path.glob(pattern) if (snapshot := read_snapshot(path)) is not None
+            as_snapshot(self.objects, key, content)
+            for key, content in zip(keys, manifests, strict=True)
+            if content is not None
         ]
         return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
 
@@ -212,17 +242,28 @@ class DataFolder:
             return chosen
         if of_tenant:
             raise ConfigurationError(
-                f"'{name}' has no complete snapshot in {self.path}; the newest partial one is {of_tenant[-1].name}: name it to see it."
+                f"'{name}' has no complete snapshot in {self.objects.address}; the newest partial one is {of_tenant[-1].name}: "
+                "name it to see it."
             )
         raise ConfigurationError(
-            f"There is no snapshot '{name}' in {self.path}. `bookferry snapshots list` shows what is there."
+            f"There is no snapshot '{name}' in {self.objects.address}. `bookferry snapshots list` shows what is there."
         )
 
     def _free_snapshot_id(self, tenant: str, now: datetime) -> str:
         moment = now.astimezone(UTC)
-        while self.snapshot_path(tenant, snapshot_id(moment)).exists():
+        while next(self.objects.below(snapshot_key(tenant, snapshot_id(moment))), None) is not None:
             moment += timedelta(seconds=1)
         return snapshot_id(moment)
+
+
+def snapshot_key(tenant: str, snapshot: str) -> str:
+    """The Hive-partitioned folder of a snapshot."""
+    return f"snapshots/tenant={tenant}/snapshot={snapshot}"
+
+
+def blob_key(sha256: str) -> str:
+    """Where a file's bytes are kept, once under their SHA-256."""
+    return f"{BLOBS}/{sha256[:2]}/{sha256}"
 
 
 def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:
@@ -321,25 +362,21 @@ class _Heading(msgspec.Struct):
     tool: str = "unknown"
 
 
-def read_snapshot(manifest_path: Path) -> Snapshot | None:
-    """The snapshot of a manifest; `None` where it was removed after it was listed."""
+def as_snapshot(objects: Objects, key: str, content: bytes) -> Snapshot:
+    """The snapshot that the content of `key`/manifest.json describes."""
+    where = objects.address_of(f"{key}/{MANIFEST}")
     try:
-        content = manifest_path.read_bytes()
         heading = msgspec.json.decode(content, type=_Heading)
         manifest = msgspec.json.decode(content, type=Manifest) if heading.format <= FORMAT else None
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StorageError(
-            f"{manifest_path} is damaged ({error}). Put it back from a copy, or move that snapshot's folder away."
+            f"{where} is damaged ({error}). Put it back from a copy, or move that snapshot's folder away."
         ) from None
     if manifest is None:
+        raise StorageError(f"{where} was written by a newer version ({heading.tool}). Update Bookferry to read it.")
+    if key != snapshot_key(manifest.tenant, manifest.snapshot):
         raise StorageError(
-            f"{manifest_path} was written by a newer version ({heading.tool}). Update Bookferry to read it."
+            f"{where} belongs into a folder tenant={manifest.tenant}/snapshot={manifest.snapshot}. Give the folder back that name, or move "
+            "it away from here."
         )
-    folder = f"tenant={manifest.tenant}/snapshot={manifest.snapshot}"
-    if not manifest_path.parent.as_posix().endswith(f"/{folder}"):
-        raise StorageError(
-            f"{manifest_path} belongs into a folder {folder}. Give the folder back that name, or move it away from here."
-        )
-    return Snapshot(manifest_path.parent, manifest)
+    return Snapshot(objects, manifest)

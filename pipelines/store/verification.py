@@ -5,13 +5,14 @@ A snapshot never changes, so the result is kept beside all snapshots, in `<data>
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import duckdb
 import msgspec
@@ -21,9 +22,21 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.captures import TableFacts
-from pipelines.store.durable import sha256_of, storage_errors, write_atomically
+from pipelines.store.durable import storage_errors
+from pipelines.store.objects import Objects
 from pipelines.store.parquet import exactly
-from pipelines.store.snapshots import MANIFEST, DataFolder, Manifest, is_sealed, newest_complete, read_snapshot
+from pipelines.store.snapshots import (
+    MANIFEST,
+    DataFolder,
+    Manifest,
+    as_snapshot,
+    blob_key,
+    is_sealed,
+    newest_complete,
+    snapshot_key,
+)
+
+VERIFICATIONS = "verifications"
 
 SHOWN = 1000
 """Problems that are told one by one; of more, only the number is kept (I11)."""
@@ -100,21 +113,22 @@ class _Look:
             self.problems.append(text)
 
 
-def folders_to_verify(data: DataFolder, name: str | None) -> list[Path]:
+def keys_to_verify(data: DataFolder, name: str | None) -> list[str]:
     """The snapshots that a person means, damaged ones too: one by its name, a tenant's newest complete one, or that of every tenant.
 
     Where somebody asks for the newest, snapshots whose manifest cannot be read come along: nobody knows what they would have been.
     """
-    named = [folder for folder in _folders(data) if name in (_name(folder), _name(folder).partition("/")[2])]
+    keys = _keys(data)
+    named = [key for key in keys if name in (_name(key), _name(key).partition("/")[2])]
     if named:
         return named
-    tenants = sorted({tenant_of(folder) for folder in _folders(data)})
+    tenants = _tenants(keys)
     if name is not None and name not in tenants:
         data.find_snapshot(name)  # says what there is
-    chosen = [folder for tenant in tenants if name in (None, tenant) for folder in _newest(data, tenant)]
+    chosen = [key for tenant in tenants if name in (None, tenant) for key in _newest(data, keys, tenant)]
     if not chosen:
         raise ConfigurationError(
-            f"There is no complete snapshot in {data.path}{f' of {name}' if name else ''}, so there is nothing to verify. Run "
+            f"There is no complete snapshot in {data.objects.address}{f' of {name}' if name else ''}, so there is nothing to verify. Run "
             "`bookferry backup TENANT` first; a partial one is verified by its name."
         )
     return chosen
@@ -122,21 +136,21 @@ def folders_to_verify(data: DataFolder, name: str | None) -> list[Path]:
 
 def tenants_without_complete(data: DataFolder) -> list[str]:
     """Tenants that have snapshots, none of them complete."""
-    tenants = sorted({tenant_of(folder) for folder in _folders(data)})
-    return [tenant for tenant in tenants if not _newest(data, tenant)]
+    keys = _keys(data)
+    return [tenant for tenant in _tenants(keys) if not _newest(data, keys, tenant)]
 
 
-def verify(data: DataFolder, folder: Path, part: Part = WHOLE, *, now: datetime) -> Verification:
+def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> Verification:
     """Read a snapshot to the last byte, hold it against its manifest and the manifest against itself. Changes nothing."""
     look = _Look()
-    manifest = _manifest(folder, look)
+    manifest = _manifest(data.objects, key, look)
     if manifest is not None:
-        sound = {name for name, facts in manifest.tables.items() if _is_sound(folder, facts, look)}
+        sound = {name for name, facts in manifest.tables.items() if _is_sound(data.objects, key, facts, look)}
         _check_counts(manifest, look)
         if PUBLICATION_FILES.name in sound:
-            _check_blobs(data, folder / manifest.tables[PUBLICATION_FILES.name].path, part, now.date(), look)
-    _check_strangers(folder, manifest, look)
-    tenant, _, snapshot = _name(folder).partition("/")
+            _check_blobs(data, f"{key}/{manifest.tables[PUBLICATION_FILES.name].path}", part, now.date(), look)
+        _check_strangers(data.objects, key, manifest, look)
+    tenant, _, snapshot = _name(key).partition("/")
     return Verification(
         tenant=tenant,
         snapshot=snapshot,
@@ -153,8 +167,8 @@ def verify(data: DataFolder, folder: Path, part: Part = WHOLE, *, now: datetime)
 
 
 def verify_named(data: DataFolder, name: str | None, part: Part = WHOLE, *, now: datetime) -> list[Verification]:
-    """Verify what `folders_to_verify` finds, and keep each result."""
-    results = [verify(data, folder, part, now=now) for folder in folders_to_verify(data, name)]
+    """Verify what `keys_to_verify` finds, and keep each result."""
+    results = [verify(data, key, part, now=now) for key in keys_to_verify(data, name)]
     for result in results:
         keep(data, result)
     return results
@@ -162,101 +176,107 @@ def verify_named(data: DataFolder, name: str | None, part: Part = WHOLE, *, now:
 
 def keep(data: DataFolder, result: Verification) -> None:
     """Keep the date and the result, unless the snapshot was pruned meanwhile."""
-    if not data.snapshot_path(result.tenant, result.snapshot).is_dir():
-        return
-    path = _kept_path(data, result.tenant, result.snapshot)
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, msgspec.json.format(msgspec.json.encode(result)))
+    if next(data.objects.below(snapshot_key(result.tenant, result.snapshot)), None) is not None:
+        content = msgspec.json.format(msgspec.json.encode(result))
+        data.objects.replace(_kept_key(result.tenant, result.snapshot), content)
 
 
 def last_verification(data: DataFolder, tenant: str, snapshot: str) -> Verification | None:
     """The last result that was kept; none where there is none that can be read, so that it is proved anew."""
-    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return msgspec.json.decode(_kept_path(data, tenant, snapshot).read_bytes(), type=Verification)
+    with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
+        return msgspec.json.decode(data.objects.read(_kept_key(tenant, snapshot)), type=Verification)
     return None
 
 
 def forget_missing(data: DataFolder) -> None:
     """Remove what is kept of snapshots that are gone."""
-    with storage_errors(data.verifications_path):
-        for path in data.verifications_path.glob("tenant=*/snapshot=*.json"):
-            if not (data.snapshots_path / path.parent.name / path.stem).is_dir():
-                path.unlink(missing_ok=True)
+    there = {_kept_key(*_name(key).split("/")) for key in data.snapshot_keys()}
+    for entry in list(data.objects.below(VERIFICATIONS)):
+        if entry.key not in there:
+            data.objects.delete(entry.key)
 
 
-def _kept_path(data: DataFolder, tenant: str, snapshot: str) -> Path:
-    return data.verifications_path / f"tenant={tenant}" / f"snapshot={snapshot}.json"
+def _kept_key(tenant: str, snapshot: str) -> str:
+    return f"{VERIFICATIONS}/tenant={tenant}/snapshot={snapshot}.json"
 
 
-def _folders(data: DataFolder) -> list[Path]:
-    return sorted(path for path in data.snapshots_path.glob("tenant=*/snapshot=*") if path.is_dir())
+def _keys(data: DataFolder) -> list[str]:
+    """Everything that is or was a snapshot, but not what is half published or half removed."""
+    return [key for key in data.snapshot_keys() if not data.objects.unfinished(key)]
 
 
-def tenant_of(folder: Path) -> str:
+def tenant_of(key: str) -> str:
     """Whose snapshot a folder is, by its name."""
-    return _name(folder).partition("/")[0]
+    return _name(key).partition("/")[0]
 
 
-def _name(folder: Path) -> str:
+def _tenants(keys: Iterable[str]) -> list[str]:
+    return sorted({tenant_of(key) for key in keys})
+
+
+def _name(key: str) -> str:
     """`tenant/snapshot`, by the names of the folders."""
-    return f"{folder.parent.name.removeprefix('tenant=')}/{folder.name.removeprefix('snapshot=')}"
+    _, tenant, snapshot = key.split("/")
+    return f"{tenant.removeprefix('tenant=')}/{snapshot.removeprefix('snapshot=')}"
 
 
-def _newest(data: DataFolder, tenant: str) -> list[Path]:
+def _newest(data: DataFolder, keys: Iterable[str], tenant: str) -> list[str]:
     """The newest complete snapshot of a tenant, and those that cannot be read."""
     readable, damaged = [], []
-    for folder in _folders(data):
-        if tenant_of(folder) != tenant:
-            continue
+    of_tenant = [key for key in keys if tenant_of(key) == tenant]
+    manifests = data.objects.read_all(f"{key}/{MANIFEST}" for key in of_tenant)
+    for key, content in zip(of_tenant, manifests, strict=True):
         try:
-            snapshot = read_snapshot(folder / MANIFEST)
+            if content is None:
+                damaged.append(key)
+            else:
+                readable.append(as_snapshot(data.objects, key, content))
         except StorageError:
-            snapshot = None
-        if snapshot is None:
-            damaged.append(folder)
-        else:
-            readable.append(snapshot)
+            damaged.append(key)
     newest = newest_complete(readable)
-    return [*damaged, *([newest.path] if newest else [])]
+    return [*damaged, *([newest.key] if newest else [])]
 
 
-def _manifest(folder: Path, look: _Look) -> Manifest | None:
-    path = folder / MANIFEST
+def _manifest(objects: Objects, key: str, look: _Look) -> Manifest | None:
+    address = objects.address_of(f"{key}/{MANIFEST}")
     try:
-        content = path.read_bytes()
-        snapshot = read_snapshot(path)
+        content = objects.read(f"{key}/{MANIFEST}")
+        snapshot = as_snapshot(objects, key, content)
     except FileNotFoundError:
-        look.problem(f"{path} is missing: nothing says what the other files are.")
+        look.problem(f"{address} is missing: nothing says what the other files are.")
         return None
-    except (OSError, StorageError) as error:
+    except StorageError as error:
         look.problem(str(error))
         return None
     look.files, look.bytes = look.files + 1, look.bytes + len(content)
     if not is_sealed(content):
-        look.problem(f"{path} was changed: it does not have the checksum that it carries.")
-    return None if snapshot is None else snapshot.manifest
+        look.problem(f"{address} was changed: it does not have the checksum that it carries.")
+    return snapshot.manifest
 
 
-def _is_sound(folder: Path, facts: TableFacts, look: _Look) -> bool:
+def _is_sound(objects: Objects, key: str, facts: TableFacts, look: _Look) -> bool:
     """Whether one table is what the manifest says: there, in its size, with its checksum and its rows."""
-    path, before = folder / facts.path, look.count
     if PurePosixPath(facts.path).is_absolute() or ".." in PurePosixPath(facts.path).parts:
-        look.problem(f"{folder / MANIFEST} names {facts.path!r}, which is not in the snapshot's folder.")
+        look.problem(
+            f"{objects.address_of(key)}/{MANIFEST} names {facts.path!r}, which is not in the snapshot's folder."
+        )
         return False
+    before = look.count
     try:
-        size, sha256 = path.stat().st_size, sha256_of(path)
-        look.files, look.bytes = look.files + 1, look.bytes + size
-        if size != facts.bytes:
-            look.problem(f"{path} has {size:,} bytes; the manifest says {facts.bytes:,}.")
-        elif sha256 != facts.sha256:
-            look.problem(f"{path} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
-        elif (rows := pq.read_metadata(path).num_rows) != facts.rows:
-            look.problem(f"{path} has {rows:,} rows; the manifest says {facts.rows:,}.")
+        address = objects.address_of(f"{key}/{facts.path}")
+        with objects.open(f"{key}/{facts.path}") as file:
+            sha256, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+            look.files, look.bytes = look.files + 1, look.bytes + size
+            if size != facts.bytes:
+                look.problem(f"{address} has {size:,} bytes; the manifest says {facts.bytes:,}.")
+            elif sha256 != facts.sha256:
+                look.problem(f"{address} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
+            elif (rows := pq.read_metadata(file).num_rows) != facts.rows:
+                look.problem(f"{address} has {rows:,} rows; the manifest says {facts.rows:,}.")
     except FileNotFoundError:
-        look.problem(f"{path} is missing.")
-    except (OSError, pa.ArrowException) as error:
-        look.problem(f"{path} cannot be read ({error}).")
+        look.problem(f"{address} is missing.")
+    except (OSError, StorageError, pa.ArrowException) as error:
+        look.problem(f"{objects.address_of(key)}/{facts.path} cannot be read ({error}).")
     return look.count == before
 
 
@@ -282,48 +302,52 @@ def _table_of_records(resource: str) -> str:
     return STAGED[resource][0].name if resource in STAGED else f"raw_{resource}"
 
 
-def _check_strangers(folder: Path, manifest: Manifest | None, look: _Look) -> None:
+def _check_strangers(objects: Objects, key: str, manifest: Manifest, look: _Look) -> None:
     """Nothing is in the folder that the manifest does not name."""
-    if manifest is None:
-        return
     named = {MANIFEST, *(facts.path for facts in manifest.tables.values())}
-    for path in folder.rglob("*"):
-        inside = path.relative_to(folder).as_posix()
-        if inside not in named and not (path.is_dir() and not path.is_symlink()):
-            look.problem(f"{folder}: holds {inside!r}, which the manifest does not name.")
+    for entry in objects.below(key):
+        if (inside := entry.key.removeprefix(f"{key}/")) not in named:
+            look.problem(f"{objects.address_of(key)}: holds {inside!r}, which the manifest does not name.")
 
 
-def _check_blobs(data: DataFolder, table: Path, part: Part, day: date, look: _Look) -> None:
+def _check_blobs(data: DataFolder, table: str, part: Part, day: date, look: _Look) -> None:
     """Every blob that the records name is there in its size; those of this day's part are read."""
-    if "sha256" not in pq.read_schema(table).names:
-        return
-    with blob_names(data, [table]) as names:
+    with data.objects.open(table) as file:
+        if "sha256" not in pq.read_schema(file).names:
+            return
+    with blob_names(data, [data.objects.address_of(table)]) as names:
         for sha256, size in names:
-            _check_blob(data, sha256, size, look, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day))
+            _check_blob(
+                data.objects, sha256, size, look, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day)
+            )
 
 
-def _check_blob(data: DataFolder, sha256: str, size: int | None, look: _Look, *, read: bool) -> None:
+def _check_blob(objects: Objects, sha256: str, size: int | None, look: _Look, *, read: bool) -> None:
     if not _SHA256.fullmatch(sha256):
         look.problem(f"{PUBLICATION_FILES.name}: {sha256[:80]!r} is not a SHA-256.")
         return
-    path = data.blob_path(sha256)
+    key = blob_key(sha256)
+    address = objects.address_of(key)
     try:
-        found = path.stat().st_size
+        found = objects.size(key)
+        if found is None:
+            look.problem(f"{address} is missing, and records name it.")
+            return
         look.blobs += 1
         if size is not None and found != size:
-            look.problem(f"{path} has {found:,} bytes; the records say {size:,}.")
+            look.problem(f"{address} has {found:,} bytes; the records say {size:,}.")
         elif read:
             look.blobs_read, look.bytes = look.blobs_read + 1, look.bytes + found
-            if (actual := sha256_of(path)) != sha256:
-                look.problem(f"{path} was changed: its SHA-256 is {actual}.")
-    except FileNotFoundError:
-        look.problem(f"{path} is missing, and records name it.")
-    except OSError as error:
-        look.problem(f"{path} cannot be read ({error}).")
+            with objects.open(key) as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+            if actual != sha256:
+                look.problem(f"{address} was changed: its SHA-256 is {actual}.")
+    except (OSError, StorageError) as error:
+        look.problem(f"{address} cannot be read ({error}).")
 
 
 @contextmanager
-def blob_names(data: DataFolder, tables: list[Path]) -> Iterator[Iterator[tuple[str, int | None]]]:
+def blob_names(data: DataFolder, tables: list[str]) -> Iterator[Iterator[tuple[str, int | None]]]:
     """The SHA-256 and bytes of every blob that some `publication_files` tables name, each once, sorted.
 
     DuckDB sorts, and spills to disk rather than take more memory.
@@ -335,6 +359,7 @@ def blob_names(data: DataFolder, tables: list[Path]) -> Iterator[Iterator[tuple[
     }
     sql = "SELECT sha256, any_value(bytes) FROM files WHERE sha256 IS NOT NULL GROUP BY sha256 ORDER BY sha256"
     with storage_errors(data.path), duckdb.connect(config=limits) as database:
+        data.objects.attach(database)
         database.read_parquet([exactly(path) for path in tables], union_by_name=True).create_view("files")
         answer = database.execute(sql)
         yield (row for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)

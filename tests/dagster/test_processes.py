@@ -95,11 +95,11 @@ def test_repeated_from_failure(night: Night, sandbox: SandboxProcess) -> None:
         "nightly_backup"
     )
     night.data.prepare()
-    night.data.snapshots_path.write_text("in the way")
+    (night.data.path / "snapshots").write_text("in the way")
     first = dg.execute_job(job, night.instance)
     assert {event.step_key for event in first.get_step_failure_events()} == {"old__snapshot", "second__snapshot"}
     sent = sandbox.counts("library")["requests"]
-    night.data.snapshots_path.unlink()
+    (night.data.path / "snapshots").unlink()
     again = dg.ReexecutionOptions.from_failure(first.run_id, night.instance)
     assert dg.execute_job(job, night.instance, reexecution_options=again).success
     assert sandbox.counts("library")["requests"] == sent

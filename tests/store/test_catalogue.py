@@ -21,7 +21,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, raw_table
 from pipelines.store import catalogue
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, rebuild_catalogue
-from pipelines.store.snapshots import DataFolder, sealed
+from pipelines.store.snapshots import DataFolder, sealed, snapshot_key
 from tests.store.steps import ID, NIGHT, begin, make_snapshot, read, records
 from tests.store.worker import Worker
 
@@ -352,7 +352,7 @@ def test_many_snapshots(data: DataFolder) -> None:
     first = make_snapshot(data)
     for day in range(1, 1200):
         night = NIGHT + timedelta(days=day)
-        copy = data.snapshot_path("old", night.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"))
+        copy = data.path / snapshot_key("old", night.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ"))
         copy.mkdir()
         manifest = (first.path / "manifest.json").read_text().replace(ID, copy.name.partition("=")[2])
         (copy / "manifest.json").write_text(manifest.replace('"complete": true', '"complete": false'))

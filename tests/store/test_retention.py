@@ -20,7 +20,7 @@ from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.store.captures import ResourceFacts
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.retention import Policy, Pruning, prune, reasons_to_keep
-from pipelines.store.snapshots import DataFolder, FileTotals, Manifest, Snapshot, newest_complete, snapshot_id
+from pipelines.store.snapshots import DataFolder, FileTotals, Manifest, Snapshot, blob_key, newest_complete, snapshot_id
 from pipelines.store.verification import keep, last_verification, verify
 from tests.store.steps import NIGHT, assert_whole, begin, files_below, make_snapshot, records
 from tests.store.test_verification import write_files
@@ -227,7 +227,7 @@ def test_a_dry_run_changes_nothing_and_tells_the_same(week: DataFolder) -> None:
     assert msgspec.structs.replace(dry, dry_run=False) == real
     assert names(week) == ["other 20", "old 22", "old 23"]
     assert real.bytes == sum(one.bytes for one in dry.removed) > 0
-    assert not week.trash_path.exists()
+    assert not (week.path / "trash").exists()
 
 
 def test_the_catalogue_shows_what_is_left(week: DataFolder) -> None:
@@ -250,20 +250,20 @@ def test_one_tenant_only(week: DataFolder) -> None:
 def test_the_dates_of_verifications_go_too(week: DataFolder) -> None:
     first, *_, last = week.snapshots("old")
     for one in (first, last):
-        keep(week, verify(week, one.path, now=NIGHT))
+        keep(week, verify(week, one.key, now=NIGHT))
     pruned(week, last=1)
     assert last_verification(week, *first.name.split("/")) is None
     assert last_verification(week, *last.name.split("/")) is not None
 
 
 def test_nothing_is_removed_while_a_backup_runs_or_a_manifest_is_damaged(week: DataFolder) -> None:
-    before = files_below(week.snapshots_path)
+    before = files_below(week.path / "snapshots")
     with week.lease("old"), pytest.raises(TenantBusyError):
         pruned(week, last=1)
     (week.snapshots("other")[0].path / "manifest.json").write_text("{")
     with pytest.raises(StorageError, match="damaged"):
         pruned(week, last=1)
-    assert files_below(week.snapshots_path) == before
+    assert files_below(week.path / "snapshots") == before
 
 
 class TestBlobs:
@@ -274,15 +274,15 @@ class TestBlobs:
         """One blob for each snapshot, one for two of them, and one that nobody names; in the order of the snapshots."""
         contents = [hashlib.sha256(bytes([number])).hexdigest() for number in range(7)]
         for number, name in enumerate(contents):
-            week.blob_path(name).parent.mkdir(parents=True, exist_ok=True)
-            week.blob_path(name).write_bytes(bytes([number]))
+            (week.path / blob_key(name)).parent.mkdir(parents=True, exist_ok=True)
+            (week.path / blob_key(name)).write_bytes(bytes([number]))
         for number, one in enumerate(week.snapshots()):
             write_files(one, [contents[number], contents[5] if number in (0, 4) else None], [1, None])
         return contents
 
     def there(self, data: DataFolder, blobs: list[str]) -> list[int]:
         """Which of the blobs are on the disk."""
-        return [number for number, name in enumerate(blobs) if data.blob_path(name).exists()]
+        return [number for number, name in enumerate(blobs) if (data.path / blob_key(name)).exists()]
 
     def test_only_what_no_snapshot_names_goes(self, week: DataFolder, blobs: list[str]) -> None:
         """Snapshots in order: old 20, other 20, old 21, old 22, old 23 (partial)."""
@@ -292,7 +292,7 @@ class TestBlobs:
         assert (real.blobs_removed, real.blobs_bytes) == (dry.blobs_removed, dry.blobs_bytes) == (3, 3)
         assert self.there(week, blobs) == [1, 3, 4, 5]
         for one in week.snapshots():
-            assert verify(week, one.path, now=NIGHT).ok
+            assert verify(week, one.key, now=NIGHT).ok
 
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
         """Its backup may have stored files that no snapshot names yet."""
@@ -327,10 +327,10 @@ def test_killed_at_any_instant(data: DataFolder) -> None:
             assert worker(prune=2, kill_at=1 + steps * death // DEATHS)["exit"] == -signal.SIGKILL
             for one in data.snapshots():
                 assert_whole(one)
-                assert verify(data, one.path, now=NIGHT).ok
+                assert verify(data, one.key, now=NIGHT).ok
             assert names(data)[-2:] == ["old 23", "old 24"]
             assert worker(prune=2)["exit"] == 0
             assert names(data) == ["old 23", "old 24"]
-            assert not data.trash_path.exists()
+            assert not (data.path / "trash").exists()
             with open_catalogue(data) as database:
                 assert database.execute("SELECT count(*) FROM publications_history").fetchone() == (10,)

@@ -15,12 +15,12 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.durable import sha256_of
-from pipelines.store.snapshots import MANIFEST, DataFolder, Snapshot, sealed
+from pipelines.store.snapshots import MANIFEST, DataFolder, Snapshot, blob_key, sealed, snapshot_key
 from pipelines.store.verification import (
     Part,
-    folders_to_verify,
     forget_missing,
     keep,
+    keys_to_verify,
     last_verification,
     tenants_without_complete,
     verify,
@@ -39,13 +39,13 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 @pytest.fixture
 def snapshot(published: Snapshot, data: DataFolder) -> Snapshot:
     """A copy of it in a data folder of its own."""
-    folder = data.snapshot_path("old", ID)
+    folder = data.path / snapshot_key("old", ID)
     shutil.copytree(published.path, folder)
     return data.find_snapshot("old")
 
 
 def problems(data: DataFolder, snapshot: Snapshot) -> list[str]:
-    result = verify(data, snapshot.path, now=NIGHT)
+    result = verify(data, snapshot.key, now=NIGHT)
     assert result.ok is not bool(result.problems)
     return result.problems
 
@@ -62,7 +62,7 @@ def files_of(snapshot: Snapshot) -> Iterator[Path]:
 
 def test_what_was_published_is_good(data: DataFolder, snapshot: Snapshot) -> None:
     """Every file is read to its last byte."""
-    result = verify(data, snapshot.path, now=NIGHT)
+    result = verify(data, snapshot.key, now=NIGHT)
     assert (result.ok, result.problems, result.name) == (True, [], f"old/{ID}")
     assert result.files == len(list(files_of(snapshot)))
     assert result.bytes == sum(path.stat().st_size for path in files_of(snapshot))
@@ -132,7 +132,7 @@ class TestBlobs:
         contents = [f"content {number}".encode() for number in range(60)]
         names = [hashlib.sha256(content).hexdigest() for content in contents]
         for name, content in zip(names, contents, strict=True):
-            path = data.blob_path(name)
+            path = data.path / blob_key(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         sizes = [len(content) for content in contents]
@@ -143,29 +143,29 @@ class TestBlobs:
         self, data: DataFolder, snapshot: Snapshot, blobs: list[str]
     ) -> None:
         """The default proves all."""
-        result = verify(data, snapshot.path, now=NIGHT)
+        result = verify(data, snapshot.key, now=NIGHT)
         assert (result.ok, result.blobs, result.blobs_read) == (True, len(blobs), 60)
 
     def test_a_part_each_day_proves_them_all_in_as_many_days(
         self, data: DataFolder, snapshot: Snapshot, blobs: list[str]
     ) -> None:
         """And a flipped bit is found on exactly one of the days."""
-        flip(data.blob_path(blobs[7]), 3, 1)
-        nights = [verify(data, snapshot.path, Part(1, 7), now=NIGHT + timedelta(days=day)) for day in range(7)]
+        flip((data.path / blob_key(blobs[7])), 3, 1)
+        nights = [verify(data, snapshot.key, Part(1, 7), now=NIGHT + timedelta(days=day)) for day in range(7)]
         assert sum(night.blobs_read for night in nights) == 60
         assert max(night.blobs_read for night in nights) < 30
         (found,) = [night.problems for night in nights if not night.ok]
-        assert str(data.blob_path(blobs[7])) in found[0]
+        assert str(data.path / blob_key(blobs[7])) in found[0]
 
     def test_a_missing_and_a_shortened_one_are_found_without_reading(
         self, data: DataFolder, snapshot: Snapshot, blobs: list[str]
     ) -> None:
         """Presence and size cost no reading, so every verification looks at all of them."""
-        data.blob_path(blobs[1]).unlink()
-        os.truncate(data.blob_path(blobs[2]), 2)
-        found = "\n".join(verify(data, snapshot.path, Part(1, 9999), now=NIGHT).problems)
-        assert f"{data.blob_path(blobs[1])} is missing" in found
-        assert f"{data.blob_path(blobs[2])} has 2 bytes" in found
+        (data.path / blob_key(blobs[1])).unlink()
+        os.truncate((data.path / blob_key(blobs[2])), 2)
+        found = "\n".join(verify(data, snapshot.key, Part(1, 9999), now=NIGHT).problems)
+        assert f"{(data.path / blob_key(blobs[1]))} is missing" in found
+        assert f"{(data.path / blob_key(blobs[2]))} has 2 bytes" in found
 
     def test_a_name_that_is_no_hash_is_no_path(self, data: DataFolder, snapshot: Snapshot) -> None:
         """No path leaves its folder (I13)."""
@@ -205,10 +205,10 @@ class TestWhich:
         make_snapshot(data, tenant="old", now=TOMORROW + timedelta(days=1), complete=False)
         other = make_snapshot(data, tenant="other")
         make_snapshot(data, tenant="torn", complete=False)
-        assert folders_to_verify(data, None) == [newest.path, other.path]
-        assert folders_to_verify(data, "old") == [newest.path]
-        assert folders_to_verify(data, f"old/{ID}") == [data.snapshot_path("old", ID)]
-        assert len(folders_to_verify(data, ID)) == 3
+        assert keys_to_verify(data, None) == [newest.key, other.key]
+        assert keys_to_verify(data, "old") == [newest.key]
+        assert keys_to_verify(data, f"old/{ID}") == [snapshot_key("old", ID)]
+        assert len(keys_to_verify(data, ID)) == 3
         assert tenants_without_complete(data) == ["torn"]
 
     def test_a_snapshot_that_cannot_be_read_is_never_passed_over(self, data: DataFolder) -> None:
@@ -216,22 +216,22 @@ class TestWhich:
         good = make_snapshot(data)
         torn = make_snapshot(data, now=TOMORROW)
         (torn.path / MANIFEST).write_text("{")
-        assert folders_to_verify(data, None) == [torn.path, good.path]
+        assert keys_to_verify(data, None) == [torn.key, good.key]
         assert "damaged" in problems(data, torn)[0]
 
     def test_nothing_to_verify(self, data: DataFolder) -> None:
         """Exit 2, never "good"."""
         with pytest.raises(ConfigurationError, match="bookferry backup"):
-            folders_to_verify(data, None)
+            keys_to_verify(data, None)
         with pytest.raises(ConfigurationError, match="no snapshot 'nobody'"):
-            folders_to_verify(data, "nobody")
+            keys_to_verify(data, "nobody")
 
 
 def test_the_result_is_kept_until_the_snapshot_is_gone(data: DataFolder) -> None:
     """Beside the snapshots, which never change."""
     snapshot = make_snapshot(data)
     assert last_verification(data, "old", ID) is None
-    result = verify(data, snapshot.path, now=TOMORROW)
+    result = verify(data, snapshot.key, now=TOMORROW)
     keep(data, result)
     assert last_verification(data, "old", ID) == result
     assert problems(data, snapshot) == []
