@@ -23,12 +23,14 @@ _CONTENTS = {
 """Column → meaning, of what Dagster shows of a snapshot."""
 
 
-def tenant_assets(tenant: str, resources: Sequence[str]) -> list[dg.AssetsDefinition]:
+def tenant_assets(
+    tenant: str, resources: Sequence[str], fresh: dg.FreshnessPolicy | None = None
+) -> list[dg.AssetsDefinition]:
     """All assets of one tenant, under its name as key prefix and in its own pool."""
     parts = [
         asset for resource in resources for asset in (_raw_asset(tenant, resource), _staged_assets(tenant, resource))
     ]
-    return [*parts, _snapshot_asset(tenant, resources)]
+    return [*parts, _snapshot_asset(tenant, resources, fresh)]
 
 
 def tenant_keys(tenant: str, resources: Iterable[str]) -> list[dg.AssetKey]:
@@ -150,7 +152,7 @@ def _no_table(unreadable: Unreadable, key: dg.AssetKey) -> dg.MaterializeResult:
     return dg.MaterializeResult(asset_key=key, metadata=why, check_results=[check])
 
 
-def _snapshot_asset(tenant: str, resources: Sequence[str]) -> dg.AssetsDefinition:
+def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPolicy | None) -> dg.AssetsDefinition:
     key = dg.AssetKey([tenant, "snapshot"])
 
     @dg.asset(
@@ -164,6 +166,7 @@ def _snapshot_asset(tenant: str, resources: Sequence[str]) -> dg.AssetsDefinitio
                 columns=[dg.TableColumn(name, description=meaning) for name, meaning in _CONTENTS.items()]
             )
         },
+        freshness_policy=fresh,
         check_specs=[dg.AssetCheckSpec("complete", asset=key, description="The snapshot is proved complete (I4).")],
     )
     def snapshot(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:

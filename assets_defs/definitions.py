@@ -5,9 +5,12 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from assets_defs.backup import tenant_assets
+from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
+from assets_defs.notifications import notifications
+from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
-from assets_defs.verification import verification_job, verification_schedule
+from assets_defs.verification import verification_assets, verification_job, verification_schedule
 from pipelines.library import Library, tenant_resources
 from pipelines.settings import Settings, find_config, load_settings
 from resources.library import library_resource
@@ -26,13 +29,22 @@ def build_definitions(
             asset
             for name, tenant in settings.tenants.items()
             for asset in tenant_assets(
-                name, list({**dict.fromkeys(tenant_resources(tenant)), **dict.fromkeys(wanted.get(name, ()))})
+                name,
+                list({**dict.fromkeys(tenant_resources(tenant)), **dict.fromkeys(wanted.get(name, ()))}),
+                backup_freshness(settings),
             )
         ]
+        + verification_assets(settings)
         + sign_in_assets(settings),
-        jobs=[NIGHTLY_BACKUP, verification_job(settings), *sign_in_job(settings)],
-        schedules=[nightly_backup_schedule(settings), verification_schedule(settings), *sign_in_schedule(settings)],
-        sensors=sign_in_watch(settings),
+        asset_checks=freshness_checks(settings),
+        jobs=[NIGHTLY_BACKUP, verification_job(settings), *retention_job(settings), *sign_in_job(settings)],
+        schedules=[
+            nightly_backup_schedule(settings),
+            verification_schedule(settings),
+            *retention_schedule(settings),
+            *sign_in_schedule(settings),
+        ],
+        sensors=[freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
         resources={"library": library or library_resource.configured({"config": str(settings.path)})},
     )
 

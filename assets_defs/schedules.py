@@ -16,9 +16,12 @@ MAX_SECONDS = 20 * 3600
 LATE = timedelta(hours=1)
 """A backup may begin this long after the night it belongs to has turned into the next day: the scheduler looks once a minute."""
 
+UPKEEP = ("bookferry/upkeep", "")
+"""Tag of assets that belong to jobs of their own, not to the backup."""
+
 NIGHTLY_BACKUP = dg.define_asset_job(
     "nightly_backup",
-    selection=dg.AssetSelection.all(),
+    selection=dg.AssetSelection.all() - dg.AssetSelection.tag(*UPKEEP),
     description="Backs libraries up: reads, stages, proves and publishes a snapshot of each.",
     executor_def=dg.in_process_executor,
     # Dagster's own retries would turn a person's "Terminate" into another try: our client retries, nothing else does.
@@ -35,6 +38,19 @@ def cron(moment: str, day: str = "*") -> str:
     """The cron expression for a time of day, as the settings write it (`02:00`): every day, or on one day of the week (`SUN`)."""
     hour, minute = moment.split(":")
     return f"{int(minute)} {int(hour)} * * {day}"
+
+
+def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
+    """The cron expression for `sun 12:00` or `12:00`, as the settings write it, or for so many hours later."""
+    day, _, time = moment.rpartition(" ")
+    hour, minute = map(int, time.split(":"))
+    days_later, hour = divmod(hour + hours_later, 24)
+    if day:
+        day = _DAYS[(_DAYS.index(day.upper()) + days_later) % len(_DAYS)]
+    return cron(f"{hour:02}:{minute:02}", day or "*")
+
+
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
 def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _now) -> dg.ScheduleDefinition:

@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.schedules import cron
+from assets_defs.schedules import UPKEEP, cron
 from pipelines.library import Library
 from pipelines.service.clock import SystemClock
 from pipelines.settings import Settings
@@ -106,6 +106,7 @@ def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:
         key=_key(tenant),
         group_name=tenant,
         kinds={"oauth2"},
+        tags=dict([UPKEEP]),
         check_specs=[dg.AssetCheckSpec(CHECK, asset=_key(tenant), description="Nobody has to sign in soon.")],
     )
     def sign_in(library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:

@@ -39,6 +39,7 @@ concurrency:
   pools: {granularity: run, default_limit: 1}
 run_monitoring: {enabled: true, free_slots_after_run_end_seconds: 60, cancel_timeout_seconds: 180}
 run_retries: {enabled: false}
+freshness: {enabled: true}
 retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, schedule: {purge_after_days: {skipped: 7}}}
 """
 
@@ -75,6 +76,8 @@ def run_backup(
 
         from assets_defs.backup import tenant_keys  # noqa: PLC0415
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
+        from assets_defs.notifications import COMMAND_LINE, STARTED_BY  # noqa: PLC0415
+        from resources.library import ASKED  # noqa: PLC0415
 
         with (
             _kept_stops() as stopped,
@@ -88,7 +91,11 @@ def run_backup(
                     run_config=_QUIET,
                     instance=instance,
                     asset_selection=tenant_keys(tenant, resources),
-                    tags={"bookferry/tenant": tenant, "bookferry/started_by": "command line"},
+                    tags={
+                        "bookferry/tenant": tenant,
+                        STARTED_BY: COMMAND_LINE,
+                        **({ASKED: " ".join(asked)} if asked else {}),
+                    },
                 )
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                 if before.issuperset(snapshot.name for snapshot in library.data.snapshots(tenant)):

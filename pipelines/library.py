@@ -43,9 +43,9 @@ class Library:
         self._leased: set[str] = set()
 
     @classmethod
-    def open(cls, config: Path) -> Self:
+    def open(cls, config: Path, asked: Collection[str] = ()) -> Self:
         """Read the configuration; nothing else happens yet."""
-        return cls(load_settings(config))
+        return cls(load_settings(config), asked=asked)
 
     def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts | Unreadable]:
         """List one resource of `tenant` into the capture of `run`, which begins here unless the run has read other resources already."""

@@ -7,6 +7,9 @@ import dagster as dg
 
 from pipelines.library import Library
 
+ASKED = "bookferry/asked"
+"""Tag of a run: the resources that somebody wanted by name, which a repetition of it wants, too."""
+
 
 @dg.resource(
     config_schema={"config": dg.Field(str, description="Path of bookferry.toml.")},
@@ -14,5 +17,6 @@ from pipelines.library import Library
 )
 def library_resource(context: dg.InitResourceContext) -> Iterator[Library]:
     """Open the library for one run and give its leases back at the end."""
-    with Library.open(Path(context.resource_config["config"])) as library:
+    asked = (context.run.tags.get(ASKED) or "").split() if context.run else ()
+    with Library.open(Path(context.resource_config["config"]), asked=asked) as library:
         yield library

@@ -158,18 +158,32 @@ class _Choice:
 
 
 def prune(
-    data: DataFolder, tenants: Sequence[str], policy: Policy, zone: ZoneInfo, *, tenant: str | None, dry_run: bool
+    data: DataFolder,
+    tenants: Sequence[str],
+    policy: Policy,
+    zone: ZoneInfo,
+    *,
+    tenant: str | None,
+    dry_run: bool,
+    pass_over_busy: bool = False,
 ) -> Pruning:
     """Remove what the policy does not keep of `tenant`, or of all; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError` where a manifest cannot
-    be read, before anything is removed: nobody knows what it needs.
+    be read, before anything is removed: nobody knows what it needs. A tenant that another run works on is passed over with a note, or
+    raises `TenantBusyError`.
     """
     policy.check()
     with ExitStack() as leases:
-        looked_at = _tenants(data) if tenant is None else [tenant]
-        for one in looked_at if not dry_run else ():
-            leases.enter_context(data.lease(one))
+        looked_at, notes = _tenants(data) if tenant is None else [tenant], []
+        for one in list(looked_at) if not dry_run else ():
+            try:
+                leases.enter_context(data.lease(one))
+            except TenantBusyError as error:
+                if not pass_over_busy:
+                    raise
+                looked_at.remove(one)
+                notes.append(f"The snapshots of {one} were left as they are until the next time. {error}")
         choice = _choose(data, looked_at, policy, zone)
         removed = [Removed(one.name, one.manifest.complete, _bytes(one)) for one in choice.going]
         if dry_run:
@@ -177,7 +191,7 @@ def prune(
             _sweep(data, {one.name for one in choice.going}, pruning)
             return pruning
         _remove(data, looked_at, choice.going)
-        pruning = Pruning(dry_run=False, kept=choice.kept, removed=removed)
+        pruning = Pruning(dry_run=False, kept=choice.kept, removed=removed, notes=notes)
         try:
             for one in sorted({*tenants, *_tenants(data)}.difference(looked_at)):
                 leases.enter_context(data.lease(one))

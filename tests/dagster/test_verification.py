@@ -47,6 +47,9 @@ def test_a_good_snapshot(tmp_path: Path, snapshot: Snapshot) -> None:
     assert done.success
     (event,) = [one for one in done.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
     assert event.asset_key == dg.AssetKey(["old", "snapshot"])
+    (made,) = done.asset_materializations_for_node("old__verification")
+    assert (made.metadata["snapshot"].value, made.metadata["files"].value) == (snapshot.manifest.snapshot, 7)
+    assert [(one.check_name, one.passed) for one in done.get_asset_check_evaluations()] == [("intact", True)]
     kept = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
     assert kept is not None
     assert kept.ok
@@ -60,9 +63,26 @@ def test_a_damaged_one_fails_the_run(tmp_path: Path, snapshot: Snapshot) -> None
     assert not done.success
     (failed,) = [one for one in done.all_events if one.is_step_failure]
     assert str(file) in str(failed.step_failure_data.user_failure_data)
+    assert [(one.check_name, one.passed) for one in done.get_asset_check_evaluations()] == [("intact", False)]
+    assert done.asset_materializations_for_node("old__verification") == [], "it would count as verified"
     kept = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
     assert kept is not None
     assert not kept.ok
+
+
+def test_one_library_s_damage_is_not_another_s(tmp_path: Path, snapshot: Snapshot) -> None:
+    """Each tenant is verified; one without any complete snapshot is red, too: there is nothing that could be restored."""
+    make_snapshot(DataFolder(tmp_path / "library-data"), tenant="second")
+    (snapshot.path / "manifest.json").write_text("{")
+    more = "".join(CONFIG.partition("{more}")[2].replace("old", name) for name in ("second", "third"))
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = definitions(tmp_path, f"{more}").resolve_job_def("verify_backups")
+        done = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert {one.step_key for one in done.all_events if one.is_step_failure} == {
+        "old__verification",
+        "third__verification",
+    }
+    assert len(done.asset_materializations_for_node("second__verification")) == 1
 
 
 @pytest.mark.parametrize(
