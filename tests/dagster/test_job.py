@@ -24,6 +24,7 @@ CHECKS = {
     ("raw_publications", "readable"),
     *((table, "required_columns") for table in TABLES),
     ("snapshot", "complete"),
+    ("snapshot", "recent_complete_backup"),
 }
 
 
