@@ -202,7 +202,7 @@ def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:
     """The records of some pages, about `BATCH_BYTES` of JSON at a time."""
     records = RawRecords()
     for page in pages:
-        records.add(page.records, page.number)
+        records.add(page.records, page.ids, page.number)
         if records.size >= BATCH_BYTES:
             yield records
             records = RawRecords()

@@ -12,7 +12,6 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.errors import ProtocolError
-from pipelines.records.values import record_ids
 
 
 class RawRecords:
@@ -26,8 +25,8 @@ class RawRecords:
         self._pages: list[int | None] = []
         self._hashes: list[bytes] = []
 
-    def add(self, records: Sequence[msgspec.Raw], page: int) -> None:
-        """Take in the records of one page.
+    def add(self, records: Sequence[msgspec.Raw], ids: Sequence[int | None], page: int) -> None:
+        """Take in the records of one page, with the id of each.
 
         They are hashed here, still in the processor's cache, and not in the thread that packs and writes, which would have to ask for
         the interpreter once for each record.
@@ -35,7 +34,7 @@ class RawRecords:
         payloads = [bytes(record) for record in records]
         self.size += sum(map(len, payloads))
         self.payloads += payloads
-        self._ids += record_ids(payloads)
+        self._ids += ids
         self._pages += [page] * len(payloads)
         self._hashes += [hashlib.sha256(payload).hexdigest().encode() for payload in payloads]
 

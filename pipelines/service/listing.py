@@ -1,28 +1,31 @@
-"""Reads one resource page by page, ahead and in order, and gathers what proves that the listing is whole (I4, trap A2)."""
+"""Reads one resource page by page, ahead and in order, and gathers what proves that the listing is whole (I4, trap A2).
+
+A walk that was broken off goes on from the pages that its log keeps (I9, trap A10). A collection that moves while it is read is walked
+again where it moved, until the pages fit together.
+"""
 
 from __future__ import annotations
 
-import math
-import queue
-import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
-from typing import Self
+from typing import Protocol
 
 import httpx
 import msgspec
 
-from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
+from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError
+from pipelines.records.values import record_ids
+from pipelines.service.ahead import Ahead
 from pipelines.service.client import LibraryClient
 from pipelines.service.envelope import split_records
+from pipelines.service.movement import Seam, Seen, Window
 from pipelines.service.paging import (
     PER_PAGE,
     LoopGuard,
     Route,
     Signpost,
+    identity,
     is_unpaged,
     may_be_last,
     read_signpost,
@@ -31,23 +34,43 @@ from pipelines.service.paging import (
 from pipelines.service.redaction import outside_text
 from pipelines.service.retries import SECONDS
 
-__all__ = ["PER_PAGE", "Listing", "ListingFacts", "Page"]
+__all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "NoLog", "Page", "PageLog"]
 
-MAX_AHEAD = 160
-"""Pages in flight at most: enough for 600 requests a minute at 12 s a page."""
 
-QUICK = 6
-"""Pages in flight while the service answers quickly; more when its latency asks for it, and none when it answers at once."""
+FEW = 20
+"""Pages that may be read again where a collection has fewer."""
 
-AT_ONCE = 0.005
-"""Seconds: of a service that answers sooner no page is fetched ahead. Threads that take turns at the interpreter would cost more than
-they gain."""
 
-MOST_PAGES_A_SECOND = 100
-"""Where the budget allows more, more pages in flight would only queue in this process."""
+class CollectionMovedError(Exception):
+    """The collection moved in a way that leaves open where: it has to be walked again from its first page."""
 
-AHEAD_BYTES = 256 * 1024 * 1024
-"""Memory for pages in flight, judged by the largest page so far (I11)."""
+
+class _PageGoneError(Exception):
+    """The page that was to come is not there."""
+
+    def __init__(self, refusal: RefusedError) -> None:
+        self.refusal = refusal
+
+
+class PageLog(Protocol):
+    """Keeps the pages of a walk, so that a walk that was broken off goes on (I9). What is in it is up to the listing."""
+
+    def replay(self) -> Iterator[tuple[bytes, bytes]]:
+        """What was appended, in order: mark and body of each page."""
+
+    def append(self, mark: bytes, body: bytes) -> None:
+        """Keep one more page; it survives the death of this process when this returns."""
+
+
+class NoLog:
+    """For a walk that nobody will go on with."""
+
+    def replay(self) -> Iterator[tuple[bytes, bytes]]:
+        """Nothing."""
+        return iter(())
+
+    def append(self, mark: bytes, body: bytes) -> None:
+        """Forget it."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +78,12 @@ class Page:
     """One answered page."""
 
     number: int
-    """1 for the first page of the walk."""
+    """Its place in the collection: 1 for the first page. One that is read again has the number it had."""
     url: str
     records: Sequence[msgspec.Raw]
     """The records' JSON, byte for byte as received."""
+    ids: Sequence[int | None]
+    """The id of each record; none where it is no whole number."""
     total: int | None
     """X-Total as this page gave it."""
 
@@ -69,13 +94,28 @@ class ListingFacts:
 
     endpoint: str = ""
     pages: int = 0
+    """Pages that the walk is made of, those that were read again counted again."""
     records: int = 0
     first_total: int | None = None
     last_total: int | None = None
     totals_seen: int = 0
     """How often X-Total changed, the first sight counted: 0 where the service sends none, 1 where it stood still."""
+    added: int = 0
+    deleted: int = 0
+    """By how much X-Total grew and shrank, change by change."""
+    again: int = 0
+    """Pages that were read again because the collection moved."""
+    unsettled: bool = False
+    """Whether it moved, and no more pages might be read again to see how."""
+    resumed: int = 0
+    """Pages that an earlier process had read."""
     requests: int = 0
     seconds: float = 0.0
+
+    @property
+    def moved(self) -> bool:
+        """Whether records came or went while it was read."""
+        return self.totals_seen > 1 or self.unsettled
 
     def count(self, page: Page) -> None:
         """Take one more page into account."""
@@ -83,80 +123,220 @@ class ListingFacts:
         self.records += len(page.records)
         if page.total is None:
             return
-        if self.totals_seen == 0:
-            self.first_total = page.total
-        if self.totals_seen == 0 or page.total != self.last_total:
-            self.totals_seen += 1
+        if self.last_total is None:
+            self.first_total = self.last_total = page.total
+            self.totals_seen = 1
+        change = page.total - self.last_total
+        self.totals_seen += change != 0
+        self.added += max(0, change)
+        self.deleted += max(0, -change)
         self.last_total = page.total
+
+
+class _Mark(msgspec.Struct, omit_defaults=True):
+    """What the log says of a page, beside its body."""
+
+    number: int
+    endpoint: str
+    url: str
+    total: int | None = None
+    linked: bool = False
+    next: str | None = None
+    last: int | None = None
+    early: bool = False
+    """Read before its turn, and no part of the walk yet."""
+    before: int = 0
+    """Records that the service had sent before it."""
+    requests: int = 0
+    seconds: float = 0.0
+
+
+_MARKS = msgspec.msgpack.Decoder(_Mark)
 
 
 @dataclass(frozen=True)
 class _Answer:
     signpost: Signpost
     records: Sequence[msgspec.Raw]
-    size: int
-    """Bytes of its body."""
+    ids: Sequence[int | None]
+    body: bytes
     seconds: float
     """From sending to the end of the body, without any wait for the budget."""
+
+    @property
+    def keys(self) -> Sequence[Hashable]:
+        """What tells the records apart: the id, else the record itself."""
+        if None not in self.ids:
+            return self.ids
+        return [identity(record) if one is None else one for one, record in zip(self.ids, self.records, strict=True)]
 
 
 class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when it ended.
 
     `endpoints` are tried in order, the first one that the service has is walked: service-api.md names a backup endpoint
-    `/publications/all`, but not the version it belongs to.
+    `/publications/all`, but not the version it belongs to. `restless`: pages may be read again where the collection moves, as many at most
+    as it has, and a walk that cannot tell what moved may end with `CollectionMovedError`.
     """
 
-    def __init__(self, client: LibraryClient, endpoints: Sequence[str]) -> None:
+    def __init__(
+        self, client: LibraryClient, endpoints: Sequence[str], *, log: PageLog | None = None, restless: bool = False
+    ) -> None:
         self._client = client
         self._endpoints = endpoints
+        self._log = log or NoLog()
+        self._restless = restless
+        self._route, self._guard, self._window = Route(), LoopGuard(), Window()
+        self._ahead = Ahead(self._fetch, client.requests_per_minute)
+        self._early: tuple[httpx.URL, Future[_Answer]] | None = None
+        self._early_kept = False
+        self._upcoming: httpx.URL | None = None
+        self._furthest = 0
+        self._started, self._sent = client.clock.monotonic(), client.requests
+        self._before = _Mark(0, "", "")
         self.facts = ListingFacts()
 
     def pages(self) -> Iterator[Page]:
-        """The pages in order. Raises `PagingLoopError` when the listing repeats itself or goes on without end."""
-        started, already_sent = self._client.clock.monotonic(), self._client.requests
-        with _Workers(self._fetch) as workers:
-            for number, answer in enumerate(self._walk(workers), start=1):
-                page = Page(number, str(answer.signpost.url), answer.records, answer.signpost.total)
-                self.facts.count(page)
-                self.facts.requests = self._client.requests - already_sent
-                self.facts.seconds = self._client.clock.monotonic() - started
-                yield page
-            self.facts.requests = self._client.requests - already_sent
+        """The pages in order, each with its place; one that is read again comes again.
 
-    def _walk(self, workers: _Workers) -> Iterator[_Answer]:
-        answer = self._first()
-        route, guard, depth = Route(), LoopGuard(), Depth(self._client.requests_per_minute)
-        ahead: deque[tuple[httpx.URL, Future[_Answer]]] = deque()
-        while True:
-            upcoming = route.after(answer.signpost)
-            guard.check(answer.signpost, answer.records, upcoming)
-            if ahead and (upcoming is None or not same_page(ahead[0][0], upcoming)):
-                ahead.clear()
-                route.stop_foreseeing()
-            most = depth.after(answer.seconds, answer.size)
-            following = route.foreseen(ahead[-1][0]) if ahead else upcoming
-            while following is not None and len(ahead) < most:
-                ahead.append((following, workers.submit(following)))
-                following = route.foreseen(following)
-            yield answer
-            if upcoming is None:
-                return
-            coming = ahead.popleft()[1].result if ahead else partial(self._fetch, upcoming)
-            following_answer = self._after(answer, coming)
-            if following_answer is None:
-                return
-            answer = following_answer
+        Raises `PagingLoopError` when the listing repeats itself or goes on without end, and `CollectionMovedError` when nothing less than
+        another walk can tell what it holds.
+        """
+        self._started, self._sent = self._client.clock.monotonic(), self._client.requests
+        with self._ahead:
+            yield from self._walk()
+            self._account()
 
-    def _after(self, answer: _Answer, coming: Callable[[], _Answer]) -> _Answer | None:
+    # ---- the walk
+
+    def _walk(self) -> Generator[Page, None, None]:
+        answer: _Answer | None = yield from self._begin()
+        while answer is not None and self._upcoming is not None:
+            answer = yield from self._go_on(answer, self._upcoming)
+
+    def _begin(self) -> Generator[Page, None, _Answer]:
+        """The first page; or those of the log, of which the last one must be what it was."""
+        answer = yield from self._replayed()
+        if answer is None:
+            answer = self._first()
+            yield self._take(1, answer)
+        elif self._upcoming is not None:
+            newest = self._now(self._window.newest)
+            if newest is None or not self._window.same(newest.keys, newest.signpost.total):
+                return (yield from self._back(newest))
+        return answer
+
+    def _go_on(self, answer: _Answer, upcoming: httpx.URL) -> Generator[Page, None, _Answer | None]:
+        """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
+        try:
+            following = self._following(answer, upcoming)
+        except _PageGoneError as gone:
+            newest = self._now(self._window.newest)
+            if newest is not None and newest.signpost.total == self._window.newest.total:
+                raise gone.refusal from None
+            return (yield from self._back(newest))
+        if following is None:
+            return None
+        seam = self._window.seam(following.keys, following.signpost.total)
+        if seam is Seam.STILL or not self._may_go_back():
+            self.facts.unsettled |= seam is not Seam.STILL
+            yield self._take(self._window.newest.number + 1, following)
+            return following
+        if seam is Seam.UNSEEN:
+            raise CollectionMovedError
+        return (yield from self._back(self._now(self._window.newest)))
+
+    def _take(self, number: int, answer: _Answer) -> Page:
+        """Make a page part of the walk, and have what comes after it fetched."""
+        page = self._accept(number, answer)
+        self._keep(number, answer)
+        if number == 1 and self._early is None and (last := self._route.end_after(self._upcoming)) is not None:
+            self._early = last, self._ahead.at_once(last)
+        early = None if self._early is None else self._early[0]
+        self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
+        return page
+
+    def _accept(self, number: int, answer: _Answer) -> Page:
+        signpost = answer.signpost
+        self._window.add(Seen(number, signpost.url, signpost.total, frozenset(answer.keys), self._route.seen))
+        self._upcoming = self._route.after(signpost)
+        self._guard.check(signpost, answer.records, self._upcoming)
+        page = Page(number, str(signpost.url), answer.records, answer.ids, signpost.total)
+        self.facts.again += number <= self._furthest
+        self._furthest = max(self._furthest, number)
+        self.facts.count(page)
+        self._account()
+        return page
+
+    def _following(self, answer: _Answer, upcoming: httpx.URL) -> _Answer | None:
         """The next page; `None` where a service without paging headers has shown that there is none."""
         try:
-            following = coming()
+            following = self._next(upcoming)
         except RefusedError as error:
-            if error.status == httpx.codes.NOT_FOUND and may_be_last(answer.signpost):
+            if error.status != httpx.codes.NOT_FOUND:
+                raise
+            if may_be_last(answer.signpost):
                 return None
+            if self._may_go_back():
+                raise _PageGoneError(error) from None
             raise
         return None if is_unpaged(answer.signpost, answer.records, following.records) else following
+
+    def _next(self, upcoming: httpx.URL) -> _Answer:
+        """The page that comes next: the one that was read early, if nothing has moved since."""
+        if self._early is not None and same_page(self._early[0], upcoming):
+            self._ahead.drop()
+            try:
+                early = self._early[1].result()
+            except BookferryError:
+                early = None  # it is asked for again, and its refusal is told, if it stays
+            self._early = None
+            if early is not None and early.signpost.total == self._window.newest.total:
+                return early
+        return self._ahead.take(upcoming)
+
+    # ---- walking back
+
+    def _may_go_back(self) -> bool:
+        """Whether more pages may be read again."""
+        return self._restless and self.facts.again < max(self._furthest, FEW)
+
+    def _now(self, seen: Seen) -> _Answer | None:
+        """A page that was read before, as it is now; `None` where there is none any more."""
+        try:
+            return self._fetch(seen.url)
+        except RefusedError as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
+
+    def _back(self, newest: _Answer | None) -> Generator[Page, None, _Answer]:
+        """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
+
+        Records keep their order, so that between two pages that overlap nothing is lost. `newest`: the newest page, as it is now.
+        """
+        self._ahead.drop()
+        pages = self._window.back()
+        if (
+            newest is not None
+            and newest.signpost.total == pages[0].total
+            and not self._window.same(newest.keys, pages[0].total)
+        ):
+            raise CollectionMovedError  # as many came as went
+        for seen in pages:
+            now = newest if seen is pages[0] else self._now(seen)
+            if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
+                self._go_back(seen.before)
+                yield self._take(seen.number, now)
+                return now
+            self.facts.again += 1
+        raise CollectionMovedError
+
+    def _go_back(self, before: int) -> None:
+        self._route.back_to(before)
+        self._guard.back_to(before)
+
+    # ---- single pages
 
     def _first(self) -> _Answer:
         missing: Exception | None = None
@@ -182,64 +362,69 @@ class Listing:
                 "object with `records` or one other array of objects."
             ) from None
         signpost = read_signpost(response, url, len(records))
-        return _Answer(signpost, records, len(response.content), response.extensions[SECONDS])
+        return _Answer(signpost, records, record_ids(records), response.content, response.extensions[SECONDS])
+
+    # ---- the log
+
+    def _replayed(self) -> Generator[Page, None, _Answer | None]:
+        """The pages that the log keeps; the last of them is returned."""
+        answer = None
+        for mark_bytes, body in self._log.replay():
+            mark = _MARKS.decode(mark_bytes)
+            found = _from_log(mark, body)
+            self.facts.endpoint, self._before = mark.endpoint, mark
+            if mark.early:
+                self._early, self._early_kept = (found.signpost.url, _done(found)), True
+                continue
+            if mark.number <= self._furthest:
+                self._go_back(mark.before)
+            self.facts.resumed += 1
+            answer = found
+            yield self._accept(mark.number, answer)
+        return answer
+
+    def _keep(self, number: int, answer: _Answer) -> None:
+        if (
+            self._early is not None
+            and not self._early_kept
+            and self._early[1].done()
+            and not self._early[1].exception()
+        ):
+            self._early_kept = True
+            self._append(0, self._early[1].result(), early=True)
+        self._append(number, answer)
+
+    def _append(self, number: int, answer: _Answer, *, early: bool = False) -> None:
+        signpost, facts = answer.signpost, self.facts
+        mark = _Mark(
+            number,
+            facts.endpoint,
+            str(signpost.url),
+            signpost.total,
+            signpost.linked,
+            None if signpost.next is None else str(signpost.next),
+            signpost.last,
+            early,
+            0 if early else self._window.newest.before,
+            facts.requests,
+            facts.seconds,
+        )
+        self._log.append(msgspec.msgpack.encode(mark), answer.body)
+
+    def _account(self) -> None:
+        """Requests and seconds so far, with those of the processes before this one."""
+        self.facts.requests = self._before.requests + self._client.requests - self._sent
+        self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started
 
 
-class Depth:
-    """How many pages to have in flight so that the budget, not the latency, is the limit.
-
-    Little's law, a quarter for good measure, and some for a reader that pauses; none where the service answers at once.
-    """
-
-    def __init__(self, requests_per_minute: int) -> None:
-        self._pages_a_second = min(requests_per_minute / 60, MOST_PAGES_A_SECOND)
-        self._seconds: float | None = None
-        self._largest = 1
-
-    def after(self, seconds: float, size: int) -> int:
-        """The number, after one more page, which took so long (it counts for a quarter) and had so many bytes."""
-        self._seconds = seconds if self._seconds is None else self._seconds + (seconds - self._seconds) / 4
-        self._largest = max(self._largest, size)
-        if self._seconds < AT_ONCE:
-            return 0
-        wanted = QUICK + math.ceil(1.25 * self._seconds * self._pages_a_second)
-        return max(1, min(wanted, MAX_AHEAD, AHEAD_BYTES // self._largest))
+def _from_log(mark: _Mark, body: bytes) -> _Answer:
+    records = split_records(body)
+    following = None if mark.next is None else httpx.URL(mark.next)
+    signpost = Signpost(httpx.URL(mark.url), len(records), mark.total, mark.linked, following, mark.last)
+    return _Answer(signpost, records, record_ids(records), body, 0.0)
 
 
-class _Workers:
-    """Daemon threads that fetch pages: unlike a pool's, they never keep an interrupted process from ending."""
-
-    def __init__(self, fetch: Callable[[httpx.URL], _Answer]) -> None:
-        self._fetch = fetch
-        self._jobs: queue.SimpleQueue[tuple[httpx.URL, Future[_Answer]] | None] = queue.SimpleQueue()
-        self._threads = 0
-        self._busy = 0
-        self._lock = threading.Lock()
-
-    def submit(self, url: httpx.URL) -> Future[_Answer]:
-        """Have a page fetched at once, by a thread that is free or a new one."""
-        future: Future[_Answer] = Future()
-        with self._lock:
-            self._busy += 1
-            if self._busy > self._threads:
-                self._threads += 1
-                threading.Thread(target=self._work, name="listing", daemon=True).start()
-        self._jobs.put((url, future))
-        return future
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            url, future = job
-            try:
-                future.set_result(self._fetch(url))
-            except BaseException as error:  # noqa: BLE001  whatever it is, the reader of the page must hear it
-                future.set_exception(error)
-            with self._lock:
-                self._busy -= 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for _thread in range(self._threads):
-            self._jobs.put(None)
+def _done(answer: _Answer) -> Future[_Answer]:
+    future: Future[_Answer] = Future()
+    future.set_result(answer)
+    return future

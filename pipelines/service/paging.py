@@ -162,7 +162,7 @@ def is_unpaged(page: Signpost, records: Sequence[msgspec.Raw], following: Sequen
     A full page that comes again is a loop (trap A2): more records may lie behind it.
     """
     first = page_number(page.url) in (1, None)
-    return first and may_be_last(page) and list(map(_identity, records)) == list(map(_identity, following))
+    return first and may_be_last(page) and list(map(identity, records)) == list(map(identity, following))
 
 
 class Route:
@@ -177,6 +177,15 @@ class Route:
         self._seen = 0
         self._end = 0
         self._foresees = True
+
+    @property
+    def seen(self) -> int:
+        """Records of the pages so far."""
+        return self._seen
+
+    def back_to(self, seen: int) -> None:
+        """The walk goes back to the page before which so many records were seen."""
+        self._seen = seen
 
     def after(self, page: Signpost) -> httpx.URL | None:
         """The address of the page after `page`, or `None` at the end. Call it once for every page, in order."""
@@ -202,6 +211,13 @@ class Route:
         """The service led elsewhere than foreseen. Its Link is what counts; guessing on would waste requests."""
         self._foresees = False
 
+    def end_after(self, upcoming: httpx.URL | None) -> httpx.URL | None:
+        """The last page, where it is foreseen and is not `upcoming` itself."""
+        number = None if upcoming is None else page_number(upcoming)
+        if not self._foresees or number is None or self._end <= number:
+            return None
+        return _parsed(_with_page(str(upcoming), self._end))
+
     def _last_number(self, page: Signpost) -> int:
         """The smallest of the ends that X-Total and Link rel="last" promise; 0 where nobody knows."""
         ends = []
@@ -225,6 +241,11 @@ class LoopGuard:
         self._records = 0
         self._empty = 0
 
+    def back_to(self, seen: int) -> None:
+        """The collection moved, and pages are read again, which is no loop: the walk sees to it that this ends."""
+        self._known.clear()
+        self._records = seen
+
     def check(self, page: Signpost, records: Sequence[msgspec.Raw], upcoming: httpx.URL | None) -> None:
         """Take note of a page and of where it leads; raise `PagingLoopError` if that is no progress."""
         self._pages += 1
@@ -232,7 +253,7 @@ class LoopGuard:
         self._empty = 0 if records else self._empty + 1
         self._known.add(_address_digest(page.url))
         if records:
-            ids = _digest(b"records", _identity(records[0]), _identity(records[-1]))
+            ids = _digest(b"records", identity(records[0]), identity(records[-1]))
             if ids in self._known:
                 raise self._error(page, "repeats an earlier page")
             self._known.add(ids)
@@ -271,7 +292,7 @@ class _Identified(msgspec.Struct):
 _IDENTITY = msgspec.json.Decoder(_Identified)
 
 
-def _identity(record: msgspec.Raw) -> bytes:
+def identity(record: msgspec.Raw) -> bytes:
     """The JSON of a record's id; of the whole record where it has none."""
     try:
         identity = bytes(_IDENTITY.decode(record).id)

@@ -28,9 +28,10 @@ from pipelines.errors import (
     StorageError,
     TemporaryError,
 )
+from pipelines.service.ahead import QUICK
 from pipelines.service.budget import Budget
 from pipelines.service.client import LibraryClient, Waiting, open_client
-from pipelines.service.listing import QUICK, Listing
+from pipelines.service.listing import Listing
 from pipelines.settings import load_settings
 from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
@@ -321,7 +322,7 @@ def hang_on(hanging: set[int], arrived: Callable[[int], None]) -> Script:
         ({1}, 100_000, 0, 0),
         ({2, 3, 4}, 100_000, 0, 1),
         (set(range(4, 1000)), 100_000, 0, 3),
-        (set(), 3, 0, 3),
+        (set(), 3, 0, 2),
         (set(), 1, 1, 0),
     ],
     ids=["the first page hangs", "some pages hang", "all others hang", "waiting for the budget", "waiting to begin"],

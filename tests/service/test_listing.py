@@ -27,10 +27,11 @@ from pipelines.errors import (
     SignInError,
     TemporaryError,
 )
+from pipelines.service.ahead import AT_ONCE, MAX_AHEAD, QUICK, Depth
 from pipelines.service.budget import Budget
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
-from pipelines.service.listing import AT_ONCE, MAX_AHEAD, QUICK, Depth, Listing
+from pipelines.service.listing import Listing
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
