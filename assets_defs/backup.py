@@ -46,6 +46,12 @@ def run_name(context: dg.AssetExecutionContext) -> str:
     return context.run.root_run_id or context.run.run_id
 
 
+def _read_by_run(context: dg.AssetExecutionContext, tenant: str) -> list[str]:
+    """The resources of a tenant that this run reads."""
+    selected = (key.path for key in context.job_def.asset_layer.selected_asset_keys)
+    return [path[-1].removeprefix("raw_") for path in selected if path[0] == tenant and path[-1].startswith("raw_")]
+
+
 def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
     table = raw_table(resource)
     key = dg.AssetKey([tenant, table.name])
@@ -66,7 +72,7 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
         ],
     )
     def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
-        capture, facts = library.read_raw(tenant, run_name(context), resource)
+        capture, facts = library.read_raw(tenant, run_name(context), resource, _read_by_run(context, tenant))
         if isinstance(facts, Unreadable):
             return _not_read(facts)
         shown = table_metadata(capture, table, facts.requests)

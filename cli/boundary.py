@@ -28,7 +28,10 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Exactly one JSON document on stdout, everything else on stderr.")
 ]
 
-STOPPED = "Stopped before the end. Nothing was published and the last good snapshot is untouched: run the same command again when you like."
+STOPPED = (
+    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is kept: the same command goes "
+    "on from there, if it is run soon enough (resume_hours)."
+)
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:

@@ -112,9 +112,11 @@ class _StoppableLibrary(Library):
         super().__init__(settings, on_progress=display.progress, on_wait=display.waiting, asked=asked)
         self._stopped = stopped
 
-    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts | Unreadable]:
+    def read_raw(
+        self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
+    ) -> tuple[Capture, ResourceFacts | Unreadable]:
         self._end_if_stopped()
-        return super().read_raw(tenant, run, resource)
+        return super().read_raw(tenant, run, resource, wanted)
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         self._end_if_stopped()

@@ -19,15 +19,18 @@ from pipelines.errors import (
     InsufficientScopeError,
     ProtocolError,
     RefusedError,
+    StopError,
 )
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables import raw_table
 from pipelines.service.client import LibraryClient
-from pipelines.service.listing import PER_PAGE, Listing, ListingFacts, Page
+from pipelines.service.listing import PER_PAGE, CollectionMovedError, Listing, ListingFacts, Page
+from pipelines.service.movement import REMEMBERED
 from pipelines.service.redaction import outside_text
-from pipelines.staging import StagingProcess, note, work_behind
+from pipelines.staging import StagedFacts, StagingProcess, note, work_behind
 from pipelines.store.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids
 from pipelines.store.parquet import TableWriter
+from pipelines.store.repeats import Repeats, drop_repeated
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of JSON gathered before a row group is written: the memory a backup needs, however large the library."""
@@ -76,22 +79,29 @@ def read_raw(
     resource: str,
     on_progress: Callable[[Progress], None] = lambda _: None,
     *,
+    walks: int = 1,
     asked: bool = False,
     alone: bool = False,
     on_page: Callable[[Sequence[msgspec.Raw]], None] = lambda _: None,
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4).
 
+    What an earlier run has read of it, and was broken off, is gone on with (I9). `walks`: how often the listing is begun, at most, because
+    nobody can tell what moved while it was read; with 1, nothing is read again, and a collection that moves makes the snapshot partial.
+
     A service need not have every resource, and an account need not see it: what is refused before its first page is told and left out.
     `asked`: somebody wants it by name, so that the snapshot is partial without it. `alone`: there is nothing else to read, so the refusal
     is raised. `on_page` is given the records of each page as it is read; reading goes on when it returns.
     """
-    listing = Listing(client, ENDPOINTS[resource])
     sent = client.requests
     try:
-        facts = _read(capture, resource, listing, _watched(listing, resource, client, on_progress, on_page))
+        facts = _read(
+            capture, client, resource, walks, lambda listing: _watched(listing, resource, client, on_progress, on_page)
+        )
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
-        if listing.facts.pages or alone:
+        if capture.has_pages(resource) or alone:
+            if isinstance(error, StopError):
+                capture.forget_pages(resource)  # going on from them would end as this did
             raise
         asked = asked or resource in INDISPENSABLE
         return _leave_out(capture, resource, error, asked=asked, requests=client.requests - sent)
@@ -116,8 +126,36 @@ def _leave_out(capture: Capture, resource: str, error: BookferryError, *, asked:
     return found
 
 
-def _read(capture: Capture, resource: str, listing: Listing, pages: Iterator[Page]) -> ResourceFacts:
-    schema = raw_table(resource).schema
+def _read(
+    capture: Capture, client: LibraryClient, resource: str, walks: int, pages: Callable[[Listing], Iterator[Page]]
+) -> ResourceFacts:
+    """Walk over the listing until a walk says what it holds, or until it was begun `walks` times."""
+    known, before = capture.facts, None
+    while True:
+        walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
+        with capture.page_log(resource) as log:
+            listing = Listing(client, ENDPOINTS[resource], log=log, restless=walk < walks)
+            try:
+                facts, staged, restless = _walk(capture, resource, listing, pages(listing))
+            except CollectionMovedError:
+                pass
+            else:
+                facts.walks, facts.requests = walk, facts.requests + spent
+                found = facts.records, facts.distinct_ids, facts.x_total
+                if not restless or walk >= walks or found == before:  # what comes again is how the service is
+                    _finish(capture, resource, facts, staged)
+                    return facts
+                before = found
+            known.walks[resource], known.spent[resource] = min(walk + 1, walks), spent + listing.facts.requests
+            capture.save()
+            log.clear()
+
+
+def _walk(
+    capture: Capture, resource: str, listing: Listing, pages: Iterator[Page]
+) -> tuple[ResourceFacts, StagedFacts | None, bool]:
+    """One walk into the raw file: its facts, what was staged on the way, and whether another walk may prove more."""
+    schema, texts, key = raw_table(resource).schema, resource not in NUMBERED, capture.key_of(f"raw_{resource}")
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
         with work_behind() as behind:
             for records in _batches(pages):
@@ -125,13 +163,22 @@ def _read(capture: Capture, resource: str, listing: Listing, pages: Iterator[Pag
                 behind(partial(_keep, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
     path = capture.raw_path(resource)
-    facts = prove(listing.facts, count_ids(path, capture.key_of(f"raw_{resource}"), texts=resource not in NUMBERED))
+    repeats = drop_repeated(path, resource, key, texts=texts) if listing.facts.settled else Repeats()
+    ids = count_ids(path, key, texts=texts)
+    facts = prove(listing.facts, ids, repeats)
+    restless = bool(ids.twice) or (listing.facts.totals_seen > 1 and not facts.complete)
+    return facts, None if repeats.rows else staged, restless
+
+
+def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedFacts | None) -> None:
+    """Enter what was read into the capture; from now on its pages are not needed."""
+    capture.facts.unreadable.pop(resource, None)  # it may have been refused to an earlier run
     capture.facts.resources[resource] = facts
-    capture.add_table(f"raw_{resource}", path, writer.rows)
+    capture.add_table(f"raw_{resource}", capture.raw_path(resource), facts.records)
     capture.save()
     if staged is not None:
         note(capture, resource, staged)
-    return facts
+    capture.forget_pages(resource)
 
 
 def _keep(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagingProcess) -> None:
@@ -140,25 +187,33 @@ def _keep(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: 
     writer.write(batch)
 
 
-def prove(listing: ListingFacts, ids: IdCounts) -> ResourceFacts:
-    """The verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move."""
-    problems = []
-    if listing.totals_seen > 1:
-        problems.append(
-            f"X-Total changed while the listing ran ({listing.first_total:,} at first, {listing.last_total:,} at last): people added or "
-            "deleted records."
+def prove(listing: ListingFacts, ids: IdCounts, repeats: Repeats = Repeats()) -> ResourceFacts:  # noqa: B008  a value
+    """The verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
+
+    Where it moved and the affected pages were read again until they fitted together, records that were deleted meanwhile may be in the
+    snapshot, and records that were added need not be: then the ids are at most that many more or fewer than X-Total.
+    """
+    added, deleted = (listing.added, listing.deleted) if listing.settled else (0, 0)
+    problems, notes = [], []
+    if listing.unsettled and not ids.twice:
+        problems.append(f"{_movement(listing)} What moved was not found out: run it again at a quieter hour.")
+    elif listing.settled:
+        notes.append(
+            f"{_movement(listing)} {listing.again:,} of its pages were read again until all fitted together: every record that was there "
+            "from the beginning to the end is in it, once; one that was deleted meanwhile may be."
         )
+    if repeats.apart > REMEMBERED:
+        problems.append("Records changed their places while the listing ran, so that one may have been missed.")
     if ids.twice:
         problems.append(
             f"{ids.rows - ids.without - ids.distinct:,} records were listed twice, for example id {_some(ids.twice)}."
         )
     if ids.without:
         problems.append(f"{ids.without:,} records have no id that is a whole number; they are kept in the raw table.")
-    if listing.last_total is not None and ids.distinct != listing.last_total:
+    if listing.last_total is not None and not -added <= ids.distinct - listing.last_total <= deleted:
         problems.append(
             f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
         )
-    notes = []
     if ids.texts:
         notes.append(
             f"{ids.texts:,} records have ids that are no whole numbers: the column id of their table is empty, their residue has them."
@@ -177,7 +232,16 @@ def prove(listing: ListingFacts, ids: IdCounts) -> ResourceFacts:
         complete=not problems,
         problems=problems,
         notes=notes,
+        added=added,
+        deleted=deleted,
+        read_again=listing.again,
+        resumed=listing.resumed,
     )
+
+
+def _movement(listing: ListingFacts) -> str:
+    first, last = f"{listing.first_total or 0:,}", f"{listing.last_total or 0:,}"
+    return f"X-Total changed while the listing ran ({first} at first, {last} at last): people added or deleted records."
 
 
 def _some(ids: Sequence[int | str]) -> str:

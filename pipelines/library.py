@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
@@ -47,17 +47,24 @@ class Library:
         """Read the configuration; nothing else happens yet."""
         return cls(load_settings(config), asked=asked)
 
-    def read_raw(self, tenant: str, run: str, resource: str) -> tuple[Capture, ResourceFacts | Unreadable]:
-        """List one resource of `tenant` into the capture of `run`, which begins here unless the run has read other resources already."""
+    def read_raw(
+        self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
+    ) -> tuple[Capture, ResourceFacts | Unreadable]:
+        """List one resource of `tenant` into the capture of `run`, unless that was done by a run that this one goes on with.
+
+        `wanted`: all that the run reads, which tells what it may go on with; `resource` alone, if nothing is said.
+        """
         chosen = self.settings.tenant(tenant)
         self._hold_lease(tenant)
         with open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait) as client:
-            capture = self._capture_without(resource, tenant, run) or self.data.begin_capture(
-                tenant, run, base_url=chosen.base_url, api=chosen.api, now=_now()
-            )
+            capture = self._capture(tenant, run, wanted or (resource,))
+            if (done := capture.facts.resources.get(resource)) is not None:
+                return capture, done
             asked = resource in self._asked.union(chosen.resources or ())
             alone = chosen.api == "v2" and resource in backup.INDISPENSABLE
-            return capture, backup.read_raw(capture, client, resource, self._on_progress, asked=asked, alone=alone)
+            return capture, backup.read_raw(
+                capture, client, resource, self._on_progress, walks=chosen.walks, asked=asked, alone=alone
+            )
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of one resource from what the same run has read."""
@@ -90,14 +97,15 @@ class Library:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _capture_without(self, resource: str, tenant: str, run: str) -> Capture | None:
-        """What `run` has read so far, if that is something and not this resource: a run that is repeated as a whole begins anew."""
+    def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
+        """What `run` has captured so far; else what an earlier run began and did not finish; else a new one."""
         with suppress(StorageError):
-            capture = self.data.capture(tenant, run)
-            seen = {*capture.facts.resources, *capture.facts.unreadable}
-            if seen and resource not in seen:
-                return capture
-        return None
+            return self.data.capture(tenant, run)
+        chosen, now = self.settings.tenant(tenant), _now()
+        library = {"base_url": chosen.base_url, "api": chosen.api}
+        oldest = now - timedelta(hours=chosen.resume_hours)
+        resumed = self.data.resume_capture(tenant, run, wanted, **library, begun_after=oldest)
+        return resumed or self.data.begin_capture(tenant, run, wanted, **library, now=now)
 
     def _hold_lease(self, tenant: str) -> None:
         if tenant not in self._leased:

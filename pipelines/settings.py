@@ -84,6 +84,8 @@ class TenantSettings(BaseModel):
     resources: tuple[str, ...] | None = None
     requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
+    walks: int = Field(default=3, ge=1, le=10, strict=True)
+    resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:

@@ -52,16 +52,12 @@ class Ahead(Generic[_Answer]):
         most = self._depth.after(seconds, size)
         following = route.foreseen(self._pages[-1][0]) if self._pages else upcoming
         while following is not None and following != stop_at and len(self._pages) < most:
-            self._pages.append((following, self.at_once(following)))
+            self._pages.append((following, self._workers.submit(following)))
             following = route.foreseen(following)
 
     def take(self, upcoming: httpx.URL) -> _Answer:
         """The answer for the page that comes next, in flight or not. Raises what fetching it raised."""
         return self._pages.popleft()[1].result() if self._pages else self._fetch(upcoming)
-
-    def at_once(self, url: httpx.URL) -> Future[_Answer]:
-        """Have one page fetched now, out of turn."""
-        return self._workers.submit(url)
 
     def drop(self) -> None:
         """Forget what is in flight: it was asked for before something moved."""

@@ -6,36 +6,22 @@ again where it moved, until the pages fit together.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Hashable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import httpx
 import msgspec
 
-from pipelines.errors import AccessDeniedError, BookferryError, ProtocolError, RefusedError
-from pipelines.records.values import record_ids
+from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.ahead import Ahead
 from pipelines.service.client import LibraryClient
-from pipelines.service.envelope import split_records
 from pipelines.service.movement import Seam, Seen, Window
-from pipelines.service.paging import (
-    PER_PAGE,
-    LoopGuard,
-    Route,
-    Signpost,
-    identity,
-    is_unpaged,
-    may_be_last,
-    read_signpost,
-    same_page,
-)
+from pipelines.service.page_marks import Answer, Mark, NoLog, PageLog
+from pipelines.service.paging import PER_PAGE, LoopGuard, Route, is_unpaged, may_be_last, same_page
 from pipelines.service.redaction import outside_text
-from pipelines.service.retries import SECONDS
 
-__all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "NoLog", "Page", "PageLog"]
-
+__all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "Page"]
 
 FEW = 20
 """Pages that may be read again where a collection has fewer."""
@@ -50,27 +36,6 @@ class _PageGoneError(Exception):
 
     def __init__(self, refusal: RefusedError) -> None:
         self.refusal = refusal
-
-
-class PageLog(Protocol):
-    """Keeps the pages of a walk, so that a walk that was broken off goes on (I9). What is in it is up to the listing."""
-
-    def replay(self) -> Iterator[tuple[bytes, bytes]]:
-        """What was appended, in order: mark and body of each page."""
-
-    def append(self, mark: bytes, body: bytes) -> None:
-        """Keep one more page; it survives the death of this process when this returns."""
-
-
-class NoLog:
-    """For a walk that nobody will go on with."""
-
-    def replay(self) -> Iterator[tuple[bytes, bytes]]:
-        """Nothing."""
-        return iter(())
-
-    def append(self, mark: bytes, body: bytes) -> None:
-        """Forget it."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +78,9 @@ class ListingFacts:
     seconds: float = 0.0
 
     @property
-    def moved(self) -> bool:
-        """Whether records came or went while it was read."""
-        return self.totals_seen > 1 or self.unsettled
+    def settled(self) -> bool:
+        """Whether records came or went while it was read, and all that moved was read again."""
+        return self.totals_seen > 1 and not self.unsettled
 
     def count(self, page: Page) -> None:
         """Take one more page into account."""
@@ -131,44 +96,6 @@ class ListingFacts:
         self.added += max(0, change)
         self.deleted += max(0, -change)
         self.last_total = page.total
-
-
-class _Mark(msgspec.Struct, omit_defaults=True):
-    """What the log says of a page, beside its body."""
-
-    number: int
-    endpoint: str
-    url: str
-    total: int | None = None
-    linked: bool = False
-    next: str | None = None
-    last: int | None = None
-    early: bool = False
-    """Read before its turn, and no part of the walk yet."""
-    before: int = 0
-    """Records that the service had sent before it."""
-    requests: int = 0
-    seconds: float = 0.0
-
-
-_MARKS = msgspec.msgpack.Decoder(_Mark)
-
-
-@dataclass(frozen=True)
-class _Answer:
-    signpost: Signpost
-    records: Sequence[msgspec.Raw]
-    ids: Sequence[int | None]
-    body: bytes
-    seconds: float
-    """From sending to the end of the body, without any wait for the budget."""
-
-    @property
-    def keys(self) -> Sequence[Hashable]:
-        """What tells the records apart: the id, else the record itself."""
-        if None not in self.ids:
-            return self.ids
-        return [identity(record) if one is None else one for one, record in zip(self.ids, self.records, strict=True)]
 
 
 class Listing:
@@ -188,12 +115,11 @@ class Listing:
         self._restless = restless
         self._route, self._guard, self._window = Route(), LoopGuard(), Window()
         self._ahead = Ahead(self._fetch, client.requests_per_minute)
-        self._early: tuple[httpx.URL, Future[_Answer]] | None = None
-        self._early_kept = False
+        self._early: Answer | None = None
         self._upcoming: httpx.URL | None = None
         self._furthest = 0
         self._started, self._sent = client.clock.monotonic(), client.requests
-        self._before = _Mark(0, "", "")
+        self._before = Mark(0, "", "")
         self.facts = ListingFacts()
 
     def pages(self) -> Iterator[Page]:
@@ -210,11 +136,11 @@ class Listing:
     # ---- the walk
 
     def _walk(self) -> Generator[Page, None, None]:
-        answer: _Answer | None = yield from self._begin()
+        answer: Answer | None = yield from self._begin()
         while answer is not None and self._upcoming is not None:
             answer = yield from self._go_on(answer, self._upcoming)
 
-    def _begin(self) -> Generator[Page, None, _Answer]:
+    def _begin(self) -> Generator[Page, None, Answer]:
         """The first page; or those of the log, of which the last one must be what it was."""
         answer = yield from self._replayed()
         if answer is None:
@@ -226,7 +152,7 @@ class Listing:
                 return (yield from self._back(newest))
         return answer
 
-    def _go_on(self, answer: _Answer, upcoming: httpx.URL) -> Generator[Page, None, _Answer | None]:
+    def _go_on(self, answer: Answer, upcoming: httpx.URL) -> Generator[Page, None, Answer | None]:
         """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
         try:
             following = self._following(answer, upcoming)
@@ -246,17 +172,25 @@ class Listing:
             raise CollectionMovedError
         return (yield from self._back(self._now(self._window.newest)))
 
-    def _take(self, number: int, answer: _Answer) -> Page:
+    def _take(self, number: int, answer: Answer) -> Page:
         """Make a page part of the walk, and have what comes after it fetched."""
         page = self._accept(number, answer)
-        self._keep(number, answer)
-        if number == 1 and self._early is None and (last := self._route.end_after(self._upcoming)) is not None:
-            self._early = last, self._ahead.at_once(last)
-        early = None if self._early is None else self._early[0]
+        self._append(number, answer)
+        if number == 1:
+            self._read_early()
+        early = None if self._early is None else self._early.signpost.url
         self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
         return page
 
-    def _accept(self, number: int, answer: _Answer) -> Page:
+    def _read_early(self) -> None:
+        """Read the last page before those between: when they have shifted into it by their turn, as many came as went, unseen."""
+        last = self._route.end_after(self._upcoming)
+        if self._early is None and last is not None:
+            with suppress(RefusedError, ProtocolError):  # not there, whatever was announced
+                self._early = self._fetch(last)
+                self._append(0, self._early, early=True)
+
+    def _accept(self, number: int, answer: Answer) -> Page:
         signpost = answer.signpost
         self._window.add(Seen(number, signpost.url, signpost.total, frozenset(answer.keys), self._route.seen))
         self._upcoming = self._route.after(signpost)
@@ -268,7 +202,7 @@ class Listing:
         self._account()
         return page
 
-    def _following(self, answer: _Answer, upcoming: httpx.URL) -> _Answer | None:
+    def _following(self, answer: Answer, upcoming: httpx.URL) -> Answer | None:
         """The next page; `None` where a service without paging headers has shown that there is none."""
         try:
             following = self._next(upcoming)
@@ -282,16 +216,13 @@ class Listing:
             raise
         return None if is_unpaged(answer.signpost, answer.records, following.records) else following
 
-    def _next(self, upcoming: httpx.URL) -> _Answer:
+    def _next(self, upcoming: httpx.URL) -> Answer:
         """The page that comes next: the one that was read early, if nothing has moved since."""
-        if self._early is not None and same_page(self._early[0], upcoming):
+        early = self._early
+        if early is not None and same_page(early.signpost.url, upcoming):
             self._ahead.drop()
-            try:
-                early = self._early[1].result()
-            except BookferryError:
-                early = None  # it is asked for again, and its refusal is told, if it stays
             self._early = None
-            if early is not None and early.signpost.total == self._window.newest.total:
+            if early.signpost.total == self._window.newest.total:
                 return early
         return self._ahead.take(upcoming)
 
@@ -301,7 +232,7 @@ class Listing:
         """Whether more pages may be read again."""
         return self._restless and self.facts.again < max(self._furthest, FEW)
 
-    def _now(self, seen: Seen) -> _Answer | None:
+    def _now(self, seen: Seen) -> Answer | None:
         """A page that was read before, as it is now; `None` where there is none any more."""
         try:
             return self._fetch(seen.url)
@@ -310,7 +241,7 @@ class Listing:
                 return None
             raise
 
-    def _back(self, newest: _Answer | None) -> Generator[Page, None, _Answer]:
+    def _back(self, newest: Answer | None) -> Generator[Page, None, Answer]:
         """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
 
         Records keep their order, so that between two pages that overlap nothing is lost. `newest`: the newest page, as it is now.
@@ -338,7 +269,7 @@ class Listing:
 
     # ---- single pages
 
-    def _first(self) -> _Answer:
+    def _first(self) -> Answer:
         missing: Exception | None = None
         for endpoint in self._endpoints:
             url = httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
@@ -352,29 +283,25 @@ class Listing:
         assert missing is not None  # noqa: S101  endpoints is never empty
         raise missing
 
-    def _fetch(self, url: httpx.URL) -> _Answer:
+    def _fetch(self, url: httpx.URL) -> Answer:
         response = self._client.get(url)
         try:
-            records = split_records(response.content)
+            return Answer.read(response, url)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise ProtocolError(
                 f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
                 "object with `records` or one other array of objects."
             ) from None
-        signpost = read_signpost(response, url, len(records))
-        return _Answer(signpost, records, record_ids(records), response.content, response.extensions[SECONDS])
 
     # ---- the log
 
-    def _replayed(self) -> Generator[Page, None, _Answer | None]:
+    def _replayed(self) -> Generator[Page, None, Answer | None]:
         """The pages that the log keeps; the last of them is returned."""
         answer = None
-        for mark_bytes, body in self._log.replay():
-            mark = _MARKS.decode(mark_bytes)
-            found = _from_log(mark, body)
+        for mark, found in (Mark.decode(*kept) for kept in self._log.replay()):
             self.facts.endpoint, self._before = mark.endpoint, mark
             if mark.early:
-                self._early, self._early_kept = (found.signpost.url, _done(found)), True
+                self._early = found
                 continue
             if mark.number <= self._furthest:
                 self._go_back(mark.before)
@@ -383,48 +310,15 @@ class Listing:
             yield self._accept(mark.number, answer)
         return answer
 
-    def _keep(self, number: int, answer: _Answer) -> None:
-        if (
-            self._early is not None
-            and not self._early_kept
-            and self._early[1].done()
-            and not self._early[1].exception()
-        ):
-            self._early_kept = True
-            self._append(0, self._early[1].result(), early=True)
-        self._append(number, answer)
-
-    def _append(self, number: int, answer: _Answer, *, early: bool = False) -> None:
-        signpost, facts = answer.signpost, self.facts
-        mark = _Mark(
-            number,
-            facts.endpoint,
-            str(signpost.url),
-            signpost.total,
-            signpost.linked,
-            None if signpost.next is None else str(signpost.next),
-            signpost.last,
-            early,
-            0 if early else self._window.newest.before,
-            facts.requests,
-            facts.seconds,
-        )
-        self._log.append(msgspec.msgpack.encode(mark), answer.body)
+    def _append(self, number: int, answer: Answer, *, early: bool = False) -> None:
+        before = 0 if early else self._window.newest.before
+        requests, seconds = self.facts.requests, self.facts.seconds
+        mark = Mark(
+            number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds
+        ).encode(answer.signpost)
+        self._log.append(mark, answer.body)
 
     def _account(self) -> None:
         """Requests and seconds so far, with those of the processes before this one."""
         self.facts.requests = self._before.requests + self._client.requests - self._sent
         self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started
-
-
-def _from_log(mark: _Mark, body: bytes) -> _Answer:
-    records = split_records(body)
-    following = None if mark.next is None else httpx.URL(mark.next)
-    signpost = Signpost(httpx.URL(mark.url), len(records), mark.total, mark.linked, following, mark.last)
-    return _Answer(signpost, records, record_ids(records), body, 0.0)
-
-
-def _done(answer: _Answer) -> Future[_Answer]:
-    future: Future[_Answer] = Future()
-    future.set_result(answer)
-    return future

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import StorageError
 from pipelines.records.tables import PERSONAL_TABLES, Table, raw_table
 from pipelines.store.durable import storage_errors, write_atomically
+from pipelines.store.page_log import PageLog
 from pipelines.store.parquet import TableWriter, open_table, reading, table_writer
 from pipelines.store.sealing import PersonalKey, PersonalKeys
 
@@ -33,6 +34,15 @@ class ResourceFacts(msgspec.Struct, kw_only=True):
     """What keeps the listing from being complete."""
     notes: list[str] = []
     """What a person should know of the proof although it holds."""
+    added: int = 0
+    deleted: int = 0
+    """By how much X-Total grew and shrank while it was read; the affected pages were read again until they fitted together."""
+    read_again: int = 0
+    """Pages that were read again because of that."""
+    walks: int = 1
+    """How often the listing was begun because nobody could tell what had moved."""
+    resumed: int = 0
+    """Pages that an earlier run had read, which was broken off."""
 
 
 class Unreadable(msgspec.Struct, kw_only=True):
@@ -71,6 +81,14 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     started_at: str
     key: str = ""
     """Fingerprint of the key that personal data is encrypted with; empty where it is not."""
+    tool: str
+    """The version that began it; another one begins anew."""
+    wanted: list[str]
+    """The resources that its run reads, sorted."""
+    walks: dict[str, int] = {}
+    """Resource → which walk over it is under way, where it is not the first."""
+    spent: dict[str, int] = {}
+    """Resource → requests of the walks before."""
     resources: dict[str, ResourceFacts] = {}
     unreadable: dict[str, Unreadable] = {}
     tables: dict[str, TableFacts] = {}
@@ -121,6 +139,36 @@ class Capture:
         """Write capture.json."""
         with storage_errors(self.path):
             write_atomically(self.path / self.FACTS, msgspec.json.format(msgspec.json.encode(self.facts)))
+
+    def page_log(self, resource: str) -> PageLog:
+        """Keeps the pages of the walk over a resource until its raw table is made."""
+        return PageLog(self._pages_path(resource), self.key_of(f"raw_{resource}"))
+
+    def has_pages(self, resource: str) -> bool:
+        """Whether any page of a resource was read."""
+        path = self._pages_path(resource)
+        return path.exists() and path.stat().st_size > 0
+
+    def forget_pages(self, resource: str) -> None:
+        """Remove the pages: the raw table holds their records."""
+        with storage_errors(self.path):
+            self._pages_path(resource).unlink(missing_ok=True)
+            with suppress(OSError):
+                (self.path / "pages").rmdir()  # once it is empty
+
+    def tidy(self) -> None:
+        """Remove what killed processes left beside the tables."""
+        named = {self.FACTS, *(table.path for table in self.facts.tables.values())}
+        with storage_errors(self.path):
+            for path in sorted(self.path.rglob("*"), reverse=True):  # what is in a folder before the folder
+                if path.is_dir():
+                    with suppress(OSError):
+                        path.rmdir()  # only where it is empty
+                elif path.relative_to(self.path).as_posix() not in named:
+                    path.unlink()
+
+    def _pages_path(self, resource: str) -> Path:
+        return self.path / "pages" / resource
 
     def raw_path(self, resource: str) -> Path:
         """Where the raw records of a resource are."""
@@ -177,7 +225,7 @@ class IdCounts(msgspec.Struct):
     """Rows whose id is a text that is no whole number; 0 where such texts do not count as ids."""
 
 
-_TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR'
+TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR'
               THEN json_extract_string(payload, '$.id') END"""
 
 
@@ -190,7 +238,7 @@ def count_ids(raw_path: Path, key: PersonalKey | None = None, *, texts: bool = F
     with reading(raw_path, key) as database:
         counts = _count(database, "id")
         if texts and counts.without:
-            others = _count(database, _TEXT_ID)
+            others = _count(database, TEXT_ID)
             present = others.rows - others.without
             counts = IdCounts(
                 counts.rows,

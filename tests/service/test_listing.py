@@ -304,7 +304,8 @@ def test_trap_a2_a_link_that_says_more_than_a_number_is_followed_to_the_letter(o
 
     class WithToken(ModelService):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
-            tokens.append(request.url.params.get("token"))
+            token = request.url.params.get("token")
+            tokens.append(token if token == f"for-{request.url.params['page']}" else "guessed")
             return super().handle_request(request)
 
         def _address(self, url: httpx.URL, page: int) -> str:
@@ -312,9 +313,7 @@ def test_trap_a2_a_link_that_says_more_than_a_number_is_followed_to_the_letter(o
 
     listing = listing_of(WithToken(1000), one_budget)
     assert ids(listing) == list(range(1, 1001))
-    assert [token for token in tokens if token in {f"for-{page}" for page in range(3, 21)}] == [
-        f"for-{page}" for page in range(3, 21)
-    ]
+    assert [token for token in tokens if token != "guessed"] == [f"for-{page}" for page in range(2, 21)]
     assert len(tokens) <= 20 + QUICK + 2
 
 

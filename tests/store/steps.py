@@ -43,9 +43,16 @@ def records(count: int, *, first: int = 1, letters: int = 20) -> list[str]:
     ]
 
 
-def begin(data: DataFolder, *, tenant: str = "old", run: str = "run", now: datetime = NIGHT) -> Capture:
+def begin(
+    data: DataFolder,
+    *,
+    tenant: str = "old",
+    run: str = "run",
+    wanted: Sequence[str] = ("publications",),
+    now: datetime = NIGHT,
+) -> Capture:
     """A new capture, as the first step of a run begins it."""
-    return data.begin_capture(tenant, run, base_url="https://library.example.org", api="v2", now=now)
+    return data.begin_capture(tenant, run, wanted, base_url="https://library.example.org", api="v2", now=now)
 
 
 def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True) -> None:

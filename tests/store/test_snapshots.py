@@ -147,12 +147,14 @@ class TestCaptures:
     """A capture grows in a work folder of its own; what was left unfinished there is removed by the next run."""
 
     def test_the_next_run_removes_what_was_left_unfinished(self, data: DataFolder) -> None:
-        """Also what belonged to another run of the tenant, and nothing of another tenant."""
+        """Of the same resources; nothing of other ones, nor of another tenant."""
         for tenant, run in (("old", "killed"), ("other", "working")):
             read(begin(data, tenant=tenant, run=run), records(1))
+        begin(data, tenant="old", run="users", wanted=["users"])
         begin(data, tenant="old", run="next")
         assert files_below(data.work_path) == [
             "tenant=old/next/capture.json",
+            "tenant=old/users/capture.json",
             "tenant=other/working/capture.json",
             "tenant=other/working/raw/publications.parquet",
         ]
