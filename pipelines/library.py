@@ -17,6 +17,7 @@ from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.work import begin_capture, resume_capture
 
 
 class Library:
@@ -104,8 +105,8 @@ class Library:
         chosen, now = self.settings.tenant(tenant), _now()
         library = {"base_url": chosen.base_url, "api": chosen.api}
         oldest = now - timedelta(hours=chosen.resume_hours)
-        resumed = self.data.resume_capture(tenant, run, wanted, **library, begun_after=oldest)
-        return resumed or self.data.begin_capture(tenant, run, wanted, **library, now=now)
+        resumed = resume_capture(self.data, tenant, run, wanted, **library, begun_after=oldest)
+        return resumed or begin_capture(self.data, tenant, run, wanted, **library, now=now)
 
     def _hold_lease(self, tenant: str) -> None:
         if tenant not in self._leased:

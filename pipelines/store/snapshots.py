@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -158,60 +157,9 @@ class DataFolder:
         finally:
             lock.release()
 
-    def begin_capture(
-        self, tenant: str, key: str, wanted: Collection[str], *, base_url: str, api: str, now: datetime
-    ) -> Capture:
-        """A new capture for the run `key`, which reads the resources `wanted`. Call it under the tenant's lease.
-
-        What another run left unfinished of the same resources is removed: this one has not gone on with it.
-        """
-        facts = CaptureFacts(
-            tenant=tenant,
-            snapshot=self._free_snapshot_id(tenant, now),
-            base_url=base_url,
-            api=api,
-            started_at=now.isoformat(timespec="seconds"),
-            tool=VERSION,
-            wanted=sorted(wanted),
-        )
-        for path, unfinished in self._unfinished(tenant):
-            if unfinished is None or unfinished.facts.wanted == facts.wanted or path.name == key:
-                _remove(path)
-        return Capture.create(self.work_path / f"tenant={tenant}" / key, facts, self.keys.to_write())
-
-    def resume_capture(
-        self, tenant: str, key: str, wanted: Collection[str], *, base_url: str, api: str, begun_after: datetime
-    ) -> Capture | None:
-        """What a run that was broken off has captured of the same resources, now for the run `key` (I9); `None` where there is nothing.
-
-        Call it under the tenant's lease. What was begun at `begun_after` or before is too old to go on with, and is removed.
-        """
-        found, alike = None, (sorted(wanted), base_url, api, VERSION, self.keys.to_write())
-        for path, unfinished in self._unfinished(tenant):
-            if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= begun_after:
-                _remove(path)
-                continue
-            facts = unfinished.facts
-            if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == alike:
-                found = path
-        if found is None:
-            return None
-        with storage_errors(found):
-            target = found.with_name(key)
-            found.rename(target)
-        return Capture.open(target, self.keys)
-
     def capture(self, tenant: str, key: str) -> Capture:
         """The capture that the run `key` has begun."""
         return Capture.open(self.work_path / f"tenant={tenant}" / key, self.keys)
-
-    def _unfinished(self, tenant: str) -> Iterator[tuple[Path, Capture | None]]:
-        """The folders in which captures were begun and not published; without a capture where it cannot be read."""
-        for path in sorted(self.work_path.glob(f"tenant={tenant}/*")):
-            try:
-                yield path, Capture.open(path, self.keys)
-            except (StorageError, ConfigurationError):  # damaged, or of a key that is not there any more
-                yield path, None
 
     def publish(self, capture: Capture, now: datetime) -> Snapshot:
         """Turn a finished capture into a snapshot: checksums, manifest last, then one rename that readers see."""
@@ -287,7 +235,8 @@ class DataFolder:
             f"There is no snapshot '{name}' in {self.objects.address}. `bookferry snapshots list` shows what is there."
         )
 
-    def _free_snapshot_id(self, tenant: str, now: datetime) -> str:
+    def free_snapshot_id(self, tenant: str, now: datetime) -> str:
+        """The id of a capture that begins now; no snapshot has it."""
         moment = now.astimezone(UTC)
         while next(self.objects.below(snapshot_key(tenant, snapshot_id(moment))), None) is not None:
             moment += timedelta(seconds=1)
@@ -302,11 +251,6 @@ def snapshot_key(tenant: str, snapshot: str) -> str:
 def blob_key(sha256: str) -> str:
     """Where a file's bytes are kept, once under their SHA-256."""
     return f"{BLOBS}/{sha256[:2]}/{sha256}"
-
-
-def _remove(folder: Path) -> None:
-    with storage_errors(folder), suppress(FileNotFoundError):
-        shutil.rmtree(folder)
 
 
 def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:

@@ -18,6 +18,7 @@ from pipelines.store.captures import Capture, ResourceFacts, count_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
 from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.work import begin_capture
 
 NIGHT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
 ID = "20261120T020000Z"
@@ -52,7 +53,7 @@ def begin(
     now: datetime = NIGHT,
 ) -> Capture:
     """A new capture, as the first step of a run begins it."""
-    return data.begin_capture(tenant, run, wanted, base_url="https://library.example.org", api="v2", now=now)
+    return begin_capture(data, tenant, run, wanted, base_url="https://library.example.org", api="v2", now=now)
 
 
 def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True) -> None:
