@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -11,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.notify import Ending
+from pipelines.settings import load_settings
 from tests.cli.command import ROOT, Home, environment
 from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, ScriptedServer
 
 TEXT = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -21,6 +25,9 @@ COMMANDS = [
     for line in block.splitlines()
     if line
 ]
+TABLES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+"""What the page says to write into bookferry.toml."""
+
 UNIT = re.findall(r"^Exec\w+=/srv/bookferry/(.*)$", TEXT, re.MULTILINE)
 
 
@@ -33,15 +40,19 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
     command.chmod(0o755)
     with SandboxProcess("--tenant=old=real:120", "--requests-per-minute", "0") as sandbox:
-        yield Home.make(folder, sandbox, "old")
+        home = Home.make(folder, sandbox, "old")
+        config = folder / "bookferry.toml"
+        tables = [table for table in TABLES if "[retention]" in table or "success_env" in table]
+        config.write_text("\n".join([config.read_text(), *tables]))
+        yield home
 
 
-def typed(operator: Home, line: str) -> subprocess.CompletedProcess[str]:
+def typed(operator: Home, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """One line, in a shell with the variables."""
     return subprocess.run(
         ["bash", "-euc", line],
         cwd=operator.folder,
-        env=environment(**operator.sign_in),
+        env=environment(**operator.sign_in, **variables),
         capture_output=True,
         text=True,
         check=False,
@@ -49,7 +60,7 @@ def typed(operator: Home, line: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_night_and_the_commands_work_as_written(operator: Home) -> None:
-    """The unit's steps first, in their order; then everything that the page says to type."""
+    """The unit's steps first, in their order; then everything that the page says to type. The switch hears of the backup once."""
     assert [shlex.split(line)[1:3] for line in UNIT] == [
         ["backup", "old"],
         ["snapshots", "verify"],
@@ -57,9 +68,29 @@ def test_the_night_and_the_commands_work_as_written(operator: Home) -> None:
     ]
     lines = [line for line in COMMANDS if "doctor" not in line]
     assert len(lines) >= 10
-    for line in (*UNIT, *lines):
-        done = typed(operator, line)
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    with ScriptedServer(lambda _: Answer(b"OK")) as switch:
+        variables = {"BACKUP_ALIVE": f"{switch.url}/check", "BACKUP_FAILED": f"{switch.url}/check/fail"}
+        for line in (*UNIT, *lines):
+            done = typed(operator, line, **variables)
+            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        assert [(one.method, one.target) for one in switch.received] == [("POST", "/check")]
+        assert set(json.loads(switch.received[0].body)) == set(re.findall(r"`(\w+)`", told_of("an address"))) | {"job"}
+
+
+def told_of(whom: str) -> str:
+    """The row of the table that says what somebody gets."""
+    (row,) = re.findall(rf"^\| {whom} \| (.*)$", TEXT, re.MULTILINE)
+    return str(row)
+
+
+def test_the_tables_of_the_page_can_be_written(tmp_path: Path) -> None:
+    """And what a command finds in its environment is what the page says."""
+    assert len(TABLES) == 3
+    for table in TABLES:
+        (tmp_path / "bookferry.toml").write_text(table)
+        assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"
+    facts = {f"BOOKFERRY_{name.upper()}" for name in Ending.__struct_fields__}
+    assert set(re.findall(r"`(BOOKFERRY_\w+)`", told_of("a command"))) == facts
 
 
 def test_every_exit_status_is_explained() -> None:
