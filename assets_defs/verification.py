@@ -93,6 +93,7 @@ def _metadata(result: Verification) -> dict[str, Any]:
         "snapshot": result.snapshot,
         "intact": result.ok,
         "problems": result.problems[:SHOWN],
+        "notes": result.notes,
         "files": result.files,
         "bytes": result.bytes,
         "blobs_read": result.blobs_read,

@@ -256,15 +256,21 @@ def snapshots_prune(  # noqa: PLR0917  the same
 
 @app.command()
 @command
-def query(
+def query(  # noqa: PLR0917  one option after the other
     sql: Annotated[str | None, typer.Argument(help="SQL for DuckDB over the staged tables.", metavar="SQL")] = None,
     file: Annotated[Path | None, typer.Option("--file", help="Read the SQL from a file.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all. --json gives all.")] = 100,
+    personal: Annotated[
+        bool,
+        typer.Option(
+            "--personal", help="With the personal columns of users and raw_users, which other views leave out."
+        ),
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Ask the staged tables in SQL."""
-    return answer_query(_settings(config), sql, file, limit, Output(as_json=json))
+    return answer_query(_settings(config), sql, file, limit, Output(as_json=json), personal=personal)
 
 
 @app.command()

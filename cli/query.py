@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +14,10 @@ from rich.console import Console
 
 from cli.output import Output, counted, print_table, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Table
+from pipelines.records.tables import PERSONAL_TABLES, RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Column, Table
 from pipelines.settings import Settings
 from pipelines.store.catalogue import SNAPSHOTS, newest_holding, open_catalogue
+from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import DataFolder
 
 _CHANGES = {
@@ -22,10 +25,12 @@ _CHANGES = {
 }
 
 
-def answer_query(settings: Settings, sql: str | None, file: Path | None, limit: int, output: Output) -> ExitStatus:
-    """Run one query read-only; mistakes in it are the caller's to mend (exit 2)."""
+def answer_query(
+    settings: Settings, sql: str | None, file: Path | None, limit: int, output: Output, *, personal: bool = False
+) -> ExitStatus:
+    """Run one query read-only; mistakes in it are the caller's to mend (exit 2). `personal`: with all columns of the tables of people."""
     text = _sql(sql, file)
-    with open_catalogue(DataFolder(settings.data)) as database:
+    with open_catalogue(DataFolder(settings.data, personal_keys(settings)), personal=personal) as database:
         columns, rows = run_sql(database, text, None if output.as_json or not limit else limit + 1)
         document = {
             "columns": columns,
@@ -55,7 +60,12 @@ def _advice(database: duckdb.DuckDBPyConnection, sql: str) -> str:
     with suppress(duckdb.Error):
         if not _CHANGES.isdisjoint(statement.type for statement in database.extract_statements(sql)):
             return "The tables are read-only here: only a backup changes them."
-    return "`bookferry tables` lists tables and columns."
+    about_people = " `bookferry query --personal` shows their personal columns." if _names_people(sql) else ""
+    return f"`bookferry tables` lists tables and columns.{about_people}"
+
+
+def _names_people(sql: str) -> bool:
+    return not PERSONAL_TABLES.isdisjoint(re.findall(r"\w+?(?=(?:_history|_as_of|_deleted)?\b)", sql.lower()))
 
 
 def print_rows(console: Console, columns: list[str], rows: list[tuple[object, ...]], limit: int = 0) -> None:
@@ -76,7 +86,13 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
     if name is None:
         rows = _row_counts(settings)
         listed = [
-            {"table": one.name, "comment": one.comment, "key": list(one.key), "rows": rows.get(one.name)}
+            {
+                "table": one.name,
+                "comment": one.comment,
+                "key": list(one.key),
+                "rows": rows.get(one.name),
+                "personal": any(column.personal for column in one.columns),
+            }
             for one in _described()
         ]
         output.result({"tables": listed}, lambda console: _print_tables(console, rows))
@@ -84,17 +100,26 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
     table = next((one for one in _described() if one.name == name.removesuffix("_history")), None)
     if table is None:
         raise ConfigurationError(f"There is no table '{name}'. Tables: {', '.join(one.name for one in _described())}.")
-    before = () if table is SNAPSHOTS else SNAPSHOT_COLUMNS
-    columns = [(column.name, str(column.type), column.comment) for column in (*before, *table.columns)]
+    columns = (*(() if table is SNAPSHOTS else SNAPSHOT_COLUMNS), *table.columns)
     document = {
         "table": name,
         "comment": table.comment,
-        "columns": [{"column": column, "type": kind, "comment": comment} for column, kind, comment in columns],
+        "columns": [
+            {"column": one.name, "type": str(one.type), "comment": one.comment, "personal": one.personal}
+            for one in columns
+        ],
     }
-    output.result(
-        document, lambda console: console.print(table_of(("column", "type", "meaning"), columns, title=table.comment))
-    )
+    output.result(document, lambda console: _print_columns(console, table.comment, columns))
     return ExitStatus.COMPLETE
+
+
+def _print_columns(console: Console, title: str, columns: Sequence[Column]) -> None:
+    rows = [(one.name, str(one.type), "personal" if one.personal else "", one.comment) for one in columns]
+    if any(one.personal for one in columns):
+        console.print(table_of(("column", "type", "", "meaning"), rows, title=title))
+        console.print("Personal columns are in no view that everybody sees: `bookferry query --personal` shows them.")
+    else:
+        console.print(table_of(("column", "type", "meaning"), [(*row[:2], row[3]) for row in rows], title=title))
 
 
 def _described() -> list[Table]:
@@ -120,7 +145,8 @@ def _print_tables(console: Console, rows: dict[str, int]) -> None:
     console.print(table_of(("table", "rows", "what it holds"), lines, right=("rows",), whole=("table",)))
     console.print(
         "All but snapshots hold the newest complete snapshot of each tenant that holds them; <table>_history holds every complete one.\n"
-        "`bookferry tables TABLE` describes the columns."
+        "Personal columns (of users and raw_users) are shown by `bookferry query --personal` only. `bookferry tables TABLE` describes the "
+        "columns."
     )
 
 

@@ -13,6 +13,7 @@ from cli.output import Output, size
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.notify import Ending
 from pipelines.settings import Settings
+from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import DataFolder
 from pipelines.store.verification import (
     Part,
@@ -27,7 +28,7 @@ from pipelines.store.verification import (
 
 def verify_snapshots(settings: Settings, name: str | None, read_data: str, output: Output) -> ExitStatus:
     """Verify one snapshot, or the newest complete one of every tenant; exit 6 when anything is not as it was published."""
-    data, part = DataFolder(settings.data), Part.parse(read_data)
+    data, part = DataFolder(settings.data, personal_keys(settings)), Part.parse(read_data)
     results = []
     for key in keys_to_verify(data, name):
         output.say(f"Reading {data.objects.address_of(key)} ...")
@@ -58,6 +59,8 @@ def _print(console: Console, results: list[Verification], missing: list[str]) ->
     for result in results:
         verdict = ("intact", "") if result.ok else ("DAMAGED", "bold red")
         console.print(Text.assemble((result.name, "bold"), "  ", verdict))
+        for note in result.notes:
+            console.print(Text.assemble(("-", "dim"), f" {note}"))
         for problem in result.problems:
             console.print(Text.assemble(("!", "red"), f" {problem}"))
         if result.problems_count > len(result.problems):

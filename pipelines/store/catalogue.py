@@ -3,7 +3,10 @@
 `<table>` shows the newest complete snapshot of each tenant that holds this table, `<table>_history` every complete one, `snapshots` the
 manifests, `<table>_as_of(tenant, instant)` what was known at an instant, `<table>_deleted` the records that went between two complete
 snapshots; a partial one says nothing of what is gone. The file holds no data.
-It is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
+
+Personal columns are in none of them, and what is encrypted they refuse to show; `open_catalogue` shows both to those who ask for it.
+
+The file is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ import pyarrow as pa
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table, raw_table
+from pipelines.records.tables import PERSONAL, SNAPSHOT_COLUMNS, STAGED, Column, Table, raw_table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, literal
+from pipelines.store.parquet import exactly, lend, literal, read_parquet
+from pipelines.store.sealing import PersonalKeys
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
@@ -79,8 +83,11 @@ def rebuild_catalogue(data: DataFolder) -> Path:
 
 
 @contextmanager
-def open_catalogue(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection to the catalogue, which is made anew where it is missing or does not show what is in the folder now."""
+def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A read-only connection to the catalogue, which is made anew where it is missing or does not show what is in the folder now.
+
+    `personal`: in this connection, and nowhere else, the tables of people have all their columns, decrypted with the keys of `data`.
+    """
     snapshots = data.snapshots()
     if not snapshots:
         raise ConfigurationError(
@@ -93,7 +100,17 @@ def open_catalogue(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
     with database:
         data.objects.attach(database)
         database.execute("SET TimeZone = 'UTC'")
+        if personal:
+            _show_personal(database, data.keys, snapshots)
         yield database
+
+
+def _show_personal(database: duckdb.DuckDBPyConnection, keys: PersonalKeys, snapshots: Sequence[Snapshot]) -> None:
+    """Views of the same names for this connection: its temporary ones come first."""
+    for fingerprint in keys.fingerprints:
+        lend(database, keys.get(fingerprint))
+    for statement in _views(snapshots, PERSONAL, keys):
+        database.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
 
 def _remove_unfinished(data: DataFolder) -> None:
@@ -118,37 +135,48 @@ def _digest(statements: Iterable[str]) -> str:
 
 def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
     """All that makes the catalogue, as SQL."""
+    return [*_view(SNAPSHOTS, _manifests(snapshots)), *_views(snapshots, STAGED), *_as_of_macros()]
+
+
+def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys | None = None) -> Iterator[str]:
+    """The views over the tables of some resources; personal columns and what is encrypted are in them only where there are `keys`."""
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    statements = _view(SNAPSHOTS, _manifests(snapshots))
-    for table in (*TABLES.values(), *RAW_TABLES):
-        columns = (*SNAPSHOT_COLUMNS, *table.columns)
-        now, before = (
-            f"{table.comment} Newest complete snapshot of each tenant that holds it.",
-            f"{table.comment} Every complete snapshot.",
-        )
-        statements += _view(replace(table, columns=columns, comment=now), _rows(table, newest_holding(table, complete)))
-        history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
-        statements += _view(history, _rows(table, complete))
-    return [*statements, *_times_past()]
+    for resource in of:
+        for kept in (*STAGED[resource], raw_table(resource)):
+            table = kept.impersonal if keys is None else kept
+            columns = (*SNAPSHOT_COLUMNS, *table.columns)
+            now, before = (
+                f"{table.comment} Newest complete snapshot of each tenant that holds it.",
+                f"{table.comment} Every complete snapshot.",
+            )
+            newest = replace(table, columns=columns, comment=now)
+            yield from _view(newest, _rows(table, newest_holding(table, complete), keys))
+            history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
+            yield from _view(history, _rows(table, complete, keys))
+        records = STAGED[resource][0].impersonal if keys is None else STAGED[resource][0]
+        yield from _view(_gone(records), _sql("deleted").format(table=records.name, resource=resource))
 
 
 _MISSING_IN = Column("missing_in", pa.string(), "The next complete snapshot, which lacks the record.")
 
 
-def _times_past() -> Iterator[str]:
-    """Of every table its `_as_of` macro; of those with a row for each record the view `_deleted`."""
-    as_of, deleted = (
-        resources.files("sql").joinpath("catalogue", f"{name}.sql").read_text(encoding="utf-8")
-        for name in ("as_of", "deleted")
+def _gone(records: Table) -> Table:
+    """The view `_deleted` of a table with a row for each record."""
+    comment = (
+        f"{records.comment} Those that a complete snapshot has, and the next complete one of the same library has not."
     )
+    columns = (*SNAPSHOT_COLUMNS, _MISSING_IN, *records.columns)
+    return replace(records, name=f"{records.name}_deleted", columns=columns, comment=comment)
+
+
+def _as_of_macros() -> Iterator[str]:
     for resource, staged in STAGED.items():
         for table in (*staged, raw_table(resource)):
-            yield as_of.format(table=table.name, resource=resource)
-        records = staged[0]
-        comment = f"{records.comment} Those that a complete snapshot has, and the next complete one of the same library has not."
-        columns = (*SNAPSHOT_COLUMNS, _MISSING_IN, *records.columns)
-        gone = replace(records, name=f"{records.name}_deleted", columns=columns, comment=comment)
-        yield from _view(gone, deleted.format(table=records.name, resource=resource))
+            yield _sql("as_of").format(table=table.name, resource=resource)
+
+
+def _sql(name: str) -> str:
+    return resources.files("sql").joinpath("catalogue", f"{name}.sql").read_text(encoding="utf-8")
 
 
 def newest_holding(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]:
@@ -169,14 +197,39 @@ def _view(table: Table, source: str) -> list[str]:
     ]
 
 
-def _rows(table: Table, snapshots: Iterable[Snapshot]) -> str:
-    files = [
-        literal(exactly(snapshot.address_of(facts)))
-        for snapshot in snapshots
-        if (facts := snapshot.manifest.tables.get(table.name)) is not None
-    ]
+def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None) -> str:
+    """The rows of a table in some snapshots. Where a key is missing it is an error that says so: some of the rows would be a lie."""
+    files: dict[str, list[str]] = {}
+    for snapshot in snapshots:
+        if (facts := snapshot.manifest.tables.get(table.name)) is not None:
+            files.setdefault(facts.key, []).append(exactly(snapshot.address_of(facts)))
+    for fingerprint in files:
+        if fingerprint and (keys is None or keys.get(fingerprint) is None):
+            return _refusing(table, _refusal(table, fingerprint, keys))
     options = "union_by_name = true, hive_partitioning = false, filename = '_file'"
-    return f"SELECT {_FROM_PATH}, * FROM read_parquet([{', '.join(files)}], {options})" if files else ""  # noqa: S608  as above
+    return " UNION ALL BY NAME ".join(
+        f"SELECT {_FROM_PATH}, * FROM {read_parquet(addresses, fingerprint, options)}"  # noqa: S608  as above
+        for fingerprint, addresses in files.items()
+    )
+
+
+def _refusing(table: Table, message: str) -> str:
+    """Rows that are an error, whichever columns somebody asks for, compares or counts."""
+    error = f"error({literal(message)})"
+    columns = ", ".join(
+        f"{error}::{_SQL_TYPES[column.type]} AS {_quoted(column.name)}"
+        for column in (*SNAPSHOT_COLUMNS, *table.columns)
+    )
+    return f"SELECT {columns} WHERE {error}::BOOLEAN"
+
+
+def _refusal(table: Table, fingerprint: str, keys: PersonalKeys | None) -> str:
+    if keys is None:
+        return (
+            f"{table.name} is encrypted, because it is about people. Who has the key reads it with `bookferry query --personal`; "
+            "docs/operating.md (Personal data) says how another program does."
+        )
+    return f"{table.name} is encrypted with the personal key {fingerprint}. {keys.why_not}"
 
 
 def _manifests(snapshots: Iterable[Snapshot]) -> str:

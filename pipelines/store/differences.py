@@ -17,7 +17,7 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly
+from pipelines.store.parquet import exactly, show
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 1000
@@ -99,10 +99,11 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
         facts = one.manifest.tables.get(f"raw_{resource}")
         if facts is None:
             return ResourceDifferences(only_in=other.name)
-        files.append(exactly(one.address_of(facts)))
+        key = data.keys.to_read(facts.key, f"{resource} of {one.name}")
+        files.append((exactly(one.address_of(facts)), key))
     with _database(data) as database, storage_errors(a.address):
-        for name, file in zip(("raw_a", "raw_b"), files, strict=True):
-            database.read_parquet(file).create_view(name)
+        for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
+            show(database, name, file, key)
         database.execute(resources.files("sql").joinpath("differences.sql").read_text(encoding="utf-8"))
         return _read(database, limit)
 

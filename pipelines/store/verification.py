@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from io import BufferedReader
 from pathlib import PurePosixPath
 
 import duckdb
@@ -24,7 +25,8 @@ from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.captures import TableFacts
 from pipelines.store.durable import storage_errors
 from pipelines.store.objects import Objects
-from pipelines.store.parquet import exactly
+from pipelines.store.parquet import exactly, open_table
+from pipelines.store.sealing import PersonalKeys
 from pipelines.store.snapshots import (
     MANIFEST,
     DataFolder,
@@ -80,6 +82,8 @@ class Verification(msgspec.Struct, kw_only=True):
     ok: bool
     problems: list[str]
     problems_count: int
+    notes: list[str] = []
+    """What could not be looked at, although nothing is known to be wrong with it."""
     verified_at: str
     files: int
     """Files of the snapshot that were read to the end."""
@@ -101,6 +105,7 @@ class _Look:
     """What has been seen so far."""
 
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     count: int = 0
     files: int = 0
     bytes: int = 0
@@ -145,7 +150,7 @@ def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> 
     look = _Look()
     manifest = _manifest(data.objects, key, look)
     if manifest is not None:
-        sound = {name for name, facts in manifest.tables.items() if _is_sound(data.objects, key, facts, look)}
+        sound = {name for name, facts in manifest.tables.items() if _is_sound(data, key, facts, look)}
         _check_counts(manifest, look)
         if PUBLICATION_FILES.name in sound:
             _check_blobs(data, f"{key}/{manifest.tables[PUBLICATION_FILES.name].path}", part, now.date(), look)
@@ -157,6 +162,7 @@ def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> 
         ok=not look.count,
         problems=look.problems,
         problems_count=look.count,
+        notes=look.notes,
         verified_at=now.astimezone(UTC).isoformat(timespec="seconds"),
         files=look.files,
         bytes=look.bytes,
@@ -254,8 +260,9 @@ def _manifest(objects: Objects, key: str, look: _Look) -> Manifest | None:
     return snapshot.manifest
 
 
-def _is_sound(objects: Objects, key: str, facts: TableFacts, look: _Look) -> bool:
+def _is_sound(data: DataFolder, key: str, facts: TableFacts, look: _Look) -> bool:
     """Whether one table is what the manifest says: there, in its size, with its checksum and its rows."""
+    objects = data.objects
     if PurePosixPath(facts.path).is_absolute() or ".." in PurePosixPath(facts.path).parts:
         look.problem(
             f"{objects.address_of(key)}/{MANIFEST} names {facts.path!r}, which is not in the snapshot's folder."
@@ -271,13 +278,27 @@ def _is_sound(objects: Objects, key: str, facts: TableFacts, look: _Look) -> boo
                 look.problem(f"{address} has {size:,} bytes; the manifest says {facts.bytes:,}.")
             elif sha256 != facts.sha256:
                 look.problem(f"{address} was changed: its SHA-256 is {sha256}, the manifest says {facts.sha256}.")
-            elif (rows := pq.read_metadata(file).num_rows) != facts.rows:
-                look.problem(f"{address} has {rows:,} rows; the manifest says {facts.rows:,}.")
+            else:
+                _check_rows(file, address, facts, data.keys, look)
     except FileNotFoundError:
         look.problem(f"{address} is missing.")
     except (OSError, StorageError, pa.ArrowException) as error:
         look.problem(f"{objects.address_of(key)}/{facts.path} cannot be read ({error}).")
     return look.count == before
+
+
+def _check_rows(file: BufferedReader, address: str, facts: TableFacts, keys: PersonalKeys, look: _Look) -> None:
+    """As many as the manifest says. Who has no key for what is encrypted is told that they were not counted."""
+    key = keys.get(facts.key)
+    if facts.encrypted and key is None:
+        look.notes.append(
+            f"{address} has the checksum of what was published. Its rows were not counted: it is encrypted with the personal key "
+            f"{facts.key}. {keys.why_not}"
+        )
+        return
+    with open_table(file, key) as table:
+        if (rows := table.metadata.num_rows) != facts.rows:
+            look.problem(f"{address} has {rows:,} rows; the manifest says {facts.rows:,}.")
 
 
 def _check_counts(manifest: Manifest, look: _Look) -> None:

@@ -56,17 +56,17 @@ def begin(
     return begin_capture(data, tenant, run, wanted, base_url="https://library.example.org", api="v2", now=now)
 
 
-def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True) -> None:
+def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True, resource: str = "publications") -> None:
     """Write the raw table and note its proof, as if a listing had brought these records."""
-    table = raw_table("publications")
+    table = raw_table(resource)
     hashes = [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads]
     columns = [record_ids([payload.encode() for payload in payloads]), [1] * len(payloads), list(payloads), hashes]
-    with capture.raw_writer("publications") as writer:
+    with capture.raw_writer(resource) as writer:
         writer.write(pa.record_batch(columns, schema=table.schema))
-    ids = count_ids(capture.raw_path("publications"))
-    capture.add_table(table.name, capture.raw_path("publications"), writer.rows)
-    capture.facts.resources["publications"] = ResourceFacts(
-        endpoint="publications/all",
+    ids = count_ids(capture.raw_path(resource), capture.key_of(table.name))
+    capture.add_table(table.name, capture.raw_path(resource), writer.rows)
+    capture.facts.resources[resource] = ResourceFacts(
+        endpoint=f"{resource}/all",
         records=ids.rows,
         distinct_ids=ids.distinct,
         without_id=ids.without,
@@ -87,12 +87,13 @@ def make_snapshot(
     tenant: str = "old",
     now: datetime = NIGHT,
     complete: bool = True,
+    resource: str = "publications",
 ) -> Snapshot:
     """All steps of a backup, catalogue included."""
     with data.lease(tenant):
         capture = begin(data, tenant=tenant, now=now)
-        read(capture, records(3) if payloads is None else payloads, complete=complete)
-        staging.stage(capture, "publications")
+        read(capture, records(3) if payloads is None else payloads, complete=complete, resource=resource)
+        staging.stage(capture, resource)
         snapshot = data.publish(capture, now + timedelta(seconds=90))
         rebuild_catalogue(data)
         return snapshot
