@@ -1,0 +1,111 @@
+"""arXiv identifiers (info.arxiv.org, "Understanding the arXiv identifier"): YYMM.number, or archive/YYMMnumber until March 2007.
+
+The canonical form names the paper: without `arXiv:`, version and subject class.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, once
+from pipelines.records.identifiers.tidying import in_ascii, tidied
+from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good
+
+# fmt: off
+ARCHIVES = frozenset({
+    "acc-phys", "adap-org", "alg-geom", "ao-sci", "astro-ph", "atom-ph", "bayes-an", "chao-dyn", "chem-ph",
+    "cmp-lg", "comp-gas", "cond-mat", "cs", "dg-ga", "funct-an", "gr-qc", "hep-ex", "hep-lat",
+    "hep-ph", "hep-th", "math", "math-ph", "mtrl-th", "nlin", "nucl-ex", "nucl-th", "patt-sol",
+    "physics", "plasm-ph", "q-alg", "q-bio", "quant-ph", "solv-int", "supr-con",
+})
+# fmt: on
+"""Every archive that gave identifiers of its own, until March 2007."""
+
+_NEW = re.compile(r"([0-9]{4})\.([0-9]{4,5})")
+_FIRST_NEW, _FIRST_FIVE_DIGITS, _LAST = "0704", "1501", "4912"
+"""Months. The scheme reaches to 2106; what is dated later than 2049 is a slip today."""
+
+_FIRST_YEAR, _LAST_OLD = "91", "0703"
+
+_ADDRESS = r"(?:https?://)?(?:[a-z]{2,6}\.)?(?:arxiv\.org|xxx\.lanl\.gov)/(?:(?:abs|pdf|html|ps|format|e-print|src)/)?(?:arxiv:)?"
+_DOI = r"(?:(?:https?://(?:dx\.|www\.)?doi\.org/|doi:\s*))?10\.48550/arxiv\."
+_LABEL = r"(?:oai:arxiv\.org:|info:arxiv/|(?:arxiv\s+(?:preprint|e-?prints?)\s+)?arxiv\s*[:/ ]\s*|(?:corr[ ,]*)?abs/|eprint\s*:\s*)+"
+_ID = r"[0-9]{4}\.[0-9]{4,6}|[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2}(?:-[a-z]+)?)?/[0-9]{7}|[0-9]{7}(?=(?:v[0-9]+)?\s*\[)"
+_CLASS = r"\s*(?:\[(?P<classes>[a-z:., -]+)\]|\([a-z-]+(?:\.[a-z-]+)?\))"
+_TOKEN = re.compile(
+    rf"[\[(<{{]?(?:(?P<address>{_ADDRESS})|(?P<doi>{_DOI})|(?P<label>{_LABEL}))?(?P<id>{_ID})(?P<version>v[1-9][0-9]{{0,2}})?"
+    rf"(?P<end>(?:\.pdf)?/?)(?P<class>{_CLASS})?[\])>}}]?(?:\.(?=$| |;|,))?(?![\w.+-])",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)
+
+
+def quick(text: str) -> Found | None:
+    """The value of a text that is an identifier of today's scheme as it stands; else None."""
+    if (new := _NEW.fullmatch(text)) and not _new_fault(new[1], new[2]):
+        return Found("arxiv_id", text, VALID, "")
+    return None
+
+
+def read(text: str) -> list[Found]:
+    """Every arXiv identifier of a text, and what is wrong with the others."""
+    tidy, rules = tidied(text)
+    tidy, more = in_ascii(tidy)
+    found: list[Found] = []
+    position = 0
+    while token := _TOKEN.match(tidy, position):
+        found.append(_judge(token, [*rules, *more]))
+        separator = _SEPARATOR.match(tidy, token.end())
+        position = separator.end() if separator else token.end()
+    if not found:
+        return [Found("arxiv_id", text, UNRECOGNISED, "text")]
+    if rest := tidy[position:].strip():
+        found.append(Found("arxiv_id", rest, UNRECOGNISED, "text"))
+    return once(found)
+
+
+def _judge(token: re.Match[str], rules: list[str]) -> Found:
+    written = token["id"]
+    for name, rule in (("address", "address"), ("doi", "arxiv_doi"), ("label", "label"), ("version", "version")):
+        rules += [rule] * (token[name] is not None)
+    rules += ["address"] * (token["end"] != "")
+    if "." in written and "/" not in written:
+        value = written
+        fault = _new_fault(*written.split("."))
+        rules += ["subject_class"] * (token["class"] is not None)
+    else:
+        archive, number, more = _old_parts(token)
+        value = f"{archive}/{number}"
+        fault = _old_fault(archive, number)
+        rules += more
+    return Found("arxiv_id", written, INVALID, fault) if fault else good("arxiv_id", value, rules)
+
+
+def _old_parts(token: re.Match[str]) -> tuple[str, str, list[str]]:
+    """Archive and number of an identifier of before April 2007, and the rules that found them."""
+    before, slash, number = token["id"].rpartition("/")
+    if not slash:
+        return (token["classes"] or "").lower().partition(".")[0], number, ["archive"]
+    archive, point, _class = before.partition(".")
+    lower = archive.lower()
+    return lower, number, ["case"] * (lower != archive) + ["subject_class"] * bool(point or token["class"])
+
+
+def _new_fault(month: str, number: str) -> str | None:
+    if not (_FIRST_NEW <= month <= _LAST and "01" <= month[2:] <= "12"):
+        return "date"
+    digits = 5 if month >= _FIRST_FIVE_DIGITS else 4
+    return None if len(number) == digits and number.strip("0") else "serial"
+
+
+def _old_fault(archive: str, number: str) -> str | None:
+    if archive not in ARCHIVES:
+        return "archive_unknown"
+    month = number[:4]
+    if not ("01" <= month[2:] <= "12" and (month[:2] >= _FIRST_YEAR or month <= _LAST_OLD)):
+        return "date"
+    return None if number[4:] != "000" else "serial"
+
+
+CERTAIN = rf"{BEFORE}(?:{_ADDRESS}|{_DOI}|arxiv:\s*)(?:{_ID})(?:v[1-9][0-9]*)?{AFTER}"
+"""An arXiv identifier wherever it stands: after its name, or in an address of arXiv."""

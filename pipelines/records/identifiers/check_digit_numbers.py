@@ -1,0 +1,176 @@
+"""Takes fields apart that should hold one number with a check digit, and hold several, or words around it: ISBN and ISSN.
+
+A valid number is never broken: a run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
+blank by blank. Where two ways lead to numbers, none is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pipelines.records.identifiers.tidying import in_ascii, tidied
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, good, joined
+
+BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
+"""Around a number wherever it stands: what comes before and after is no part of a longer word, number or address."""
+
+
+class Judged(NamedTuple):
+    """What one number is: its value and the rules that led there, or no value and why not."""
+
+    value: str | None
+    rules: tuple[str, ...]
+
+
+class Numbers(NamedTuple):
+    """A standard of numbers with a check digit. `judge` takes digits with whatever stands between them."""
+
+    name: str
+    lengths: frozenset[int]
+    judge: Callable[[str], Judged]
+
+
+_BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
+"""Innermost brackets, or one that is never closed."""
+
+_PIECES = re.compile(rf"(?:{_BRACKETS.pattern}|[^;|,])+")
+"""What stands between separators, of which brackets may hold any."""
+
+_LABEL = re.compile(
+    r"(?<![A-Za-z0-9])(?:urn:)?(?:"
+    r"(?:e-?)?isbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:)|-?1[03](?![0-9]))?"
+    r"|[ep]?-?issn(?:-l)?"
+    r")(?![A-Za-z])\s*[:.=#]*",
+    re.IGNORECASE,
+)
+_WORDS = re.compile(
+    r"(?<![A-Za-z0-9])(?:pbk|hbk|hdbk|paperback|hardback|hardcover|softcover|softback|cloth|paper|cased|bound|print|printed"
+    r"|online|electronic|elec|ebook|e-book|epub|pdf|web|cd-rom|linking|set|and|und|et|or"
+    r"|v\.?\s?[0-9]{1,2}|vol\.?\s?[0-9]{1,2})(?![A-Za-z0-9])[.:]?",
+    re.IGNORECASE,
+)
+"""Words that cataloguers put beside a number, and no others: what is not known may change the meaning."""
+
+_CARD = " .:=+*\"'{}<>-"
+"""What may be left around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
+
+_ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
+_GROUPS = re.compile(r"[0-9Xx]+")
+_MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
+_PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE)
+
+
+def read_numbers(numbers: Numbers, text: str) -> list[Found]:
+    """Every value of a text. What is around the numbers must be known words, or their piece is not recognised."""
+    tidy, rules = tidied(text)
+    if _PLACEHOLDER.fullmatch(tidy):
+        return [Found(numbers.name, text, UNRECOGNISED, "nothing")]
+    tidy, more = in_ascii(tidy)
+    found = _read_pieces(numbers, tidy, (*rules, *more))
+    if all(one.verdict == UNRECOGNISED for one in found):
+        return [Found(numbers.name, text, UNRECOGNISED, "text")]
+    return once(found)
+
+
+def once(found: list[Found]) -> list[Found]:
+    """The values of one field, each once; where there is more than one, the field was split."""
+    kept: dict[tuple[str, str], Found] = {}
+    for one in found:
+        key = one[:2]
+        if key not in kept:
+            kept[key] = one
+        elif one.verdict in GOOD:
+            kept[key] = kept[key]._replace(verdict=REPAIRED, rule=joined((*_names(kept[key].rule), "repeated")))
+    if len(kept) == 1:
+        return list(kept.values())
+    return [
+        one._replace(verdict=REPAIRED, rule=joined(("split", *_names(one.rule)))) if one.verdict in GOOD else one
+        for one in kept.values()
+    ]
+
+
+def _names(rule: str) -> list[str]:
+    return rule.split("+") if rule else []
+
+
+def _read_pieces(numbers: Numbers, text: str, rules: tuple[str, ...]) -> list[Found]:
+    found: list[Found] = []
+    for piece in _PIECES.findall(text):
+        found += _read_piece(numbers, piece.strip(), rules)
+    return found
+
+
+def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[Found]:
+    """The numbers of a piece between separators; nothing, if it holds only known words. No number goes on behind a word."""
+    rest, used, inner = piece, list(rules), list[Found]()
+    while brackets := _BRACKETS.search(rest):
+        content = brackets[0][1:].rstrip(")]")
+        if _MANY_DIGITS.search(content):
+            inner += _read_pieces(numbers, content, (*rules, "enclosed"))
+        else:
+            used.append("qualifier")
+        rest = f"{rest[: brackets.start()]};{rest[brackets.end() :]}"
+    for pattern, rule in ((_LABEL, "label"), (_WORDS, "qualifier")):
+        rest, count = pattern.subn(";", rest)
+        used += [rule] * (count > 0)
+    runs = [run.strip(_CARD) for run in rest.split(";")]
+    if any(run != part.strip() for run, part in zip(runs, rest.split(";"), strict=True)):
+        used.append("punctuation")
+    runs = [run for run in runs if run]
+    if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
+        return [Found(numbers.name, piece, UNRECOGNISED, "text")]
+    return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
+
+
+def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]:
+    """The numbers of a run of digit groups."""
+    whole = numbers.judge(run)
+    if whole.value is not None:
+        return [good(numbers.name, whole.value, (*rules, *whole.rules))]
+    row = _row(numbers, run)
+    if row is None:
+        return [Found(numbers.name, run, INVALID, "ambiguous")]
+    if row:
+        return [good(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
+    chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
+    if len(chunks) > 1:
+        found = [one for chunk in chunks for one in _read_chunk(numbers, chunk, rules)]
+        if any(one.verdict in GOOD for one in found):
+            return found
+    return [Found(numbers.name, run, INVALID, joined(whole.rules))]
+
+
+def _read_chunk(numbers: Numbers, chunk: str, rules: tuple[str, ...]) -> list[Found]:
+    if _ONLY_NUMBERS.fullmatch(chunk):
+        return _read_run(numbers, chunk, rules)
+    return [Found(numbers.name, chunk, UNRECOGNISED, "text")]
+
+
+def _row(numbers: Numbers, run: str) -> list[Judged] | None:
+    """Numbers one after the other that take up the whole run; none if there are no such, None if there are several ways."""
+    groups = [(group.start(), group.end()) for group in _GROUPS.finditer(run)]
+    longest = max(numbers.lengths)
+    ways: list[list[list[Judged]]] = [[[]], *([] for _ in groups)]
+    for end in range(1, len(groups) + 1):
+        length = 0
+        for start in range(end - 1, -1, -1):
+            length += groups[start][1] - groups[start][0]
+            if length > longest:
+                break
+            if length in numbers.lengths and ways[start]:
+                judged = numbers.judge(run[groups[start][0] : groups[end - 1][1]])
+                if judged.value is not None:
+                    ways[end] += [[*way, judged] for way in ways[start][:2]]
+    complete = ways[-1]
+    if len(complete) > 1:
+        return None
+    return complete[0] if complete else []
+
+
+def only_words(text: str) -> bool:
+    """Whether a text holds nothing but words and signs that stand beside numbers."""
+    while _BRACKETS.search(text) and not _MANY_DIGITS.search(text):
+        text = _BRACKETS.sub(" ", text)
+    return not _WORDS.sub(" ", _LABEL.sub(" ", text)).strip(_CARD + ";|,/&")

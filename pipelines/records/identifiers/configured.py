@@ -1,0 +1,147 @@
+"""Further kinds of identifiers, each described by a table of the configuration.
+
+[identifiers.pmcid]
+pattern = "PMC[1-9][0-9]{0,7}"          # what the whole value is, a regular expression
+fields = ["pmcid", "pmc"]               # fields of v2 that hold it; without this, the one of the type's name
+labels = ["PMCID:"]                     # what may stand before it
+addresses = ["https://www.ncbi.nlm.nih.gov/pmc/articles/"]
+case = "upper"                          # or "lower", "keep"
+separators = ";,"                       # between several values; without this, a field holds one
+check_digit = "mod_11_2"                # by python-stdnum: one that CheckDigit names
+certain = true                          # the pattern alone is proof, so that it is found in fields of other types too
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from stdnum import damm, luhn, verhoeff
+from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
+
+from pipelines.errors import ConfigurationError
+from pipelines.records.identifiers.check_digit_numbers import once
+from pipelines.records.identifiers.kinds import Kind
+from pipelines.records.identifiers.tidying import tidied
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, Found, good
+
+CheckDigit = Literal["luhn", "verhoeff", "damm", "mod_11_2", "mod_11_10", "mod_37_2", "mod_37_36", "mod_97_10"]
+
+_HOLDS: dict[str, Callable[[str], bool]] = {
+    "luhn": luhn.is_valid,
+    "verhoeff": verhoeff.is_valid,
+    "damm": damm.is_valid,
+    "mod_11_2": mod_11_2.is_valid,
+    "mod_11_10": mod_11_10.is_valid,
+    "mod_37_2": mod_37_2.is_valid,
+    "mod_37_36": mod_37_36.is_valid,
+    "mod_97_10": mod_97_10.is_valid,
+}
+_NOT_CHECKED = re.compile(r"[^0-9A-Za-z*]")
+_CASES: dict[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "keep": str}
+
+
+def _expression(pattern: str) -> str:
+    try:
+        compiled = re.compile(pattern, re.ASCII)
+    except re.error as error:
+        raise ValueError(f"is no regular expression ({error})") from None
+    if compiled.groups:
+        raise ValueError("has a group that captures; write (?:…) instead of (…)")
+    if compiled.fullmatch(""):
+        raise ValueError("matches empty text; no identifier is empty")
+    return pattern
+
+
+TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class IdentifierSettings(BaseModel):
+    """The table of one type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pattern: Annotated[Text, AfterValidator(_expression)]
+    fields: tuple[Text, ...] = ()
+    labels: tuple[Text, ...] = ()
+    addresses: tuple[Text, ...] = ()
+    case: Literal["upper", "lower", "keep"] = "keep"
+    separators: str = ""
+    check_digit: CheckDigit | None = None
+    certain: bool = Field(default=False, strict=True)
+
+
+def kind_of(name: str, table: Mapping[str, object]) -> Kind:
+    """The kind that a table describes; a mistake in it is a ConfigurationError that names the key."""
+    try:
+        TypeAdapter(TypeName).validate_python(name)
+    except ValidationError:
+        raise ConfigurationError(
+            f"identifiers.{name}: a type is named by lower-case letters, digits and _, beginning with a letter"
+        ) from None
+    try:
+        settings = IdentifierSettings.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, ("identifiers", name, *first["loc"])))
+        raise ConfigurationError(f"{key}: {first['msg']}") from None
+    reader = _Reader(name, settings)
+    certain = rf"(?<![\w.-])(?:{settings.pattern})(?![\w-])" if settings.certain else ""
+    return Kind(name, settings.fields or (name,), reader.quick, reader.read, certain)
+
+
+class _Reader:
+    """Reads texts as the table says."""
+
+    def __init__(self, name: str, settings: IdentifierSettings) -> None:
+        self._name = name
+        self._pattern = re.compile(settings.pattern, re.ASCII)
+        self._in_case = _CASES[settings.case]
+        self._holds = _HOLDS[settings.check_digit] if settings.check_digit else None
+        self._labels = _any_of(settings.labels)
+        self._addresses = _any_of(settings.addresses)
+        self._separators = re.compile(rf"\s*[{re.escape(settings.separators)}]\s*") if settings.separators else None
+
+    def quick(self, text: str) -> Found | None:
+        """The value of a text that is one as it stands; else None."""
+        if self._pattern.fullmatch(text) and self._in_case(text) == text and self._checked(text):
+            return Found(self._name, text, VALID, "")
+        return None
+
+    def read(self, text: str) -> list[Found]:
+        """Every value of a text, and what is wrong with the others. What is one value as a whole is never split."""
+        tidy, rules = tidied(text)
+        whole = self._read_one(tidy, rules)
+        if whole.verdict == INVALID and self._separators:
+            pieces = [self._read_one(piece, rules) for piece in self._separators.split(tidy) if piece.strip()]
+            if any(one.verdict in GOOD for one in pieces):
+                return once(pieces)
+        return [whole]
+
+    def _read_one(self, text: str, rules: tuple[str, ...]) -> Found:
+        used = list(rules)
+        bare, before = text, None
+        while before != bare:
+            before = bare
+            for pattern, rule in ((self._labels, "label"), (self._addresses, "address")):
+                if pattern and (wrapping := pattern.match(bare)) and wrapping.end() < len(bare):
+                    bare = bare[wrapping.end() :].strip()
+                    used.append(rule)
+        value = self._in_case(bare)
+        used += ["case"] * (value != bare)
+        if not self._pattern.fullmatch(value):
+            return Found(self._name, bare, INVALID, "form")
+        return (
+            good(self._name, value, used) if self._checked(value) else Found(self._name, bare, INVALID, "check_digit")
+        )
+
+    def _checked(self, value: str) -> bool:
+        return self._holds is None or self._holds(_NOT_CHECKED.sub("", value).upper())
+
+
+def _any_of(texts: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Any of these at the beginning, with blanks behind it."""
+    return re.compile(rf"(?:{'|'.join(map(re.escape, texts))})\s*", re.IGNORECASE) if texts else None

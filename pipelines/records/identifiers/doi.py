@@ -1,0 +1,143 @@
+"""DOI (ISO 26324; DOI Handbook): 10.registrant/suffix, in lower case because case makes no difference.
+
+The suffix may hold any visible character, so `;`, `,`, `<` and `>` belong to it: a field is taken apart only where another DOI begins
+behind a separator. Short DOIs (10/abcde) are DOIs. Only what a resolver's address or an encoding adds is taken off; a point or a bracket
+at the end may belong to the DOI and stays.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from pipelines.records.identifiers.check_digit_numbers import BEFORE, once
+from pipelines.records.identifiers.tidying import DASHES, tidied
+from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, Found, good
+
+_PREFIX = r"10\.[1-9][0-9]{3,8}(?:\.[0-9]+)*"
+_SHORT = r"10/[a-z0-9]{3,12}"
+_PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
+"""DOIs of nothing but the characters that agencies advise: nothing can be hidden in them."""
+
+_RESOLVER = r"(?:https?:/{0,2})?(?:www\.)?(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?(?::[0-9]+)?/+(?:doi:)?"
+_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s+(?=10[./]))"
+_STARTS = rf"[\[(<{{\"']?(?:{_RESOLVER}|{_NAME})*(?:{_PREFIX}(?:/|%2f)|{_SHORT}(?![^\s;,|]))"
+_BREAK = re.compile(
+    rf"(?:\s*[;,|]\s+|\s+(?:(?:and|&)\s+)?|[;,|](?=[\[(<{{\"']?(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})",
+    re.IGNORECASE,
+)
+_WHOLE = re.compile(rf"{_PREFIX}/(.+)", re.DOTALL)
+_SHORT_DOI = re.compile(_SHORT)
+_ADDRESS = re.compile(_RESOLVER, re.IGNORECASE)
+_LABEL = re.compile(_NAME, re.IGNORECASE)
+_QUERY = re.compile(r"\?[a-z_]+=[^?]*$", re.IGNORECASE)
+_ENCODED = re.compile(r"(?:%[0-9a-f]{2})+", re.IGNORECASE)
+_BRACKETS = {"(": ")", "[": "]", "{": "}", "<": ">", '"': '"', "'": "'", "“": "”", "«": "»"}
+_LIKE_A_PREFIX = re.compile(r"[0-9]{0,2}\.?[0-9]{3,9}(?:\.[0-9]+)*/\S|10\.")
+_ONLY_A_PREFIX = re.compile(rf"{_PREFIX}/?|10/")
+_TO_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_DASH = re.compile(f"[{DASHES}]")
+
+
+def quick(text: str) -> Found | None:
+    """The value of a text that is a DOI of plain characters; else None."""
+    if not _PLAIN.fullmatch(text):
+        return None
+    lower = text.lower()
+    return Found("doi", lower, VALID, "") if lower == text else Found("doi", lower, REPAIRED, "case")
+
+
+def read(text: str) -> list[Found]:
+    """Every DOI of a text, and what is wrong with the others. Each is unwrapped until nothing changes."""
+    found: list[Found] = []
+    waiting: list[tuple[str, tuple[str, ...]]] = [(text, ())]
+    while waiting:
+        piece, rules = waiting.pop()
+        tidy, more = tidied(piece)
+        rules += more
+        pieces = [one for one in _BREAK.split(tidy) if one]
+        if pieces not in ([tidy], []):
+            rules += ("punctuation",) * (len(pieces) == 1)
+            waiting += [(one, rules) for one in reversed(pieces)]
+            continue
+        bare, more = _unwrapped(tidy)
+        if bare != tidy:
+            waiting.append((bare, rules + more))
+        elif bare:
+            found.append(_judge(bare, rules))
+    if all(one.verdict == UNRECOGNISED for one in found):
+        return [Found("doi", text, UNRECOGNISED, "text")]
+    return once(found)
+
+
+def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
+    """One layer of wrapping taken off, with the rule's name; the text itself, if there is none."""
+    closing = _BRACKETS.get(text[:1])
+    if closing and text[-1:] == closing and _is_balanced(text[1:-1], text[0], closing):
+        return text[1:-1].strip(), ("enclosed",)
+    if address := _ADDRESS.match(text):
+        return _resolved(text[address.end() :]) or text, ("address",)
+    if label := _LABEL.match(text):
+        return text[label.end() :], ("label",)
+    decoded = _ENCODED.sub(_decoded, text)
+    if decoded != text:
+        return decoded, ("percent_encoding",)
+    return (text.translate(_TO_LOWER), ("case",)) if text.startswith("10") else (text, ())
+
+
+def _resolved(path: str) -> str | None:
+    """The DOI that a resolver's address names; None, if that is not certain."""
+    rest = _QUERY.sub("", path)
+    if "#" in rest:
+        return None
+    short = f"10/{rest.lower()}"
+    return short if _SHORT_DOI.fullmatch(short) else rest
+
+
+def _is_balanced(inner: str, opening: str, closing: str) -> bool:
+    """Whether brackets around this text belong together."""
+    if opening == closing:
+        return opening not in inner
+    depth = 0
+    for character in inner:
+        depth += (character == opening) - (character == closing)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _decoded(encoded: re.Match[str]) -> str:
+    """What percent-encoded bytes mean; they stay where that is no visible text."""
+    text = unquote(encoded[0], errors="replace")
+    return text if text.isprintable() and " " not in text and "\ufffd" not in text else encoded[0]
+
+
+def _judge(text: str, rules: tuple[str, ...]) -> Found:
+    if _SHORT_DOI.fullmatch(text):
+        return good("doi", text, rules)
+    fault = _fault(text)
+    if fault:
+        return Found("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
+    return good("doi", text, rules)
+
+
+def _fault(text: str) -> str | None:
+    if _ONLY_A_PREFIX.fullmatch(text):
+        return "suffix"
+    whole = _WHOLE.fullmatch(text)
+    if not whole:
+        if _ADDRESS.match(text):
+            return "fragment"
+        return "prefix" if _LIKE_A_PREFIX.match(text) else "text"
+    suffix = whole[1]
+    if " " in suffix:
+        return "blank_inside"
+    if not suffix.isprintable() or "\ufffd" in suffix or _ENCODED.search(suffix):
+        return "character"
+    return "dash_inside" if _DASH.search(suffix) else None
+
+
+CERTAIN = (
+    rf"{BEFORE}(?:{_RESOLVER}|{_NAME})?{_PREFIX}/[^\s]+?(?=[;,|]?(?:\s|$)|[;,|](?:{_RESOLVER}|{_NAME})?{_PREFIX}/)"
+)
+"""A DOI wherever it stands."""

@@ -1,0 +1,97 @@
+"""ISBN (ISO 2108; ISBN Users' Manual): a book's number, as ISBN-13 without hyphens.
+
+An ISBN-10 and the ISBN-13 made of it name one book, so both become that ISBN-13. 979-0 is printed music (ISMN); other numbers of 13
+digits are bar codes of other things.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, Judged, Numbers, read_numbers
+from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
+
+_13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
+_10 = re.compile(r"[0-9]{9}[0-9X]")
+_SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{5,7}X)")
+"""An ISBN-10 without its first zeros; three is the most that is seen, where the publisher is 0-00."""
+
+_SBN = re.compile(r"[1-9][0-9]{7}[0-9X]")
+_BETWEEN = re.compile(r"[ .-]+")
+_DECIMAL = re.compile(r"([0-9]{7,13})\.0+")
+_EXPONENT = re.compile(r"([0-9])\.?([0-9]*)[Ee]\+?([0-9]{1,2})")
+_NUMBER = re.compile(r"[0-9]+X?")
+
+_MADE_UP_10 = frozenset({*(10 * digit for digit in "0123456789"), "123456789X"})
+_MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
+"""Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
+
+_ISBN_13_DIGITS = 13
+
+
+def quick(text: str) -> Found | None:
+    """The value of a text that is one good number without anything around it; else None."""
+    if _13.fullmatch(text):
+        return Found("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
+    if _10.fullmatch(text):
+        number, rule = text, "isbn_10"
+    elif _SHORT.fullmatch(text):
+        number, rule = text.zfill(10), "leading_zeros+isbn_10"
+    else:
+        return None
+    return (
+        Found("isbn", isbn_13_of(number), REPAIRED, rule) if isbn_10_holds(number) and number not in _MADE_UP else None
+    )
+
+
+def judge(run: str) -> Judged:
+    """The ISBN that digits are, with whatever stands between them."""
+    rules: list[str] = []
+    if exponent := _EXPONENT.fullmatch(run):
+        run = exponent[1] + exponent[2]
+        if len(run) != int(exponent[3]) + 1:
+            return Judged(None, ("digits_lost",))
+        rules.append("exponent")
+    elif decimal := _DECIMAL.fullmatch(run):
+        run = decimal[1]
+        rules.append("decimal_zero")
+    joined = _BETWEEN.sub("", run)
+    number = joined.upper()
+    rules += ["hyphens"] * (joined != run) + ["case"] * (number != joined)
+    if not _NUMBER.fullmatch(number):
+        return Judged(None, ("character",))
+    if not number.strip("0"):
+        return Judged(None, ("placeholder",))
+    if len(number) == _ISBN_13_DIGITS:
+        return _isbn_13(number, rules)
+    if _SBN.fullmatch(number) or (_SHORT.fullmatch(number) and number == run.upper()):
+        padded = number.zfill(10)
+        return _isbn_10(padded, [*rules, "leading_zeros"]) if isbn_10_holds(padded) else Judged(None, ("length",))
+    return _isbn_10(number, rules) if _10.fullmatch(number) else Judged(None, ("length",))
+
+
+def _isbn_10(number: str, rules: list[str]) -> Judged:
+    if number in _MADE_UP:
+        return Judged(None, ("placeholder",))
+    return Judged(isbn_13_of(number), (*rules, "isbn_10")) if isbn_10_holds(number) else Judged(None, ("check_digit",))
+
+
+def _isbn_13(number: str, rules: list[str]) -> Judged:
+    if not _13.fullmatch(number):
+        return Judged(None, ("music_number" if number.startswith("9790") else "prefix",))
+    if number in _MADE_UP:
+        return Judged(None, ("placeholder",))
+    return Judged(number, tuple(rules)) if isbn_13_holds(number) else Judged(None, ("check_digit",))
+
+
+_NUMBERS = Numbers("isbn", frozenset({10, 13}), judge)
+
+
+def read(text: str) -> list[Found]:
+    """Every ISBN of a text, and what is wrong with the others."""
+    return read_numbers(_NUMBERS, text)
+
+
+CERTAIN = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
+"""An ISBN wherever it stands: 978 or 979 and ten digits, or one after its name."""

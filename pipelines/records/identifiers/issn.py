@@ -1,0 +1,72 @@
+"""ISSN (ISO 3297): the number of a journal or another serial, as NNNN-NNNC."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, Judged, Numbers, read_numbers
+from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
+from pipelines.records.identifiers.verdicts import VALID, Found
+
+_ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
+_8 = re.compile(r"[0-9]{7}[0-9X]")
+_SHORT = re.compile(r"[1-9](?:[0-9]{5,6}|[0-9]{4,5}X)")
+"""An ISSN without its hyphen and its first one or two zeros."""
+
+_EAN = re.compile(r"977[0-9]{10}")
+_BETWEEN = re.compile(r"[ .-]+")
+_DECIMAL = re.compile(r"([0-9]{6,8})\.0+")
+_NUMBER = re.compile(r"[0-9]+X?")
+
+_MADE_UP = frozenset({"00000000", "12345679"})
+"""Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
+
+
+def quick(text: str) -> Found | None:
+    """The value of a text that is an ISSN in its standard form; else None."""
+    if _ISSN.fullmatch(text):
+        number = text[:4] + text[5:]
+        if issn_holds(number) and number not in _MADE_UP:
+            return Found("issn", text, VALID, "")
+    return None
+
+
+def judge(run: str) -> Judged:
+    """The ISSN that digits are, with whatever stands between them."""
+    rules: list[str] = []
+    if decimal := _DECIMAL.fullmatch(run):
+        run = decimal[1]
+        rules.append("decimal_zero")
+    joined = _BETWEEN.sub("", run)
+    number = joined.upper()
+    rules += ["case"] * (number != joined)
+    if not _NUMBER.fullmatch(number):
+        return Judged(None, ("character",))
+    if not number.strip("0"):
+        return Judged(None, ("placeholder",))
+    if _EAN.fullmatch(number):
+        return (
+            Judged(issn_of(number[3:10]), (*rules, "ean")) if isbn_13_holds(number) else Judged(None, ("check_digit",))
+        )
+    if _SHORT.fullmatch(number) and number == run.upper() and issn_holds(number.zfill(8)):
+        rules.append("leading_zeros")
+        number = number.zfill(8)
+    if not _8.fullmatch(number):
+        return Judged(None, ("length",))
+    if number in _MADE_UP:
+        return Judged(None, ("placeholder",))
+    value = f"{number[:4]}-{number[4:]}"
+    rules += ["hyphens"] * (run.upper() != value)
+    return Judged(value, tuple(rules)) if issn_holds(number) else Judged(None, ("check_digit",))
+
+
+_NUMBERS = Numbers("issn", frozenset({8}), judge)
+
+
+def read(text: str) -> list[Found]:
+    """Every ISSN of a text, and what is wrong with the others."""
+    return read_numbers(_NUMBERS, text)
+
+
+CERTAIN = rf"{BEFORE}(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
+"""An ISSN wherever it stands: in its standard form, or after its name."""

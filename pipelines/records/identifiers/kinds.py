@@ -1,0 +1,99 @@
+"""All kinds of identifiers together: which field names which kind, and what a field of one kind may hold of another.
+
+A type is never guessed from a value alone. Only where a field's text is no identifier of its own kind is it searched for what is certainly
+one of another: a DOI, an ISBN with its bar code prefix, an ISSN in its standard form, anything after its own name or in an address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
+from pipelines.records.identifiers.check_digit_numbers import once, only_words
+from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied
+from pipelines.records.identifiers.verdicts import GOOD, REPAIRED, UNRECOGNISED, Found, joined
+
+
+class Kind(NamedTuple):
+    """One type of identifiers. `quick` settles clean texts and gives None for others; `read` takes any; `certain` is a pattern or empty."""
+
+    name: str
+    fields: tuple[str, ...]
+    quick: Callable[[str], Found | None]
+    read: Callable[[str], list[Found]]
+    certain: str
+
+
+STANDARD = (
+    Kind("doi", ("doi",), doi.quick, doi.read, doi.CERTAIN),
+    Kind("isbn", ("isbn",), isbn.quick, isbn.read, isbn.CERTAIN),
+    Kind("issn", ("issn",), issn.quick, issn.read, issn.CERTAIN),
+    Kind("arxiv_id", ("arxiv_id",), arxiv.quick, arxiv.read, arxiv.CERTAIN),
+    Kind("pmid", ("pmid",), pmid.quick, pmid.read, pmid.CERTAIN),
+)
+"""The types that service-api.md names, in the order in which their fields are staged."""
+
+
+class Kinds:
+    """The kinds a library has: the standard ones, and those of its configuration, which may replace a standard one."""
+
+    def __init__(self, configured: Iterable[Kind] = ()) -> None:
+        self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
+        self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
+        self._others = {name: self._pattern_of_others(name) for name in self._kinds}
+
+    def read(self, kind: str, text: str) -> list[Found]:
+        """Every value of a text that a field of this kind holds, or an entry that names this type. Never raises, and is never empty."""
+        known = self._kinds.get(kind) or self._kinds.get(kind.lower())
+        if known is None:
+            return [Found(kind, text, UNRECOGNISED, "unknown_type" if kind else "type_missing")]
+        quick = known.quick(text)
+        return [quick] if quick else self.look_into(known, text)
+
+    def look_into(self, kind: Kind, text: str) -> list[Found]:
+        """The same, for a text that is not clean."""
+        if len(text) > MAX_CHARACTERS:
+            return [Found(kind.name, text, UNRECOGNISED, "too_long")]
+        if not text or text.isspace():
+            return [Found(kind.name, text, UNRECOGNISED, "blank")]
+        found = kind.read(text)
+        if all(one.verdict in GOOD for one in found):
+            return found
+        return self._with_others(kind, text) or found
+
+    def _with_others(self, kind: Kind, text: str) -> list[Found]:
+        """The values of a text that holds some of another kind for certain; empty, if it holds none."""
+        tidy, rules = tidied(text)
+        found: list[Found] = []
+        end = 0
+        moved = False
+        for token in self._others[kind.name].finditer(tidy):
+            other = self._kinds[token.lastgroup or ""].read(token[0])
+            if all(one.verdict in GOOD for one in other):
+                found += self._left(kind, tidy[end : token.start()])
+                found += [
+                    one._replace(
+                        verdict=REPAIRED, rule=joined(("other_type", *rules, *one.rule.split("+"))).rstrip("+")
+                    )
+                    for one in other
+                ]
+                end = token.end()
+                moved = True
+        return once(found + self._left(kind, tidy[end:])) if moved else []
+
+    def _left(self, kind: Kind, text: str) -> list[Found]:
+        """What is left of a text beside values of another kind."""
+        left = text.strip(" ;,|")
+        return [] if only_words(left) else kind.read(left)
+
+    def _pattern_of_others(self, name: str) -> re.Pattern[str]:
+        patterns = [
+            f"(?P<{one.name}>{one.certain})" for one in self._kinds.values() if one.certain and one.name != name
+        ]
+        return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+STANDARD_KINDS = Kinds()
+"""The kinds of a library whose configuration names no others."""

@@ -1,0 +1,82 @@
+"""PMID (NLM): the number of a record of PubMed, 1 to 8 digits without leading zeros. It has no check digit."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, once
+from pipelines.records.identifiers.tidying import in_ascii, tidied
+from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good
+
+_PMID = re.compile(r"[1-9][0-9]{0,7}")
+_SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
+_LABEL = re.compile(r"(?:info:)?(?:pmids?|pubmed(?:[ _-]?id)?)\b\s*[:=#/]*\s*", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"(?:https?://)?(?:(?:www\.)?(?:ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/(?:\?term=)?|pubmed\.gov/)|pubmed\.ncbi\.nlm\.nih\.gov/"
+    r"|europepmc\.org/(?:abstract|article)/med/)([0-9]+)/?",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(r"\s*\[PubMed[^\[\]]*\]\.?$|\s*\(PMID\)$", re.IGNORECASE)
+_AROUND = " .{}()[]<>\"'"
+_DECIMAL = re.compile(r"([0-9]{1,8})\.0+")
+_ROW = re.compile(r"[1-9][0-9]{6,7}(?:[ ,]+[1-9][0-9]{6,7})+")
+"""Several numbers so long that none can be a part of another."""
+
+_DIGITS_APART = re.compile(r"[0-9]+(?:[ ,]+[0-9]+)+")
+_PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|[-–—?]+)\.?", re.IGNORECASE)
+
+
+def quick(text: str) -> Found | None:
+    """The value of a text that is a PMID as it stands; else None."""
+    return Found("pmid", text, VALID, "") if _PMID.fullmatch(text) else None
+
+
+def read(text: str) -> list[Found]:
+    """Every PMID of a text, and what is wrong with the others."""
+    tidy, rules = tidied(text)
+    tidy, more = in_ascii(tidy)
+    if _PLACEHOLDER.fullmatch(tidy):
+        return [Found("pmid", text, UNRECOGNISED, "nothing")]
+    found = [
+        one for piece in _SEPARATOR.split(tidy) if piece.strip() for one in _read_piece(piece.strip(), (*rules, *more))
+    ]
+    if all(one.verdict == UNRECOGNISED for one in found):
+        return [Found("pmid", text, UNRECOGNISED, "text")]
+    return once(found)
+
+
+def _read_piece(piece: str, rules: tuple[str, ...]) -> list[Found]:
+    used = list(rules)
+    bare = piece
+    for pattern, rule in ((_REMARK, "qualifier"), (_LABEL, "label")):
+        bare, count = pattern.subn("", bare)
+        used += [rule] * (count > 0)
+    if bare.strip(_AROUND) != bare:
+        bare = bare.strip(_AROUND)
+        used.append("enclosed")
+    if address := _ADDRESS.fullmatch(bare):
+        bare = address[1]
+        used.append("address")
+    if decimal := _DECIMAL.fullmatch(bare):
+        bare = decimal[1]
+        used.append("decimal_zero")
+    if bare.isascii() and bare.isdigit():
+        return [_judge(bare, used)]
+    if _ROW.fullmatch(bare):
+        return [_judge(number, used) for number in re.split("[ ,]+", bare)]
+    if _DIGITS_APART.fullmatch(bare):
+        return [Found("pmid", bare, INVALID, "ambiguous")]
+    return [Found("pmid", piece, UNRECOGNISED, "text")]
+
+
+def _judge(digits: str, rules: list[str]) -> Found:
+    number = digits.lstrip("0")
+    if not number:
+        return Found("pmid", digits, INVALID, "placeholder")
+    if not _PMID.fullmatch(number):
+        return Found("pmid", digits, INVALID, "length")
+    return good("pmid", number, (*rules, *(["leading_zeros"] * (number != digits))))
+
+
+CERTAIN = rf"{BEFORE}(?:pmid[: ]+[1-9][0-9]{{0,7}}|{_ADDRESS.pattern}){AFTER}"
+"""A PMID wherever it stands: after its name, or in an address of PubMed."""

@@ -1,0 +1,102 @@
+"""Whole records: the identifiers of v2's flat fields and of v3's list, what v3 is sent, and v2's fields again from v3's list (I7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from pipelines.records.values import text_of
+
+LIST = "identifiers"
+"""v3's typed list (service-api.md: "array of objects, each: type, value")."""
+
+Entry = dict[str, str]
+"""One entry of that list: type and value."""
+
+
+def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
+    """Every identifier of a record of either version, fields first. Takes any JSON."""
+    found: list[Identifier] = []
+    for field, kind in kinds.fields:
+        value = record.get(field)
+        if value is None or value == "":
+            continue
+        if type(value) is str:
+            quick = kind.quick(value)
+            if quick is not None:
+                name, identifier, verdict, rule = quick
+                found.append(Identifier(name, identifier, value, field, len(found), verdict, rule))
+                continue
+        for one in value if type(value) is list else (value,):
+            raw = text_of(one) or ""
+            _append(found, kinds.read(kind.name, raw), raw, field)
+    entries = record.get(LIST)
+    if type(entries) is list:
+        for entry in entries:
+            claimed, raw = _claimed(entry)
+            _append(found, kinds.read(claimed, raw), raw, LIST)
+    return found
+
+
+def _append(found: list[Identifier], values: Iterable[Sequence[str]], raw: str, field: str) -> None:
+    for kind, value, verdict, rule in values:
+        found.append(Identifier(kind, value, raw, field, len(found), verdict, rule))
+
+
+def _claimed(entry: object) -> tuple[str, str]:
+    """Type and value of an entry of the list, as text."""
+    if type(entry) is dict:
+        return text_of(entry.get("type")) or "", text_of(entry.get("value")) or ""
+    return "", text_of(entry) or ""
+
+
+def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = GOOD) -> list[Entry]:
+    """What v3 is sent: each identifier with one of these verdicts once, in the order of the record."""
+    chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in verdicts)
+    return [{"type": kind, "value": value} for kind, value in chosen]
+
+
+def to_v3(
+    record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, verdicts: AbstractSet[str] = GOOD
+) -> tuple[list[Entry], dict[str, Any]]:
+    """The list that v3 is sent for a record of v2, and the residue: the fields that the list alone does not give back."""
+    flat = {field: record.get(field) for field, _kind in kinds.fields}
+    entries = entries_of(identify(flat, kinds), verdicts)
+    residue: dict[str, Any] = {}
+    while True:
+        rebuilt = to_v2(entries, residue, kinds, verdicts)
+        lost = {field: flat[field] for field in flat if field not in residue and rebuilt[field] != flat[field]}
+        if not lost:
+            return entries, residue
+        residue |= lost
+
+
+def to_v2(
+    entries: Iterable[Entry],
+    residue: Mapping[str, Any],
+    kinds: Kinds = STANDARD_KINDS,
+    verdicts: AbstractSet[str] = GOOD,
+) -> dict[str, Any]:
+    """The flat fields of a record from v3's list and its residue; null where there is nothing.
+
+    A field's residue holds as long as everything that was made of it still stands in the list; once somebody has changed that in v3, the
+    change counts. Several values of one type stand in one field with `; ` between them.
+    """
+    fields: dict[str, Any] = {field: None for field, _kind in kinds.fields}
+    homes = {kind.name: field for field, kind in reversed(kinds.fields)}
+    listed = dict.fromkeys((entry["type"], entry["value"]) for entry in entries)
+    left = dict(listed)
+    for field, raw in residue.items():
+        made = {(one["type"], one["value"]) for one in entries_of(identify({field: raw}, kinds), verdicts)}
+        if made <= listed.keys():
+            fields[field] = raw
+            for one in made:
+                left.pop(one, None)
+    for kind, value in left:
+        field = homes.get(kind, kind)
+        before = fields.get(field)
+        fields[field] = value if before is None or before == "" else f"{text_of(before)}; {value}"
+    return fields

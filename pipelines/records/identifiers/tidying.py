@@ -1,0 +1,88 @@
+"""Takes off what has nothing to do with identifiers: entities, LaTeX, invisible characters, odd blanks, lookalikes of ASCII."""
+
+from __future__ import annotations
+
+import html
+import re
+
+MAX_CHARACTERS = 4096
+"""Of a text that is looked into; an identifier field that is longer holds something else (I13)."""
+
+_CLEAN = re.compile(r"[!-#%'-\[\]-z|~]+(?: [!-#%'-\[\]-z|~]+)*")
+"""Text that needs none of this: visible ASCII with single blanks between, and without $ & \\ { }."""
+
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
+
+_END = r"(?:\{\}|\s|(?![A-Za-z]))"
+"""Where the name of a LaTeX command ends."""
+
+
+def _sign(name: str, sign: str) -> tuple[re.Pattern[str], str]:
+    """The ways in which LaTeX writes a sign that it does not take as it is."""
+    return re.compile(
+        rf"\{{\\{name}(?:\{{\}})?\}}|\\{name}{_END}|\${sign}\$|\{{\\?{sign}\}}|\\ensuremath\{{{sign}\}}"
+    ), sign
+
+
+_LATEX = (
+    (re.compile(r"\\textbackslash(?:\{\})?[rnt](?![a-z])"), " "),
+    (re.compile(r"\\href\s*\{([^{}]*)\}\s*\{[^{}0-9]*\}"), r"\1"),
+    (re.compile(r"\\href\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r"\1; \2"),
+    (re.compile(r"\\(?:url|nolinkurl|path|texttt|textrm|textit|textbf|emph|text|mbox)\s*\{([^{}]*)\}"), r"\1"),
+    _sign("textless", "<"),
+    _sign("textgreater", ">"),
+    _sign("textunderscore", "_"),
+    _sign("slash", "/"),
+    (re.compile(r"\{\\([_%&#])\}|\\([_%&#])(?:\{\})?"), r"\1\2"),
+    (re.compile(r"\\-"), ""),
+    (re.compile(r"\\[,;: ]"), " "),
+)
+"""LaTeX that stands for one character, or around a value; in this order."""
+
+_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
+_BLANKS = re.compile(r"\s+")
+
+_FULL_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63"
+"""Hyphens, dashes and the minus sign."""
+
+_LOOKALIKES = _FULL_WIDTH | dict.fromkeys(map(ord, DASHES), "-") | dict.fromkeys(map(ord, "ΧχХх"), "X")
+
+
+def tidied(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text without wrappings, and the names of the rules that took them off. Idempotent."""
+    if _CLEAN.fullmatch(text):
+        return text, ()
+    rules: list[str] = []
+    before = None
+    while before != text:
+        before = text
+        if "&" in text:
+            text = _noted(text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), "entities", rules)
+        if "\\" in text or "$" in text or "{" in text:
+            text = _noted(text, _without_latex(text), "latex", rules)
+        text = _noted(text, _INVISIBLE.sub("", text), "invisible", rules)
+        text = _noted(text, _BLANKS.sub(" ", text).strip(), "white_space", rules)
+    return text, tuple(dict.fromkeys(rules))
+
+
+def in_ascii(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text with lookalikes of digits, hyphens and X as such: for identifiers of an alphabet that has no other characters."""
+    if text.isascii():
+        return text, ()
+    ascii_text = text.translate(_LOOKALIKES)
+    return ascii_text, () if ascii_text == text else ("lookalikes",)
+
+
+def _without_latex(text: str) -> str:
+    for pattern, replacement in _LATEX:
+        text = pattern.sub(replacement, text)
+    if text[:1] == "{" and text[-1:] == "}" and "{" not in text[1:-1] and "}" not in text[1:-1]:
+        text = text[1:-1]
+    return text
+
+
+def _noted(before: str, after: str, rule: str, rules: list[str]) -> str:
+    if after != before:
+        rules.append(rule)
+    return after
