@@ -28,6 +28,7 @@ class Numbers(NamedTuple):
     """A standard of numbers with a check digit. `judge` takes digits with whatever stands between them."""
 
     name: str
+    label: re.Pattern[str]
     lengths: frozenset[int]
     judge: Callable[[str], Judged]
 
@@ -38,13 +39,16 @@ _BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
 _PIECES = re.compile(rf"(?:{_BRACKETS.pattern}|[^;|,])+")
 """What stands between separators, of which brackets may hold any."""
 
-_LABEL = re.compile(
-    r"(?<![A-Za-z0-9])(?:urn:)?(?:"
-    r"(?:e-?)?isbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:)|-?1[03](?![0-9]))?"
-    r"|[ep]?-?issn(?:-l)?"
-    r")(?![A-Za-z])\s*[:.=#]*",
-    re.IGNORECASE,
-)
+LABEL_ISBN = r"(?:e-?)?isbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:)|-?1[03](?![0-9]))?"
+LABEL_ISSN = r"[ep]?-?issn(?:-l)?"
+
+
+def labels(*names: str) -> re.Pattern[str]:
+    """Any of these names before a number, with what divides it from the number."""
+    return re.compile(rf"(?<![A-Za-z0-9])(?:urn:)?(?:{'|'.join(names)})(?![A-Za-z])\s*[:.=#]*", re.IGNORECASE)
+
+
+_LABELS = labels(LABEL_ISBN, LABEL_ISSN)
 _WORDS = re.compile(
     r"(?<![A-Za-z0-9])(?:pbk|hbk|hdbk|paperback|hardback|hardcover|softcover|softback|cloth|paper|cased|bound|print|printed"
     r"|online|electronic|elec|ebook|e-book|epub|pdf|web|cd-rom|linking|set|and|und|et|or"
@@ -112,7 +116,7 @@ def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[Fo
         else:
             used.append("qualifier")
         rest = f"{rest[: brackets.start()]};{rest[brackets.end() :]}"
-    for pattern, rule in ((_LABEL, "label"), (_WORDS, "qualifier")):
+    for pattern, rule in ((numbers.label, "label"), (_WORDS, "qualifier")):
         rest, count = pattern.subn(";", rest)
         used += [rule] * (count > 0)
     runs = [run.strip(_CARD) for run in rest.split(";")]
@@ -173,4 +177,4 @@ def only_words(text: str) -> bool:
     """Whether a text holds nothing but words and signs that stand beside numbers."""
     while _BRACKETS.search(text) and not _MANY_DIGITS.search(text):
         text = _BRACKETS.sub(" ", text)
-    return not _WORDS.sub(" ", _LABEL.sub(" ", text)).strip(_CARD + ";|,/&")
+    return not _WORDS.sub(" ", _LABELS.sub(" ", text)).strip(_CARD + ";|,/&")

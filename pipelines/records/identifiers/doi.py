@@ -21,11 +21,15 @@ _PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
 
 _RESOLVER = r"(?:https?:/{0,2})?(?:www\.)?(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?(?::[0-9]+)?/+(?:doi:)?"
 _NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s+(?=10[./]))"
-_STARTS = rf"[\[(<{{\"']?(?:{_RESOLVER}|{_NAME})*(?:{_PREFIX}(?:/|%2f)|{_SHORT}(?![^\s;,|]))"
+_OPEN = r"[\[(<{\"']?"
+_STARTS = rf"{_OPEN}(?:{_RESOLVER}|{_NAME})*(?:{_PREFIX}(?:/|%2f)|{_SHORT}(?![^\s;,|]))"
+_NO_NAME = "".join(rf"(?<!{before}doi{colon})" for before in ("^", r"[\s;,|(\[]") for colon in ("", ":"))
 _BREAK = re.compile(
-    rf"(?:\s*[;,|]\s+|\s+(?:(?:and|&)\s+)?|[;,|](?=[\[(<{{\"']?(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})",
+    rf"(?:\s*[;,|]\s+|{_NO_NAME}\s+(?:(?:and|&)\s+)?|[;,|](?={_OPEN}(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})",
     re.IGNORECASE,
 )
+"""Between two DOIs. Without a blank only a whole prefix is a beginning, since a suffix may hold these characters."""
+
 _WHOLE = re.compile(rf"{_PREFIX}/(.+)", re.DOTALL)
 _SHORT_DOI = re.compile(_SHORT)
 _ADDRESS = re.compile(_RESOLVER, re.IGNORECASE)
@@ -57,7 +61,6 @@ def read(text: str) -> list[Found]:
         rules += more
         pieces = [one for one in _BREAK.split(tidy) if one]
         if pieces not in ([tidy], []):
-            rules += ("punctuation",) * (len(pieces) == 1)
             waiting += [(one, rules) for one in reversed(pieces)]
             continue
         bare, more = _unwrapped(tidy)
@@ -67,6 +70,8 @@ def read(text: str) -> list[Found]:
             found.append(_judge(bare, rules))
     if all(one.verdict == UNRECOGNISED for one in found):
         return [Found("doi", text, UNRECOGNISED, "text")]
+    if len(found) == 1 and found[0].verdict == VALID and found[0].value != text:
+        return [good("doi", found[0].value, ("punctuation",))]
     return once(found)
 
 
@@ -82,7 +87,7 @@ def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
     decoded = _ENCODED.sub(_decoded, text)
     if decoded != text:
         return decoded, ("percent_encoding",)
-    return (text.translate(_TO_LOWER), ("case",)) if text.startswith("10") else (text, ())
+    return text, ()
 
 
 def _resolved(path: str) -> str | None:
@@ -113,12 +118,10 @@ def _decoded(encoded: re.Match[str]) -> str:
 
 
 def _judge(text: str, rules: tuple[str, ...]) -> Found:
-    if _SHORT_DOI.fullmatch(text):
-        return good("doi", text, rules)
-    fault = _fault(text)
-    if fault:
+    lower = text.translate(_TO_LOWER)
+    if not _SHORT_DOI.fullmatch(lower) and (fault := _fault(text)):
         return Found("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
-    return good("doi", text, rules)
+    return good("doi", lower, rules if lower == text else (*rules, "case"))
 
 
 def _fault(text: str) -> str | None:

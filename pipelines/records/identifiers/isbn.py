@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, Judged, Numbers, read_numbers
+from pipelines.records.identifiers.check_digit_numbers import (
+    AFTER,
+    BEFORE,
+    LABEL_ISBN,
+    Judged,
+    Numbers,
+    labels,
+    read_numbers,
+)
 from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
 from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
 
@@ -85,7 +93,7 @@ def _isbn_13(number: str, rules: list[str]) -> Judged:
     return Judged(number, tuple(rules)) if isbn_13_holds(number) else Judged(None, ("check_digit",))
 
 
-_NUMBERS = Numbers("isbn", frozenset({10, 13}), judge)
+_NUMBERS = Numbers("isbn", labels(LABEL_ISBN), frozenset({10, 13}), judge)
 
 
 def read(text: str) -> list[Found]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, Judged, Numbers, read_numbers
+from pipelines.records.identifiers.check_digit_numbers import (
+    AFTER,
+    BEFORE,
+    LABEL_ISSN,
+    Judged,
+    Numbers,
+    labels,
+    read_numbers,
+)
 from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
 from pipelines.records.identifiers.verdicts import VALID, Found
 
@@ -60,7 +68,7 @@ def judge(run: str) -> Judged:
     return Judged(value, tuple(rules)) if issn_holds(number) else Judged(None, ("check_digit",))
 
 
-_NUMBERS = Numbers("issn", frozenset({8}), judge)
+_NUMBERS = Numbers("issn", labels(LABEL_ISSN), frozenset({8}), judge)
 
 
 def read(text: str) -> list[Found]:

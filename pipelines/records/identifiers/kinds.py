@@ -58,10 +58,20 @@ class Kinds:
             return [Found(kind.name, text, UNRECOGNISED, "too_long")]
         if not text or text.isspace():
             return [Found(kind.name, text, UNRECOGNISED, "blank")]
+        return once(self._settled(kind, text))
+
+    def _settled(self, kind: Kind, text: str) -> list[Found]:
+        """The values of a text, of its own kind or, where that fails, of others; read again until nothing more is found."""
         found = kind.read(text)
         if all(one.verdict in GOOD for one in found):
             return found
-        return self._with_others(kind, text) or found
+        if moved := self._with_others(kind, text):
+            return moved
+        return [
+            again
+            for one in found
+            for again in ([one] if one.verdict in GOOD or one.value == text else self._settled(kind, one.value))
+        ]
 
     def _with_others(self, kind: Kind, text: str) -> list[Found]:
         """The values of a text that holds some of another kind for certain; empty, if it holds none."""
@@ -81,12 +91,12 @@ class Kinds:
                 ]
                 end = token.end()
                 moved = True
-        return once(found + self._left(kind, tidy[end:])) if moved else []
+        return found + self._left(kind, tidy[end:]) if moved else []
 
     def _left(self, kind: Kind, text: str) -> list[Found]:
         """What is left of a text beside values of another kind."""
         left = text.strip(" ;,|")
-        return [] if only_words(left) else kind.read(left)
+        return [] if only_words(left) else self._settled(kind, left)
 
     def _pattern_of_others(self, name: str) -> re.Pattern[str]:
         patterns = [

@@ -10,7 +10,7 @@ from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID,
 
 _PMID = re.compile(r"[1-9][0-9]{0,7}")
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
-_LABEL = re.compile(r"(?:info:)?(?:pmids?|pubmed(?:[ _-]?id)?)\b\s*[:=#/]*\s*", re.IGNORECASE)
+_LABEL = re.compile(r"^(?:info:)?(?:pmids?|pubmed(?:[ _-]?id)?)(?![\w.])\s*[:=#/]*\s*", re.IGNORECASE)
 _ADDRESS = re.compile(
     r"(?:https?://)?(?:(?:www\.)?(?:ncbi\.nlm\.nih\.gov/(?:m/)?pubmed/(?:\?term=)?|pubmed\.gov/)|pubmed\.ncbi\.nlm\.nih\.gov/"
     r"|europepmc\.org/(?:abstract|article)/med/)([0-9]+)/?",

@@ -68,7 +68,11 @@ def to_v3(
     residue: dict[str, Any] = {}
     while True:
         rebuilt = to_v2(entries, residue, kinds, verdicts)
-        lost = {field: flat[field] for field in flat if field not in residue and rebuilt[field] != flat[field]}
+        lost = {
+            field: value
+            for field, value in flat.items()
+            if value is not None and field not in residue and rebuilt[field] != value
+        }
         if not lost:
             return entries, residue
         residue |= lost

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-MAX_CHARACTERS = 4096
+MAX_CHARACTERS = 2048
 """Of a text that is looked into; an identifier field that is longer holds something else (I13)."""
 
 _CLEAN = re.compile(r"[!-#%'-\[\]-z|~]+(?: [!-#%'-\[\]-z|~]+)*")

@@ -1,0 +1,58 @@
+"""Nasty values, each with what the standards say of it, written by hand: nasty.tsv.
+
+Its columns: field, text (escaped as in JSON), expected (verdict, type and value of each identifier, with & between them), reason.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.identifiers.rules import RULES
+
+
+class Nasty(NamedTuple):
+    """A row of the file."""
+
+    field: str
+    text: str
+    expected: str
+    reason: str
+
+
+def rows() -> list[Nasty]:
+    path = Path(__file__).with_name("nasty.tsv")
+    with path.open(encoding="utf-8", newline="") as lines:
+        _head, *found = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    return [Nasty(field, _unescaped(text), _unescaped(expected), reason) for field, text, expected, reason in found]
+
+
+def _unescaped(text: str) -> str:
+    unescaped: str = json.loads(f'"{text}"')
+    return unescaped
+
+
+NASTY = rows()
+
+
+def test_there_are_three_hundred_of_them() -> None:
+    assert len({(row.field, row.text) for row in NASTY}) == len(NASTY) >= 300
+
+
+@pytest.mark.parametrize("row", NASTY, ids=[f"{row.field}: {row.text!a}" for row in NASTY])
+def test_a_nasty_value(row: Nasty) -> None:
+    found = STANDARD_KINDS.read(row.field, row.text)
+    written = " & ".join(f"{one.verdict} {one.type} {one.value}" for one in found)
+    assert written == row.expected, row.reason
+
+
+def test_every_rule_has_a_nasty_value() -> None:
+    """No rule is there that nothing needs; `form`, `type_missing` and `too_long` have their own tests."""
+    found = [one for row in NASTY for one in STANDARD_KINDS.read(row.field, row.text)]
+    seen = {name for one in found for name in one.rule.split("+") if name}
+    assert seen == set(RULES) - {"form", "type_missing", "unknown_type", "too_long"}
