@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.metadata import column_schema, preview, table_metadata
+from assets_defs.stops import stop_explained
 from pipelines.library import Library
 from pipelines.records.tables import STAGED, Table, raw_table
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable, count_nulls
@@ -72,7 +73,8 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
         ],
     )
     def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
-        capture, facts = library.read_raw(tenant, run_name(context), resource, _read_by_run(context, tenant))
+        with stop_explained(context, tenant, library.settings.tenant(tenant)):
+            capture, facts = library.read_raw(tenant, run_name(context), resource, _read_by_run(context, tenant))
         if isinstance(facts, Unreadable):
             return _not_read(facts)
         shown = table_metadata(capture, table, facts.requests)
