@@ -17,7 +17,7 @@ from stdnum import isbn as stdnum_isbn
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.records import identify, to_v2, to_v3
 from pipelines.records.identifiers.rules import RULES
-from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from tests.identifiers.texts import FIELDS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "identifiers.md"
@@ -85,6 +85,20 @@ def test_the_document_names_every_value_that_is_no_identifier() -> None:
         else:
             assert f"| {field} | `{value}` |" in text
     assert f"{spoiled} numbers with an exponent" in text
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_the_document_counts_what_is_there(field: str) -> None:
+    filled = [[one.verdict for one in STANDARD_KINDS.read(field, text)] for text in texts_of(field)]
+    good = sum(GOOD.issuperset(verdicts) for verdicts in filled)
+    verdicts = Counter(verdict for found in filled for verdict in found)
+    cells = [
+        f"{len(filled):,}",
+        f"{good:,}",
+        f"{100 * good / len(filled):.1f} %",
+        *(f"{verdicts[one]:,}" for one in VERDICTS),
+    ]
+    assert f"| {field} | {' | '.join(cells)} |" in DOCUMENT.read_text("utf-8")
 
 
 def test_the_document_has_every_rule() -> None:

@@ -12,7 +12,7 @@ from pipelines.records.identifiers.arxiv import ARCHIVES
 
 FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 
-_TOUCHED = re.compile(r"%[0-9a-f]{2}|&#?\w+;|[\\${}]|[;,|].*10\.[1-9]", re.IGNORECASE)
+_TOUCHED = re.compile(r"%[0-9a-f]{2}|&#?\w*(?:;|$)|[\\${}]|[;,|].*10\.[1-9]", re.IGNORECASE)
 """In a DOI: percent-encoding, entities, LaTeX, and another DOI behind a separator. Each is taken for what it looks like."""
 
 

@@ -1,7 +1,8 @@
 """Takes fields apart that should hold one number with a check digit, and hold several, or words around it: ISBN and ISSN.
 
 A valid number is never broken: a run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
-blank by blank. Where two ways lead to numbers, none is taken.
+blank by blank. Where two ways lead to numbers, none is taken. Lost zeros are believed of a number that stands alone, as in the cell of a
+spreadsheet; beside others only if one of them is the same.
 """
 
 from __future__ import annotations
@@ -62,8 +63,12 @@ _CARD = " .:=+*\"'{}<>-"
 
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _GROUPS = re.compile(r"[0-9Xx]+")
+_LONG_RUN = re.compile(r"[0-9][0-9Xx-]{4,}[0-9Xx]")
 _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE)
+
+
+_ZEROS = "leading_zeros"
 
 
 def read_numbers(numbers: Numbers, text: str) -> list[Found]:
@@ -72,7 +77,8 @@ def read_numbers(numbers: Numbers, text: str) -> list[Found]:
     if _PLACEHOLDER.fullmatch(tidy):
         return [Found(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
-    found = _read_pieces(numbers, tidy, (*rules, *more))
+    alone = len(_LONG_RUN.findall(tidy)) == 1
+    found = _with_zeros(numbers, _read_pieces(numbers, tidy, (*rules, *more)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [Found(numbers.name, text, UNRECOGNISED, "text")]
     return once(found)
@@ -132,7 +138,8 @@ def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]
     """The numbers of a run of digit groups."""
     whole = numbers.judge(run)
     if whole.value is not None:
-        return [good(numbers.name, whole.value, (*rules, *whole.rules))]
+        one = good(numbers.name, whole.value, (*rules, *whole.rules))
+        return [one._replace(value=run, verdict=INVALID) if _ZEROS in whole.rules else one]
     row = _row(numbers, run)
     if row is None:
         return [Found(numbers.name, run, INVALID, "ambiguous")]
@@ -144,6 +151,22 @@ def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]
         if any(one.verdict in GOOD for one in found):
             return found
     return [Found(numbers.name, run, INVALID, joined(whole.rules))]
+
+
+def _with_zeros(numbers: Numbers, found: list[Found], *, alone: bool) -> list[Found]:
+    """The same, with a verdict on those numbers that need zeros at the front, which `_read_run` leaves as they are."""
+    proved = {one.value for one in found if one.verdict in GOOD}
+    settled: list[Found] = []
+    for one in found:
+        if one.verdict == INVALID and _ZEROS in one.rule:
+            value = numbers.judge(one.value).value or ""
+            certain = alone or "hyphens" in one.rule or value in proved
+            settled.append(
+                one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule="zeros_unproved")
+            )
+        else:
+            settled.append(one)
+    return settled
 
 
 def _read_chunk(numbers: Numbers, chunk: str, rules: tuple[str, ...]) -> list[Found]:

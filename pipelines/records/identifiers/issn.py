@@ -76,5 +76,6 @@ def read(text: str) -> list[Found]:
     return read_numbers(_NUMBERS, text)
 
 
-CERTAIN = rf"{BEFORE}(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
-"""An ISSN wherever it stands: in its standard form, or after its name."""
+_YEARS = "(?:1[6-9]|20)[0-9]{2}-(?:1[6-9]|20)[0-9]{2}"
+CERTAIN = rf"{BEFORE}(?!{_YEARS})(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
+"""An ISSN wherever it stands: in its standard form, or after its name. What may be two years is none."""

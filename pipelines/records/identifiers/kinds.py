@@ -70,7 +70,11 @@ class Kinds:
         return [
             again
             for one in found
-            for again in ([one] if one.verdict in GOOD or one.value == text else self._settled(kind, one.value))
+            for again in (
+                [one]
+                if one.verdict in GOOD or one.value == text or one.rule == "zeros_unproved"
+                else self._settled(kind, one.value)
+            )
         ]
 
     def _with_others(self, kind: Kind, text: str) -> list[Found]:

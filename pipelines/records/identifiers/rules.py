@@ -39,6 +39,7 @@ FAULTS = {
     "check_digit": "The check digit is wrong: at least one character was mistyped.",
     "length": "Too few or too many digits.",
     "prefix": "The beginning is not one that the standard has.",
+    "zeros_unproved": "Zeros may be missing at the front, but not beside other numbers: an ISSN without its hyphen looks the same.",
     "placeholder": "A number that stands for none, such as 0000000000.",
     "music_number": "979-0 begins an ISMN, the number of printed music; it is no ISBN.",
     "digits_lost": "A spreadsheet wrote the number with an exponent and lost its last digits.",
