@@ -25,6 +25,7 @@ from pipelines.library import Library
 from pipelines.settings import Settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.durable import storage_error, storage_errors
+from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def run_backup(
     """Run the job `nightly_backup` for one tenant, here and now, and return what it published. `asked`: resources wanted by name."""
     if settings.tenant(tenant).api == "v2":
         settings.check_sign_in(tenant)  # a missing variable is told before anything starts
+        personal_keys(settings).to_write()
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's charter
 

@@ -15,6 +15,7 @@ from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, Sig
 from pipelines.service.tokens import open_tokens
 from pipelines.settings import Settings
 from pipelines.store.durable import storage_error
+from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 SERVICE_RATE = 60
@@ -50,13 +51,16 @@ def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Find
     chosen = settings.tenant(tenant)
     try:
         settings.check_sign_in(tenant, environ)
+        key = personal_keys(settings, environ).to_write()
     except ConfigurationError as error:
         return failed("secrets", error)
     of_v2 = [chosen.session_cookie_env] if chosen.session_cookie_env else [chosen.username_env, chosen.password_env]
     named = list(filter(None, of_v2 if chosen.api == "v2" else [chosen.client_secret_env]))
+    of_people = f"; users' data is encrypted with the personal key {key.fingerprint}" if key else ""
+    facts = {"personal_key": key.fingerprint if key else None}
     if not named:
-        return ok("secrets", "none are needed in the environment: v3 signs in with a token")
-    return ok("secrets", f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set")
+        return ok("secrets", f"none are needed in the environment: v3 signs in with a token{of_people}", **facts)
+    return ok("secrets", f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set{of_people}", **facts)
 
 
 def rate(settings: Settings, tenant: str, used_by_others: int | None) -> Finding:

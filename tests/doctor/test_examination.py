@@ -17,6 +17,7 @@ from pipelines.doctor.examination import MOST_REQUESTS
 from pipelines.doctor.findings import Status, worst
 from pipelines.errors import ExitStatus
 from pipelines.settings import BasicCredentials, load_settings
+from pipelines.store.sealing import PersonalKey
 from tests.cli.command import PASSWORD, ROOT
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess
@@ -90,6 +91,23 @@ def test_a_missing_variable(patient: Patient, monkeypatch: pytest.MonkeyPatch) -
     assert (found["secrets"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.USAGE)
     assert "TEST_PASSWORD" in found["secrets"].message
     assert (patient.sandbox.counts()["requests"], examined.requests) == (0, 0)
+
+
+def test_the_key_for_personal_data(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named by its fingerprint; without it no backup works, so the service is not asked."""
+    config = patient.folder / "bookferry.toml"
+    config.write_text(f'personal_key_env = "TEST_KEY"\n{config.read_text()}')
+    key = PersonalKey(bytes(range(32)))
+    monkeypatch.setenv("TEST_KEY", key.text)
+    found = patient.find("secrets")
+    assert (found.status, found.facts["personal_key"]) == (Status.OK, key.fingerprint)
+    assert key.text not in str(found.document)
+    monkeypatch.delenv("TEST_KEY")
+    examined = patient.examine()
+    [missing] = [one for one in examined.findings if one.name == "secrets"]
+    assert (missing.status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.USAGE)
+    assert "TEST_KEY, which is not set" in missing.message
+    assert examined.requests == 0
 
 
 def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> None:
