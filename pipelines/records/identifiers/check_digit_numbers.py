@@ -2,7 +2,7 @@
 
 A valid number is never broken: a run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
 blank by blank. Where two ways lead to numbers, none is taken. Lost zeros are believed of a number that stands alone, as in the cell of a
-spreadsheet; beside others only if one of them is the same.
+spreadsheet; with anything beside it only if another number is the same.
 """
 
 from __future__ import annotations
@@ -63,12 +63,13 @@ _CARD = " .:=+*\"'{}<>-"
 
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _GROUPS = re.compile(r"[0-9Xx]+")
-_LONG_RUN = re.compile(r"[0-9][0-9Xx-]{4,}[0-9Xx]")
+_BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
 _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|tbd|tba|[-–—?.x]+)\.?", re.IGNORECASE)
 
 
-_ZEROS = "leading_zeros"
+ZEROS = "leading_zeros"
+"""The rule that a number's surroundings have to allow."""
 
 
 def read_numbers(numbers: Numbers, text: str) -> list[Found]:
@@ -77,7 +78,7 @@ def read_numbers(numbers: Numbers, text: str) -> list[Found]:
     if _PLACEHOLDER.fullmatch(tidy):
         return [Found(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
-    alone = len(_LONG_RUN.findall(tidy)) == 1
+    alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
     found = _with_zeros(numbers, _read_pieces(numbers, tidy, (*rules, *more)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [Found(numbers.name, text, UNRECOGNISED, "text")]
@@ -139,7 +140,7 @@ def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]
     whole = numbers.judge(run)
     if whole.value is not None:
         one = good(numbers.name, whole.value, (*rules, *whole.rules))
-        return [one._replace(value=run, verdict=INVALID) if _ZEROS in whole.rules else one]
+        return [one._replace(value=run, verdict=INVALID) if ZEROS in whole.rules else one]
     row = _row(numbers, run)
     if row is None:
         return [Found(numbers.name, run, INVALID, "ambiguous")]
@@ -158,9 +159,9 @@ def _with_zeros(numbers: Numbers, found: list[Found], *, alone: bool) -> list[Fo
     proved = {one.value for one in found if one.verdict in GOOD}
     settled: list[Found] = []
     for one in found:
-        if one.verdict == INVALID and _ZEROS in one.rule:
+        if one.verdict == INVALID and ZEROS in one.rule:
             value = numbers.judge(one.value).value or ""
-            certain = alone or "hyphens" in one.rule or value in proved
+            certain = alone or value in proved
             settled.append(
                 one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule="zeros_unproved")
             )

@@ -12,6 +12,7 @@ from pipelines.records.identifiers.check_digit_numbers import (
     AFTER,
     BEFORE,
     LABEL_ISBN,
+    ZEROS,
     Judged,
     Numbers,
     labels,
@@ -22,10 +23,12 @@ from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
-_SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{5,7}X)")
+_SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{7}X)")
 """An ISBN-10 without its first zeros; three is the most that is seen, where the publisher is 0-00."""
 
-_SBN = re.compile(r"[1-9][0-9]{7}[0-9X]")
+_SBN = re.compile(r"[0-9]{2,7}([ -])[0-9]{1,6}\1[0-9Xx]")
+"""A Standard Book Number, as books had it before 1970: publisher, title, check digit. It never had the zero."""
+
 _BETWEEN = re.compile(r"[ .-]+")
 _DECIMAL = re.compile(r"([0-9]{7,13})\.0+")
 _EXPONENT = re.compile(r"([0-9])\.?([0-9]*)[Ee]\+?([0-9]{1,2})")
@@ -35,7 +38,7 @@ _MADE_UP_10 = frozenset({*(10 * digit for digit in "0123456789"), "123456789X"})
 _MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
 """Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
 
-_ISBN_13_DIGITS = 13
+_SBN_DIGITS, _ISBN_13_DIGITS = 9, 13
 
 
 def quick(text: str) -> Found | None:
@@ -73,13 +76,23 @@ def judge(run: str) -> Judged:
         return Judged(None, ("placeholder",))
     if len(number) == _ISBN_13_DIGITS:
         return _isbn_13(number, rules)
-    if _SBN.fullmatch(number) or (_SHORT.fullmatch(number) and number == run.upper()):
-        padded = number.zfill(10)
-        return _isbn_10(padded, [*rules, "leading_zeros"]) if isbn_10_holds(padded) else Judged(None, ("length",))
-    return _isbn_10(number, rules) if _10.fullmatch(number) else Judged(None, ("length",))
+    completed, rule = _completed(run, number)
+    return _isbn_10(completed, [*rules, *rule])
+
+
+def _completed(run: str, number: str) -> tuple[str, tuple[str, ...]]:
+    """A number with the zeros that it lost or never had, if the check digit then holds, and the rule that says so."""
+    padded = number.zfill(10)
+    if len(number) == _SBN_DIGITS and _SBN.fullmatch(run):
+        return padded, ("sbn",)
+    if _SHORT.fullmatch(number) and number == run.upper() and isbn_10_holds(padded):
+        return padded, (ZEROS,)
+    return number, ()
 
 
 def _isbn_10(number: str, rules: list[str]) -> Judged:
+    if not _10.fullmatch(number):
+        return Judged(None, ("length",))
     if number in _MADE_UP:
         return Judged(None, ("placeholder",))
     return Judged(isbn_13_of(number), (*rules, "isbn_10")) if isbn_10_holds(number) else Judged(None, ("check_digit",))

@@ -8,6 +8,7 @@ from pipelines.records.identifiers.check_digit_numbers import (
     AFTER,
     BEFORE,
     LABEL_ISSN,
+    ZEROS,
     Judged,
     Numbers,
     labels,
@@ -18,7 +19,7 @@ from pipelines.records.identifiers.verdicts import VALID, Found
 
 _ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
 _8 = re.compile(r"[0-9]{7}[0-9X]")
-_SHORT = re.compile(r"[1-9](?:[0-9]{5,6}|[0-9]{4,5}X)")
+_SHORT = re.compile(r"[1-9][0-9]{5,6}")
 """An ISSN without its hyphen and its first one or two zeros."""
 
 _EAN = re.compile(r"977[0-9]{10}")
@@ -57,7 +58,7 @@ def judge(run: str) -> Judged:
             Judged(issn_of(number[3:10]), (*rules, "ean")) if isbn_13_holds(number) else Judged(None, ("check_digit",))
         )
     if _SHORT.fullmatch(number) and number == run.upper() and issn_holds(number.zfill(8)):
-        rules.append("leading_zeros")
+        rules.append(ZEROS)
         number = number.zfill(8)
     if not _8.fullmatch(number):
         return Judged(None, ("length",))

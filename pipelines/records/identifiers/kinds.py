@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
-from pipelines.records.identifiers.check_digit_numbers import once, only_words
+from pipelines.records.identifiers.check_digit_numbers import ZEROS, once, only_words
 from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied
-from pipelines.records.identifiers.verdicts import GOOD, REPAIRED, UNRECOGNISED, Found, joined
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, joined
 
 
 class Kind(NamedTuple):
@@ -100,7 +100,12 @@ class Kinds:
     def _left(self, kind: Kind, text: str) -> list[Found]:
         """What is left of a text beside values of another kind."""
         left = text.strip(" ;,|")
-        return [] if only_words(left) else self._settled(kind, left)
+        if only_words(left):
+            return []
+        return [
+            Found(kind.name, left, INVALID, "zeros_unproved") if ZEROS in one.rule.split("+") else one
+            for one in self._settled(kind, left)
+        ]
 
     def _pattern_of_others(self, name: str) -> re.Pattern[str]:
         patterns = [

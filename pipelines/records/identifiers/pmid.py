@@ -75,7 +75,7 @@ def _judge(digits: str, rules: list[str]) -> Found:
         return Found("pmid", digits, INVALID, "placeholder")
     if not _PMID.fullmatch(number):
         return Found("pmid", digits, INVALID, "length")
-    return good("pmid", number, (*rules, *(["leading_zeros"] * (number != digits))))
+    return good("pmid", number, (*rules, *(["surplus_zeros"] * (number != digits))))
 
 
 CERTAIN = rf"{BEFORE}(?:pmid[: ]+[1-9][0-9]{{0,7}}|{_ADDRESS.pattern}){AFTER}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 SPELLING = {
     "case": "Upper and lower case were brought into the standard's form; the standard makes no difference between them.",
     "hyphens": "Hyphens, blanks or points inside the number were taken out or set where the standard has them.",
+    "sbn": "A Standard Book Number of before 1970 got the zero that makes it an ISBN-10.",
     "isbn_10": "An ISBN-10 was written as the ISBN-13 of the same book.",
 }
 """Rules for what is right and only written in another way. No librarian has to look at these."""
@@ -21,7 +22,8 @@ REPAIRS = {
     "percent_encoding": "Percent-encoded characters were decoded.",
     "qualifier": "Words about the value, such as (pbk.) or print, were taken off.",
     "punctuation": "Punctuation of a catalogue card around the value was taken off.",
-    "leading_zeros": "Zeros that a spreadsheet took from the front, or that do not belong there; the check digit proves the number.",
+    "leading_zeros": "Zeros that a spreadsheet took; with them the check digit holds.",
+    "surplus_zeros": "Zeros before a PMID, which has none, were taken off.",
     "decimal_zero": "The number had been written as a decimal (.0).",
     "exponent": "The number had been written with an exponent, and all of its digits are there.",
     "ean": "The ISSN was taken out of the bar code number 977….",
@@ -39,7 +41,7 @@ FAULTS = {
     "check_digit": "The check digit is wrong: at least one character was mistyped.",
     "length": "Too few or too many digits.",
     "prefix": "The beginning is not one that the standard has.",
-    "zeros_unproved": "Zeros may be missing at the front, but not beside other numbers: an ISSN without its hyphen looks the same.",
+    "zeros_unproved": "Zeros may be missing, but beside other text that is not certain: an ISSN without its hyphen looks the same.",
     "placeholder": "A number that stands for none, such as 0000000000.",
     "music_number": "979-0 begins an ISMN, the number of printed music; it is no ISBN.",
     "digits_lost": "A spreadsheet wrote the number with an exponent and lost its last digits.",
