@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, once
-from pipelines.records.identifiers.tidying import in_ascii, tidied
-from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good
+from pipelines.records.identifiers.tidying import AFTER, BEFORE, in_ascii, tidied
+from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good, once
 
 # fmt: off
 ARCHIVES = frozenset({

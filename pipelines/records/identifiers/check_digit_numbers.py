@@ -12,10 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pipelines.records.identifiers.tidying import in_ascii, tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, good, joined
-
-BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
-"""Around a number wherever it stands: what comes before and after is no part of a longer word, number or address."""
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, good, joined, once
 
 
 class Judged(NamedTuple):
@@ -83,27 +80,6 @@ def read_numbers(numbers: Numbers, text: str) -> list[Found]:
     if all(one.verdict == UNRECOGNISED for one in found):
         return [Found(numbers.name, text, UNRECOGNISED, "text")]
     return once(found)
-
-
-def once(found: list[Found]) -> list[Found]:
-    """The values of one field, each once; where there is more than one, the field was split."""
-    kept: dict[tuple[str, str], Found] = {}
-    for one in found:
-        key = one[:2]
-        if key not in kept:
-            kept[key] = one
-        elif one.verdict in GOOD:
-            kept[key] = kept[key]._replace(verdict=REPAIRED, rule=joined((*_names(kept[key].rule), "repeated")))
-    if len(kept) == 1:
-        return list(kept.values())
-    return [
-        one._replace(verdict=REPAIRED, rule=joined(("split", *_names(one.rule)))) if one.verdict in GOOD else one
-        for one in kept.values()
-    ]
-
-
-def _names(rule: str) -> list[str]:
-    return rule.split("+") if rule else []
 
 
 def _read_pieces(numbers: Numbers, text: str, rules: tuple[str, ...]) -> list[Found]:

@@ -22,10 +22,9 @@ from stdnum import damm, luhn, verhoeff
 from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.identifiers.check_digit_numbers import once
 from pipelines.records.identifiers.kinds import Kind
 from pipelines.records.identifiers.tidying import tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, Found, good
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, Found, good, once
 
 CheckDigit = Literal["luhn", "verhoeff", "damm", "mod_11_2", "mod_11_10", "mod_37_2", "mod_37_36", "mod_97_10"]
 

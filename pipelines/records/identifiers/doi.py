@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from pipelines.records.identifiers.check_digit_numbers import BEFORE, once
-from pipelines.records.identifiers.tidying import DASHES, tidied
-from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, Found, good
+from pipelines.records.identifiers.tidying import BEFORE, DASHES, tidied
+from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, Found, good, once
 
 _PREFIX = r"10\.[1-9][0-9]{3,8}(?:\.[0-9]+)*"
 _SHORT = r"10/[a-z0-9]{3,12}"

@@ -8,17 +8,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import (
-    AFTER,
-    BEFORE,
-    LABEL_ISBN,
-    ZEROS,
-    Judged,
-    Numbers,
-    labels,
-    read_numbers,
-)
+from pipelines.records.identifiers.check_digit_numbers import LABEL_ISBN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
+from pipelines.records.identifiers.tidying import AFTER, BEFORE
 from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import (
-    AFTER,
-    BEFORE,
-    LABEL_ISSN,
-    ZEROS,
-    Judged,
-    Numbers,
-    labels,
-    read_numbers,
-)
+from pipelines.records.identifiers.check_digit_numbers import LABEL_ISSN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
+from pipelines.records.identifiers.tidying import AFTER, BEFORE
 from pipelines.records.identifiers.verdicts import VALID, Found
 
 _ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")

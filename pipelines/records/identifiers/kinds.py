@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
-from pipelines.records.identifiers.check_digit_numbers import ZEROS, once, only_words
+from pipelines.records.identifiers.check_digit_numbers import ZEROS, only_words
 from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, joined
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, joined, names, once
 
 
 class Kind(NamedTuple):
@@ -42,7 +42,7 @@ class Kinds:
     def __init__(self, configured: Iterable[Kind] = ()) -> None:
         self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
-        self._others = {name: self._pattern_of_others(name) for name in self._kinds}
+        self._others: dict[str, re.Pattern[str]] = {}
 
     def read(self, kind: str, text: str) -> list[Found]:
         """Every value of a text that a field of this kind holds, or an entry that names this type. Never raises, and is never empty."""
@@ -83,14 +83,12 @@ class Kinds:
         found: list[Found] = []
         end = 0
         moved = False
-        for token in self._others[kind.name].finditer(tidy):
+        for token in self._pattern_of_others(kind.name).finditer(tidy):
             other = self._kinds[token.lastgroup or ""].read(token[0])
             if all(one.verdict in GOOD for one in other):
                 found += self._left(kind, tidy[end : token.start()])
                 found += [
-                    one._replace(
-                        verdict=REPAIRED, rule=joined(("other_type", *rules, *one.rule.split("+"))).rstrip("+")
-                    )
+                    one._replace(verdict=REPAIRED, rule=joined(("other_type", *rules, *names(one.rule))))
                     for one in other
                 ]
                 end = token.end()
@@ -103,15 +101,18 @@ class Kinds:
         if only_words(left):
             return []
         return [
-            Found(kind.name, left, INVALID, "zeros_unproved") if ZEROS in one.rule.split("+") else one
+            Found(kind.name, left, INVALID, "zeros_unproved") if ZEROS in names(one.rule) else one
             for one in self._settled(kind, left)
         ]
 
     def _pattern_of_others(self, name: str) -> re.Pattern[str]:
-        patterns = [
-            f"(?P<{one.name}>{one.certain})" for one in self._kinds.values() if one.certain and one.name != name
-        ]
-        return re.compile("|".join(patterns), re.IGNORECASE)
+        """Finds what is certainly of another kind than this one; compiled when it is first needed."""
+        if name not in self._others:
+            patterns = [
+                f"(?P<{one.name}>{one.certain})" for one in self._kinds.values() if one.certain and one.name != name
+            ]
+            self._others[name] = re.compile("|".join(patterns), re.IGNORECASE)
+        return self._others[name]
 
 
 STANDARD_KINDS = Kinds()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import AFTER, BEFORE, once
-from pipelines.records.identifiers.tidying import in_ascii, tidied
-from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good
+from pipelines.records.identifiers.tidying import AFTER, BEFORE, in_ascii, tidied
+from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good, once
 
 _PMID = re.compile(r"[1-9][0-9]{0,7}")
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")

@@ -8,6 +8,9 @@ import re
 MAX_CHARACTERS = 2048
 """Of a text that is looked into; an identifier field that is longer holds something else (I13)."""
 
+BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
+"""Around a number wherever it stands: what comes before and after is no part of a longer word, number or address."""
+
 _CLEAN = re.compile(r"[!-#%'-\[\]-z|~]+(?: [!-#%'-\[\]-z|~]+)*")
 """Text that needs none of this: visible ASCII with single blanks between, and without $ & \\ { }."""
 

@@ -49,7 +49,29 @@ def joined(rules: Iterable[str]) -> str:
     return "+".join(dict.fromkeys(rules))
 
 
+def names(rule: str) -> list[str]:
+    """The rules in such a column."""
+    return rule.split("+") if rule else []
+
+
 def good(kind: str, value: str, rules: Iterable[str]) -> Found:
     """An identifier: valid if it needed no rule, else repaired."""
     rule = joined(rules)
     return Found(kind, value, REPAIRED if rule else VALID, rule)
+
+
+def once(found: list[Found]) -> list[Found]:
+    """The values of one field, each once; where there is more than one, the field was split."""
+    kept: dict[tuple[str, str], Found] = {}
+    for one in found:
+        key = one[:2]
+        if key not in kept:
+            kept[key] = one
+        elif one.verdict in GOOD:
+            kept[key] = kept[key]._replace(verdict=REPAIRED, rule=joined((*names(kept[key].rule), "repeated")))
+    if len(kept) == 1:
+        return list(kept.values())
+    return [
+        one._replace(verdict=REPAIRED, rule=joined(("split", *names(one.rule)))) if one.verdict in GOOD else one
+        for one in kept.values()
+    ]
