@@ -74,11 +74,13 @@ class Night:
     def __exit__(self, *caught: object) -> None:
         self.instance.__exit__(*caught)
 
-    def run(self, *tenants: str, resources: Sequence[str] = ("publications",)) -> dg.ExecuteInProcessResult:
+    def run(
+        self, *tenants: str, resources: Sequence[str] = ("publications",), **tags: str
+    ) -> dg.ExecuteInProcessResult:
         """The job `nightly_backup` in this process, as Dagster runs it: with a library resource of its own."""
         job = build_definitions(self.settings).resolve_job_def("nightly_backup")
         keys = [key for tenant in tenants or ("old",) for key in tenant_keys(tenant, resources)]
-        return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False)
+        return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False, tags=tags)
 
     def process(self, *command: str, variables: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
         """A command in a process of its own. A variable that is `None` is not set."""

@@ -126,6 +126,20 @@ def test_some_resources_only(new: Night, sandbox: SandboxProcess) -> None:
     assert set(snapshot.counts) == {"users", "locations"}
 
 
+def test_a_repetition_wants_what_the_first_run_wanted(new: Night, sandbox: SandboxProcess) -> None:
+    """`bookferry backup --resources users`, repeated in the web interface: the run's tags say what somebody wants by name (I6)."""
+    sign_in(new.folder / "bookferry.toml", "new", sandbox, scopes=("library:read",))
+    wanted = ("publications", "users")
+    first = new.bookferry("backup", "new", "--resources", ",".join(wanted))
+    first.communicate()
+    assert first.returncode == 3
+    [run] = new.instance.get_runs()
+    assert run.tags["bookferry/asked"] == "publications users"
+    again = new.run("new", resources=wanted, **run.tags)
+    assert checks(again)["raw_users", "readable"] == (False, "ERROR")
+    assert [one.manifest.complete for one in new.snapshots] == [False, False]
+
+
 def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None:
     """All resources of v3; of v2 the publications, what the settings name, and what somebody wants now."""
     v3 = load_settings(configure(tmp_path, sandbox))
