@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import dagster as dg
 
 from assets_defs.backup import tenant_assets
+from assets_defs.dead_runs import dead_runs
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.notifications import notifications
 from assets_defs.retention import retention_job, retention_schedule
@@ -44,7 +45,7 @@ def build_definitions(
             *retention_schedule(settings),
             *sign_in_schedule(settings),
         ],
-        sensors=[freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
+        sensors=[dead_runs(settings), freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
         resources={"library": library or library_resource.configured({"config": str(settings.path)})},
     )
 

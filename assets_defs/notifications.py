@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from assets_defs.dead_runs import GONE
 from assets_defs.retention import JOB as RETENTION_JOB
 from assets_defs.schedules import MAX_SECONDS
 from assets_defs.verification import ASSET as VERIFICATION
@@ -87,7 +88,7 @@ def _to_be_told(instance: dg.DagsterInstance, since: datetime) -> list[dg.RunRec
 def _told_itself(record: dg.RunRecord) -> bool:
     """A run of the command line, unless it is a repetition, which inherits the tag, or was ended by Dagster as dead or stuck."""
     run = record.dagster_run
-    if run.tags.get(STARTED_BY) != COMMAND_LINE or run.parent_run_id:
+    if run.tags.get(STARTED_BY) != COMMAND_LINE or run.parent_run_id or GONE in run.tags:
         return False
     return not (record.start_time and record.end_time and record.end_time - record.start_time >= MAX_SECONDS)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import dagster as dg
 import msgspec
 import pytest
 
 from assets_defs.backup import tenant_keys
+from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
 from assets_defs.notifications import notifications
 from pipelines.notify import Ending
@@ -94,6 +96,33 @@ def test_a_run_that_died_is_silent_until_dagster_ends_it(night: Night, watch: Wa
     night.instance.report_run_failed(run, "Exceeded maximum runtime of 72000 seconds.")
     assert watch.look() == [("backup", "old", "failed")]
     assert watch.told[0].message == "Exceeded maximum runtime of 72000 seconds."
+
+
+def test_a_run_whose_process_is_gone_is_ended_and_told(night: Night, watch: Watch) -> None:
+    """Kill -9: at the second look that finds its library's lease free; a young one and a living one are left alone (trap B13).
+
+    Also one of the command line, which cannot tell any more.
+    """
+    dead = started(night, **{"bookferry/started_by": "command line"})
+    cursor: str | None = None
+
+    def look(later: timedelta) -> str:
+        nonlocal cursor
+        sensor = dead_runs(night.settings, lambda: datetime.now(UTC) + later)
+        with dg.build_sensor_context(instance=night.instance, cursor=cursor) as context:
+            skipped: Any = sensor(context)
+            cursor = context.cursor
+        return str(skipped.skip_message)
+
+    hour = timedelta(hours=1)
+    assert [look(timedelta()), look(timedelta())] == ["No run is dead."] * 2, "it may not have come to its first step"
+    with night.data.lease("old"):
+        assert [look(hour), look(hour)] == ["No run is dead."] * 2, "it lives"
+    assert [look(hour), look(hour), look(hour)] == ["No run is dead.", f"Ended: {dead.run_id}.", "No run is dead."]
+    [run] = night.instance.get_runs()
+    assert run.status is dg.DagsterRunStatus.FAILURE
+    assert watch.look() == [("backup", "old", "failed")]
+    assert watch.told[0].message.startswith("The process of this run is gone")
 
 
 def test_a_terminated_run_is_told_as_stopped(night: Night, watch: Watch) -> None:
