@@ -1,6 +1,7 @@
 """Ends the runs whose process is gone: killed, or its machine restarted.
 
-Dagster alone would take them for running until their time is up, keep the pool of their library for them, and tell nobody. A backup holds the lease of its library from its first step to its end, and the kernel takes it back when the process dies.
+Dagster alone would take them for running until their time is up, keep the pool of their library for them, and tell nobody. A backup
+holds the lease of its library from its first step to its end, and the kernel takes it back when the process dies.
 """
 
 from collections.abc import Callable
