@@ -190,7 +190,7 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
                 "dagster/row_count": sum(published.counts.values()),
                 "bytes": sum(table.bytes for table in manifest.tables.values()),
                 "requests": manifest.requests,
-                "dagster/uri": published.path.as_uri(),
+                "dagster/uri": published.uri,
                 "preview": preview(
                     _CONTENTS, ((one.path, one.rows, one.bytes, one.sha256) for one in manifest.tables.values())
                 ),

@@ -16,6 +16,7 @@ from pipelines.errors import StorageError
 from pipelines.library import Library
 from pipelines.settings import Settings
 from pipelines.store.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 CHECK = "recent_complete_backup"
 
@@ -60,7 +61,7 @@ def freshness_watch(settings: Settings, now: Callable[[], datetime] = _now) -> d
         description=f"Turns the check {CHECK} red where the newest complete snapshot is too old. Sends no request.",
     )
     def freshness_watch() -> dg.SensorResult:
-        data = DataFolder(settings.data)
+        data = open_data(settings)
         found = {tenant: _age(data, tenant, now()) for tenant in settings.tenants}
         stale = [finding.message for finding in found.values() if not _is_recent(finding)]
         return dg.SensorResult(

@@ -40,7 +40,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "files": {"count": manifest.files.count, "bytes": manifest.files.bytes, "new": manifest.files.new},
         "requests": manifest.requests,
         "seconds": manifest.seconds,
-        "path": str(snapshot.path),
+        "path": snapshot.address,
         "problems": manifest.problems,
         "notes": manifest.notes,
         "unreadable": {
@@ -55,7 +55,7 @@ def print_summary(console: Console, snapshot: Snapshot) -> None:
     manifest = snapshot.manifest
     for problem in (*manifest.problems, *snapshot.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
-    console.print(str(snapshot.path))
+    console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:
         what += f"; not readable: {', '.join(manifest.unreadable)}"

@@ -25,6 +25,7 @@ from pipelines.inventory import default_resources
 from pipelines.settings import CONFIG_FILE, load_settings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.stores import open_data
 
 REQUESTS_PER_MINUTE = 6000
 """The demonstration's own limit, on both sides: at the service's 60 a minute it would take two minutes to read 5,445 records."""
@@ -62,7 +63,7 @@ def run(folder: Path, output: Output) -> ExitStatus:
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         with ProgressDisplay() as display:
             snapshot = run_backup(load_settings(config), TENANT, default_resources("v2"), display)
-    answers = _answers(DataFolder(load_settings(config).data))
+    answers = _answers(open_data(load_settings(config)))
     document = {
         **summary(snapshot),
         "config": str(config.absolute()),

@@ -10,7 +10,7 @@ from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.differences import Differences, ResourceDifferences, compare
 from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 KINDS = ("added", "removed", "changed")
 
@@ -19,7 +19,7 @@ def diff_snapshots(
     settings: Settings, names: tuple[str, str], resource: str | None, limit: int, output: Output
 ) -> ExitStatus:
     """What differs from one snapshot to another; exit 6 where anything does."""
-    data = DataFolder(settings.data, personal_keys(settings))
+    data = open_data(settings, personal_keys(settings))
     a, b = (data.find_snapshot(name) for name in names)
     found = compare(data, a, b, resource, limit)
     output.result({"equal": found.equal, **msgspec.to_builtins(found)}, lambda console: _print(console, found, limit))

@@ -18,7 +18,7 @@ from pipelines.records.tables import PERSONAL_TABLES, RAW_TABLES, SNAPSHOT_COLUM
 from pipelines.settings import Settings
 from pipelines.store.catalogue import SNAPSHOTS, newest_holding, open_catalogue
 from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 _CHANGES = {
     getattr(duckdb.StatementType, kind) for kind in ("INSERT", "UPDATE", "DELETE", "COPY", "CREATE", "ALTER", "DROP")
@@ -30,7 +30,7 @@ def answer_query(
 ) -> ExitStatus:
     """Run one query read-only; mistakes in it are the caller's to mend (exit 2). `personal`: with all columns of the tables of people."""
     text = _sql(sql, file)
-    with open_catalogue(DataFolder(settings.data, personal_keys(settings)), personal=personal) as database:
+    with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:
         columns, rows = run_sql(database, text, None if output.as_json or not limit else limit + 1)
         document = {
             "columns": columns,
@@ -130,7 +130,7 @@ def _row_counts(settings: Settings | None) -> dict[str, int]:
     """Rows of each table, from the manifests: those of the newest complete snapshot of every tenant that holds it."""
     if settings is None:
         return {}
-    snapshots = DataFolder(settings.data).snapshots()
+    snapshots = open_data(settings).snapshots()
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     counts = Counter({SNAPSHOTS.name: len(snapshots)} if snapshots else {})
     for table in (*TABLES.values(), *RAW_TABLES):

@@ -13,7 +13,7 @@ from cli.output import Output, counted, size, table_of
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.retention import Policy, Pruning, prune
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 
 def prune_snapshots(
@@ -23,7 +23,7 @@ def prune_snapshots(
     if policy is None:
         policy = Policy.configured(settings.retention) if settings.retention is not None else Policy()
     policy.check()
-    data = DataFolder(settings.data)
+    data = open_data(settings)
     if tenant is not None and not data.snapshots(tenant):
         settings.tenant(tenant)
     zone = ZoneInfo(settings.timezone)

@@ -12,7 +12,8 @@ from rich.text import Text
 from cli.output import Output, age, duration, size, table_of
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots import Snapshot
+from pipelines.store.stores import open_data
 from pipelines.store.verification import Verification, last_verification
 
 
@@ -20,7 +21,7 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
     """All snapshots, oldest first; an empty folder is no failure."""
     if tenant is not None:
         settings.tenant(tenant)
-    data, now = DataFolder(settings.data), datetime.now(UTC)
+    data, now = open_data(settings), datetime.now(UTC)
     found = [(one, last_verification(data, *one.name.split("/"))) for one in data.snapshots(tenant)]
     output.result(
         {"snapshots": [_line(snapshot, verified, now) for snapshot, verified in found]},
@@ -31,8 +32,8 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
 
 def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
     """One snapshot's manifest."""
-    snapshot = DataFolder(settings.data).find_snapshot(name)
-    document = {**msgspec.to_builtins(snapshot.manifest), "path": str(snapshot.path)}
+    snapshot = open_data(settings).find_snapshot(name)
+    document = {**msgspec.to_builtins(snapshot.manifest), "path": snapshot.address}
     output.result(document, lambda console: _print_snapshot(console, snapshot))
     return ExitStatus.COMPLETE
 
@@ -51,7 +52,7 @@ def _line(snapshot: Snapshot, verified: Verification | None, now: datetime) -> d
         "bytes": _bytes(snapshot),
         "requests": manifest.requests,
         "last_verified": verified and {"at": verified.verified_at, "ok": verified.ok, "read_data": verified.read_data},
-        "path": str(snapshot.path),
+        "path": snapshot.address,
     }
 
 
@@ -61,7 +62,7 @@ def _bytes(snapshot: Snapshot) -> int:
 
 def _print_list(console: Console, found: list[Listed], now: datetime, settings: Settings) -> None:
     if not found:
-        console.print(f"No snapshots in {settings.data} yet. `bookferry backup TENANT` makes one.")
+        console.print(f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one.")
         return
     rows = [
         (
@@ -91,7 +92,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     verdict = ("complete", "") if manifest.complete else ("PARTIAL", "yellow")
     console.print(Text.assemble((snapshot.name, "bold"), "  ", verdict))
     console.print(f"from {manifest.base_url} ({manifest.api}), {manifest.started_at} in {duration(manifest.seconds)}")
-    console.print(f"in {snapshot.path}")
+    console.print(f"in {snapshot.address}")
     for problem in (*manifest.problems, *snapshot.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     proof = [

@@ -15,6 +15,7 @@ from pipelines.notify import Ending
 from pipelines.settings import Settings
 from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import DataFolder
+from pipelines.store.stores import open_data
 from pipelines.store.verification import (
     Part,
     Verification,
@@ -28,7 +29,7 @@ from pipelines.store.verification import (
 
 def verify_snapshots(settings: Settings, name: str | None, read_data: str, output: Output) -> ExitStatus:
     """Verify one snapshot, or the newest complete one of every tenant; exit 6 when anything is not as it was published."""
-    data, part = DataFolder(settings.data, personal_keys(settings)), Part.parse(read_data)
+    data, part = open_data(settings, personal_keys(settings)), Part.parse(read_data)
     results = []
     for key in keys_to_verify(data, name):
         output.say(f"Reading {data.objects.address_of(key)} ...")

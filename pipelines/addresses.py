@@ -44,6 +44,28 @@ def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
     return parts.scheme, parts.hostname or "", port, parts
 
 
+SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "azure": "az"}
+"""Schemes of a bucket's address, and the one spelling we keep."""
+
+
+def checked_bucket(text: str) -> str:
+    """`s3://bucket/prefix` in one spelling; the prefix holds only what every store and DuckDB take as it stands."""
+    scheme, _, rest = text.partition("://")
+    if scheme not in SCHEMES:
+        raise ValueError(
+            f"names a place of an unknown kind ({scheme}://): use a folder, or s3://, gs:// or az://BUCKET/PREFIX"
+        )
+    if "@" in rest:
+        raise ValueError("must not hold a user name or password: who may use the bucket is said in the environment")
+    bucket, _, prefix = rest.partition("/")
+    if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,62}", bucket):
+        raise ValueError(f"names no bucket: write {SCHEMES[scheme]}://BUCKET or {SCHEMES[scheme]}://BUCKET/PREFIX")
+    parts = [part for part in prefix.split("/") if part]
+    if any(part in (".", "..") or not re.fullmatch(r"[A-Za-z0-9._=+@-]+", part) for part in parts):
+        raise ValueError("has a prefix with other characters than letters, digits and . _ = + @ -")
+    return "/".join((f"{SCHEMES[scheme]}://{bucket}", *parts))
+
+
 def is_loopback(host: str) -> bool:
     """Whether what is sent to this host stays on this machine."""
     try:

@@ -16,7 +16,8 @@ from pipelines.settings import Settings, TenantSettings, load_settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots import Snapshot
+from pipelines.store.stores import open_data
 from pipelines.store.work import begin_capture, resume_capture
 
 
@@ -36,7 +37,7 @@ class Library:
         asked: Collection[str] = (),
     ) -> None:
         self.settings = settings
-        self.data = DataFolder(settings.data, personal_keys(settings))
+        self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
         self._asked = frozenset(asked)

@@ -30,6 +30,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.inventory import resource_mistake
 from pipelines.mistakes import did_you_mean, explain
 from pipelines.nights import NotifySettings, RetentionSettings, VariableName, WeeklyOrDaily
+from pipelines.places import folder_of, places_of, state_home
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 CONFIG_FILE = "bookferry.toml"
@@ -127,6 +128,7 @@ class _ConfigFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str = "library-data"
+    work: str | None = None
     postgres_env: VariableName | None = None
     personal_key_env: VariableName | None = None
     tokens: str | None = None
@@ -169,6 +171,7 @@ class Settings:
 
     path: Path
     data: Path
+    """The folder on this machine: of everything, or, where the data is in a bucket, of what only the runs need."""
     timezone: str
     nightly_at: str
     tenants: Mapping[str, TenantSettings]
@@ -180,6 +183,8 @@ class Settings:
     """Variable with the key that personal data is encrypted with; without it, it is kept like all else."""
     retention: RetentionSettings | None = None
     notify: NotifySettings = field(default_factory=NotifySettings)
+    bucket: str | None = None
+    """Where snapshots and stored files are, unless they are in the folder: s3://bucket/prefix."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -232,11 +237,8 @@ class Settings:
             return self.tokens
         if environ.get(TOKENS_VARIABLE):
             return Path(environ[TOKENS_VARIABLE]).expanduser().absolute()
-        state = environ.get("XDG_STATE_HOME", "")
-        if state.startswith("/"):  # the XDG specification: relative paths are to be ignored
-            return Path(state) / "bookferry"
         try:
-            return Path.home() / ".local" / "state" / "bookferry"
+            return state_home(environ)
         except RuntimeError:
             raise ConfigurationError(
                 f'{self.path}: this user has no home folder to keep sign-ins in. Name a folder with `tokens = "..."` at the top of the '
@@ -331,7 +333,7 @@ def find_config(given: Path | None = None, environ: Mapping[str, str] = os.envir
     return path.absolute()
 
 
-def load_settings(path: Path) -> Settings:
+def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settings:
     """Read and check one configuration file. Relative paths in it are relative to it, wherever the command is run."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -342,22 +344,20 @@ def load_settings(path: Path) -> Settings:
         raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
     except ValidationError as error:
         raise ConfigurationError(explain(path, error, _known_keys)) from None
-    if "://" in checked.data:
-        raise ConfigurationError(
-            f"{path}: data: this version keeps data in a folder, not at {checked.data!r}. Name a folder."
-        )
+    bucket, folder = places_of(path, checked.data, checked.work, environ)
     return Settings(
         path.absolute(),
-        _folder(path, "data", checked.data),
+        folder,
         checked.timezone,
         checked.nightly_at,
         checked.tenants,
         checked.postgres_env,
-        None if checked.tokens is None else _folder(path, "tokens", checked.tokens),
+        None if checked.tokens is None else folder_of(path, "tokens", checked.tokens),
         checked.verify_at,
         checked.personal_key_env,
         retention=checked.retention,
         notify=checked.notify,
+        bucket=bucket,
     )
 
 
@@ -367,11 +367,3 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
     if not table:
         return _ConfigFile.model_fields
     return models.get(inside[0], TenantSettings).model_fields if inside else TenantSettings.model_fields
-
-
-def _folder(path: Path, key: str, name: str) -> Path:
-    """A folder of the file, which relative names start from."""
-    try:
-        return (path.absolute().parent / Path(name).expanduser()).resolve()
-    except (ValueError, OSError, RuntimeError) as error:
-        raise ConfigurationError(f"{path}: {key}: {name!r} is no folder ({error}). Name a folder.") from None

@@ -32,13 +32,15 @@ FLOORS = {
 }
 """Inside pipelines: a flow stands on store and service, which do not know each other, these on records, all on the ground."""
 
-GROUND = ("addresses", "errors", "inventory", "mistakes", "nights", "settings", "version")
+GROUND = ("addresses", "errors", "inventory", "mistakes", "nights", "places", "settings", "version")
 FOLDERS = ("store", "service", "records")
 
 KEPT_TO = {
     "dagster": ("assets_defs", "resources", "cli"),
     "httpx": ("pipelines.service",),
     "duckdb": ("pipelines.store", "cli"),
+    "fsspec": ("pipelines.store",),
+    "obstore": ("pipelines.store",),
     "typer": ("cli",),
     "rich": ("cli",),
     "tomllib": ("pipelines.settings",),

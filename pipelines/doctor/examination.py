@@ -25,6 +25,7 @@ from pipelines.service.paging import PER_PAGE
 from pipelines.service.probe import Answer, Probe
 from pipelines.settings import BasicCredentials, Settings
 from pipelines.store.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ def examine(
     Changes nothing but the budget's own account of the requests, and the sign-in where it has to be renewed.
     """
     around = around or Surroundings()
-    data = DataFolder(settings.data)
+    data = open_data(settings)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
     if settings.tenant(tenant).api == "v3":

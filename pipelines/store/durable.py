@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 
 import duckdb
@@ -18,6 +19,9 @@ from pipelines.errors import StorageError
 
 ROOM = 1024 * 1024
 """Bytes. A disk with less than this is full for a database."""
+
+PIECE = 8 * 1024 * 1024
+"""Bytes that are read at once of a file that may be far away."""
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full. Free some space and run the command again",
@@ -97,3 +101,12 @@ def sha256_of(path: Path) -> str:
     """SHA-256 of a file's content in hexadecimal, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def digest_of(file: BufferedReader) -> tuple[str, int]:
+    """SHA-256 and bytes of all that is still to be read, in pieces that are worth a request each."""
+    digest, size = hashlib.sha256(), 0
+    while piece := file.read(PIECE):
+        digest.update(piece)
+        size += len(piece)
+    return digest.hexdigest(), size

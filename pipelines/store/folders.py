@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -88,8 +89,9 @@ class Folder:
 
     def size(self, key: str) -> int | None:
         """The file's size."""
-        with _told(self.path_of(key)), suppress(FileNotFoundError):
-            return self.path_of(key).stat().st_size
+        with _told(self.path_of(key)), suppress(FileNotFoundError, NotADirectoryError):
+            found = self.path_of(key).stat()
+            return found.st_size if stat.S_ISREG(found.st_mode) else None
         return None
 
     def below(self, folder: str) -> Iterator[Entry]:
@@ -123,6 +125,8 @@ class Folder:
             for inner in {(folder / name).parent for name in files}:
                 sync_folder(inner)
             target.parent.mkdir(parents=True, exist_ok=True)
+            for name in {one.name for one in folder.iterdir() if one.is_file()}.difference(files):
+                (folder / name).unlink()
             folder.rename(target)
             for above in (target.parent, target.parent.parent, self.path):  # the last two hold names that may be new
                 sync_folder(above)
@@ -144,9 +148,9 @@ class Folder:
             with suppress(OSError):
                 self._trash.rmdir()
 
-    def unfinished(self, key: str) -> bool:  # noqa: ARG002  whatever it is
-        """Never: a rename leaves nothing half done."""
-        return False
+    def unfinished(self, folder: str) -> set[str]:  # noqa: ARG002  wherever it is
+        """Nothing: a rename leaves nothing half done."""
+        return set()
 
     def attach(self, database: duckdb.DuckDBPyConnection) -> None:
         """DuckDB reads files as they are."""

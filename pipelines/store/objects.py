@@ -24,7 +24,7 @@ class Entry(NamedTuple):
 
 
 class Objects(Protocol):
-    """Objects by their keys. Reading what is not there raises `FileNotFoundError`; whatever else goes wrong is a `StorageError`."""
+    """Objects by their keys. Reading what is not there raises `FileNotFoundError`; whatever else goes wrong is a `BookferryError`."""
 
     address: str
     """Of all of it, for people: an absolute path, or `s3://bucket/prefix`."""
@@ -92,8 +92,8 @@ class Objects(Protocol):
         """Remove what was hidden, or half published by a process that died, below a folder that nobody else works on."""
         ...
 
-    def unfinished(self, key: str) -> bool:
-        """Whether what is below `key` is half published or half removed."""
+    def unfinished(self, folder: str) -> set[str]:
+        """The keys below a folder of what is half published or half removed."""
         ...
 
     def attach(self, database: duckdb.DuckDBPyConnection) -> None:

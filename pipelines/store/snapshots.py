@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from pipelines.errors import AccessDeniedError, ConfigurationError, StorageError, TenantBusyError
+from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables import STAGED
 from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts, Unreadable
@@ -79,6 +79,11 @@ class Snapshot:
     def address(self) -> str:
         """Where it is, for people."""
         return self._objects.address_of(self.key)
+
+    @property
+    def uri(self) -> str:
+        """Its address as a URI: file:///... or s3://..."""
+        return self.address if "://" in self.address else Path(self.address).as_uri()
 
     @property
     def path(self) -> Path:
@@ -172,14 +177,25 @@ class DataFolder:
                 table.sha256, table.bytes = sha256_of(file), file.stat().st_size
             manifest = _manifest(facts, now)
             write_atomically(capture.path / MANIFEST, sealed(manifest))
-            (capture.path / Capture.FACTS).unlink()
             files = [*(table.path for table in facts.tables.values()), MANIFEST]
+            if (published := self._published(facts)) is not None:
+                shutil.rmtree(capture.path)
+                return published
             try:
                 self.objects.publish(capture.path, snapshot_key(facts.tenant, facts.snapshot), files)
-            except (OSError, StorageError):
+            except (OSError, BookferryError):
                 capture.save()  # so that this step can be repeated
                 raise
         return Snapshot(self.objects, manifest)
+
+    def _published(self, facts: CaptureFacts) -> Snapshot | None:
+        """What an earlier attempt published, the answer to which was lost."""
+        key = snapshot_key(facts.tenant, facts.snapshot)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found = as_snapshot(self.objects, key, self.objects.read(f"{key}/{MANIFEST}"))
+            if found.manifest.tables == facts.tables:
+                return found
+        return None
 
     def blob_path(self, sha256: str) -> Path:
         """The file of a blob, where the data is in a folder."""

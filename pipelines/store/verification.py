@@ -5,7 +5,6 @@ A snapshot never changes, so the result is kept beside all snapshots, in `<data>
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.captures import TableFacts
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.objects import Objects
 from pipelines.store.parquet import exactly, open_table
 from pipelines.store.sealing import PersonalKeys
@@ -208,7 +207,8 @@ def _kept_key(tenant: str, snapshot: str) -> str:
 
 def _keys(data: DataFolder) -> list[str]:
     """Everything that is or was a snapshot, but not what is half published or half removed."""
-    return [key for key in data.snapshot_keys() if not data.objects.unfinished(key)]
+    unfinished = data.objects.unfinished("snapshots")
+    return [key for key in data.snapshot_keys() if key not in unfinished]
 
 
 def tenant_of(key: str) -> str:
@@ -272,7 +272,7 @@ def _is_sound(data: DataFolder, key: str, facts: TableFacts, look: _Look) -> boo
     try:
         address = objects.address_of(f"{key}/{facts.path}")
         with objects.open(f"{key}/{facts.path}") as file:
-            sha256, size = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+            sha256, size = digest_of(file)
             look.files, look.bytes = look.files + 1, look.bytes + size
             if size != facts.bytes:
                 look.problem(f"{address} has {size:,} bytes; the manifest says {facts.bytes:,}.")
@@ -360,7 +360,7 @@ def _check_blob(objects: Objects, sha256: str, size: int | None, look: _Look, *,
         elif read:
             look.blobs_read, look.bytes = look.blobs_read + 1, look.bytes + found
             with objects.open(key) as file:
-                actual = hashlib.file_digest(file, "sha256").hexdigest()
+                actual, _ = digest_of(file)
             if actual != sha256:
                 look.problem(f"{address} was changed: its SHA-256 is {actual}.")
     except (OSError, StorageError) as error:

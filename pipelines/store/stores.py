@@ -1,0 +1,30 @@
+"""Which store the settings name: a folder, or a bucket and the folder of work beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from uuid import uuid4
+
+from pipelines.settings import Settings
+from pipelines.store.folders import Folder
+from pipelines.store.sealing import PersonalKeys
+from pipelines.store.snapshots import DataFolder
+
+
+def open_data(
+    settings: Settings, keys: PersonalKeys | None = None, environ: Mapping[str, str] = os.environ
+) -> DataFolder:
+    """The data that the settings name. Nothing is asked or made yet."""
+    if settings.bucket is None:
+        return DataFolder(settings.data, keys)
+    from pipelines.store.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
+
+    folder = Folder(settings.data)
+    return DataFolder(settings.data, keys, open_bucket(settings.bucket, lambda: _owner(folder), environ))
+
+
+def _owner(folder: Folder) -> str:
+    """A name for this folder of work, made on its first use: who claims something in a bucket is known by it."""
+    folder.put("owner", uuid4().hex.encode())
+    return folder.read("owner").decode()
