@@ -65,7 +65,7 @@ def _name(requirement: str) -> str:
 
 def test_the_lock_has_a_version_and_hashes_for_every_entry_and_no_address() -> None:
     """`make` installs with --require-hashes from whatever index the machine is set to use."""
-    entry_form = r"[A-Za-z0-9._-]+(\[[a-z0-9,_-]+\])?==[^ ;]+( *;[^\\]*?)?( +--hash=sha256:[0-9a-f]{64})+ *"
+    entry_form = r"[A-Za-z0-9._-]+(\[[a-z0-9,_ -]+\])?==[^ ;]+( *;[^\\]*?)?( +--hash=sha256:[0-9a-f]{64})+ *"
     entries = list(_locked())
     assert len(entries) > 50
     assert [entry for _, entry in entries if not re.fullmatch(entry_form, entry)] == []

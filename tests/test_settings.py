@@ -164,10 +164,21 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     [
         (
             'dta = "x"',
-            "Known keys here: data, nightly_at, notify, personal_key_env, postgres_env, retention, tenants, timezone, tokens, verify_at.",
+            "Known keys here: data, nightly_at, notify, personal_key_env, postgres_env, retention, tenants, timezone, tokens, verify_at, wo",
         ),
         ("data = 5", "data: 5 input should be a valid string"),
-        ('data = "s3://bucket/prefix"', "this version keeps data in a folder"),
+        (
+            'data = "ftp://bucket/prefix"',
+            "data: names a place of an unknown kind (ftp://): use a folder, or s3://, gs://",
+        ),
+        ('data = "s3://"', "data: names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX"),
+        (
+            'data = "s3://key:secret@bucket"',
+            "data: must not hold a user name or password: who may use the bucket is said in",
+        ),
+        ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
+        ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),
+        ('work = "x"', "work: belongs to data in a bucket"),
         ('data = "a\\u0000b"', "is no folder"),
         ('data = "~nosuchuser/x"', "is no folder"),
         ('timezone = "Mars/Olympus"', "timezone: 'Mars/Olympus' is not a time zone; use a name such as Europe/Vienna"),
@@ -193,6 +204,23 @@ def test_every_mistake_is_told_at_once(load: Load) -> None:
     lines = mistake(load, 'dta = "x"', api="v1", base_url="http://h").splitlines()
     assert len(lines) == 3
     assert all("bookferry.toml: " in line for line in lines)
+
+
+@pytest.mark.parametrize("data", ["s3://bucket/some/prefix", "s3://bucket/some//prefix/", "s3a://bucket/some/prefix"])
+def test_data_in_a_bucket(tmp_path: Path, data: str) -> None:
+    """One spelling for one place; what only the runs need is on this machine, in a folder of its own for each bucket."""
+    (tmp_path / "bookferry.toml").write_text(f'data = "{data}"\n')
+    settings = load_settings(tmp_path / "bookferry.toml", {"XDG_STATE_HOME": "/var/state"})
+    assert settings.bucket == "s3://bucket/some/prefix"
+    assert settings.data.parent == Path("/var/state/bookferry")
+    assert re.fullmatch("bucket-some-prefix-[0-9a-f]{8}", settings.data.name)
+
+
+def test_the_folder_of_work_may_be_named(tmp_path: Path) -> None:
+    """Relative to the file, as all folders in it are."""
+    (tmp_path / "bookferry.toml").write_text('data = "gs://bucket"\nwork = "here"\n')
+    settings = load_settings(tmp_path / "bookferry.toml", {})
+    assert (settings.bucket, settings.data) == ("gs://bucket", tmp_path / "here")
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:

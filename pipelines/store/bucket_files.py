@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -24,6 +26,38 @@ class Sized(Protocol):
         ...
 
 
+class _OfEachThread:
+    """One open file as DuckDB uses it: several threads seek and read by turns, each at its own place.
+
+    With one place for all of them a thread would read where another one has just sought: wrong bytes, and seldom an error.
+    """
+
+    def __init__(self, opened: Callable[[], io.BufferedReader]) -> None:
+        self._opened = opened
+        self._local = threading.local()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place, in this thread."""
+        return self._reader().seek(offset, whence)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read from where this thread is."""
+        return self._reader().read(size)
+
+    def tell(self) -> int:
+        """Where this thread is."""
+        return self._reader().tell()
+
+    def close(self) -> None:
+        """Nothing is held open at the store."""
+
+    def _reader(self) -> io.BufferedReader:
+        if not hasattr(self._local, "reader"):
+            self._local.reader = self._opened()
+        reader: io.BufferedReader = self._local.reader
+        return reader
+
+
 class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no types
     """The objects of one store, read-only, under their addresses."""
 
@@ -35,11 +69,12 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
         self._sizes: dict[str, int] = {}
         self.protocol = objects.address.partition("://")[0]
 
-    def open(self, path: str, mode: str = "rb", **_: Any) -> io.BufferedReader:
+    def open(self, path: str, mode: str = "rb", **_: Any) -> _OfEachThread:
         """An object, to be read."""
         if mode != "rb":
             raise PermissionError(f"{path} can only be read")
-        return self._objects.reader(self._key(path), self._size(path))
+        key, size = self._key(path), self._size(path)
+        return _OfEachThread(lambda: self._objects.reader(key, size))
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """No pattern: our addresses name one object each, and whether it is there shows when it is opened."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -167,7 +168,7 @@ class DataFolder:
         return Capture.open(self.work_path / f"tenant={tenant}" / key, self.keys)
 
     def publish(self, capture: Capture, now: datetime) -> Snapshot:
-        """Turn a finished capture into a snapshot: checksums, manifest last, then one rename that readers see."""
+        """Turn a finished capture into a snapshot: checksums, manifest last, seen as a whole or not at all."""
         facts = capture.facts
         _check_finished(capture)
         capture.tidy()

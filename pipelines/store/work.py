@@ -34,6 +34,7 @@ def begin_capture(
         tool=VERSION,
         wanted=sorted(wanted),
     )
+    data.objects.clear(f"snapshots/tenant={tenant}")
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or unfinished.facts.wanted == facts.wanted or path.name == run:
             _remove(path)
