@@ -164,7 +164,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     [
         (
             'dta = "x"',
-            "Known keys here: data, nightly_at, notify, personal_key_env, postgres_env, retention, tenants, timezone, tokens, verify_at, wo",
+            "Known keys here: data, nightly_at, notify, personal_key_env, postgres_env, retention, tenants, timezone, tokens, verify_at, w",
         ),
         ("data = 5", "data: 5 input should be a valid string"),
         (
