@@ -28,12 +28,12 @@ _FIRST_YEAR, _LAST_OLD = "91", "0703"
 
 _ADDRESS = r"(?:https?://)?(?:[a-z]{2,6}\.)?(?:arxiv\.org|xxx\.lanl\.gov)/(?:(?:abs|pdf|html|ps|format|e-print|src)/)?(?:arxiv:)?"
 _DOI = r"(?:(?:https?://(?:dx\.|www\.)?doi\.org/|doi:\s*))?10\.48550/arxiv\."
-_LABEL = r"(?:oai:arxiv\.org:|info:arxiv/|(?:arxiv\s+(?:preprint|e-?prints?)\s+)?arxiv\s*[:/ ]\s*|(?:corr[ ,]*)?abs/|eprint\s*:\s*)+"
+_LABEL = r"(?:oai:arxiv\.org:|info:arxiv/|(?:arxiv\s+(?:preprint|e-?prints?)\s+)?arxiv\s*[:/ ]\s*|(?:corr[ ,]*)?abs/|e-?print\s*:?\s+)+"
 _ID = r"[0-9]{4}\.[0-9]{4,6}|[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2}(?:-[a-z]+)?)?/[0-9]{7}|[0-9]{7}(?=(?:v[0-9]+)?\s*\[)"
 _CLASS = r"\s*(?:\[(?P<classes>[a-z:., -]+)\]|\([a-z-]+(?:\.[a-z-]+)?\))"
 _TOKEN = re.compile(
     rf"[\[(<{{]?(?:(?P<address>{_ADDRESS})|(?P<doi>{_DOI})|(?P<label>{_LABEL}))?(?P<id>{_ID})(?P<version>v[1-9][0-9]{{0,2}})?"
-    rf"(?P<end>(?:\.pdf)?/?)(?P<class>{_CLASS})?[\])>}}]?(?:\.(?=$| |;|,))?(?![\w.+-])",
+    rf"(?P<end>(?:\.pdf)?/?(?:\?[a-z_]+=[^\s;,|]*)?)(?P<class>{_CLASS})?[\])>}}]?(?:\.(?=$| |;|,))?(?![\w.+-])",
     re.IGNORECASE,
 )
 _SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)

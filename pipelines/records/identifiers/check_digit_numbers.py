@@ -37,7 +37,9 @@ _BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
 _PIECES = re.compile(rf"(?:{_BRACKETS.pattern}|[^;|,])+")
 """What stands between separators, of which brackets may hold any."""
 
-LABEL_ISBN = r"(?:e-?)?isbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:)|-?1[03](?![0-9]))?"
+LABEL_ISBN = (
+    r"(?:e-?)?i?sbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:|\s+(?:[0-9][ -]?){9}[0-9x](?![0-9]))|-?1[03](?![0-9]))?"
+)
 LABEL_ISSN = r"[ep]?-?issn(?:-l)?"
 
 
@@ -50,10 +52,10 @@ _LABELS = labels(LABEL_ISBN, LABEL_ISSN)
 _WORDS = re.compile(
     r"(?<![A-Za-z0-9])(?:pbk|hbk|hdbk|paperback|hardback|hardcover|softcover|softback|cloth|paper|cased|bound|print|printed"
     r"|online|electronic|elec|ebook|e-book|epub|pdf|web|cd-rom|linking|set|and|und|et|or"
-    r"|v\.?\s?[0-9]{1,2}|vol\.?\s?[0-9]{1,2})(?![A-Za-z0-9])[.:]?",
+    r"|v\.?\s?[0-9]{1,2}|vol\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?)(?![A-Za-z0-9])[.:]?",
     re.IGNORECASE,
 )
-"""Words that cataloguers put beside a number, and no others: what is not known may change the meaning."""
+"""Words and prices that cataloguers put beside a number, and no others: what is not known may change the meaning."""
 
 _CARD = " .:=+*\"'{}<>-"
 """What may be left around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""

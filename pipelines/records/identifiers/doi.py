@@ -18,8 +18,10 @@ _SHORT = r"10/[a-z0-9]{3,12}"
 _PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
 """DOIs of nothing but the characters that agencies advise: nothing can be hidden in them."""
 
-_RESOLVER = r"(?:https?:/{0,2})?(?:www\.)?(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?(?::[0-9]+)?/+(?:doi:)?"
-_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s+(?=10[./]))"
+_RESOLVER = (
+    r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
+)
+_NAME = r"(?:info:doi/|urn:doi:|doi(?:\s*name)?\s*[:=/]+\s*|doi\s*(?=10[./]))"
 _OPEN = r"[\[(<{\"']?"
 _STARTS = rf"{_OPEN}(?:{_RESOLVER}|{_NAME})*(?:{_PREFIX}(?:/|%2f)|{_SHORT}(?![^\s;,|]))"
 _NO_NAME = "".join(rf"(?<!{before}doi{colon})" for before in ("^", r"[\s;,|(\[]") for colon in ("", ":"))
@@ -69,8 +71,6 @@ def read(text: str) -> list[Found]:
             found.append(_judge(bare, rules))
     if all(one.verdict == UNRECOGNISED for one in found):
         return [Found("doi", text, UNRECOGNISED, "text")]
-    if len(found) == 1 and found[0].verdict == VALID and found[0].value != text:
-        return [good("doi", found[0].value, ("punctuation",))]
     return once(found)
 
 
@@ -129,7 +129,7 @@ def _fault(text: str) -> str | None:
     whole = _WHOLE.fullmatch(text)
     if not whole:
         if _ADDRESS.match(text):
-            return "fragment"
+            return "fragment" if "#" in text else "suffix"
         return "prefix" if _LIKE_A_PREFIX.match(text) else "text"
     suffix = whole[1]
     if " " in suffix:

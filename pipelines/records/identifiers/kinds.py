@@ -13,7 +13,17 @@ from typing import NamedTuple
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.check_digit_numbers import ZEROS, only_words
 from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, joined, names, once
+from pipelines.records.identifiers.verdicts import (
+    GOOD,
+    INVALID,
+    REPAIRED,
+    UNRECOGNISED,
+    VALID,
+    Found,
+    joined,
+    names,
+    once,
+)
 
 
 class Kind(NamedTuple):
@@ -58,7 +68,10 @@ class Kinds:
             return [Found(kind.name, text, UNRECOGNISED, "too_long")]
         if not text or text.isspace():
             return [Found(kind.name, text, UNRECOGNISED, "blank")]
-        return once(self._settled(kind, text))
+        found = once(self._settled(kind, text))
+        if found[0].verdict == VALID and found[0].value != text:
+            return [found[0]._replace(verdict=REPAIRED, rule=_what_was_around(found[0].value, text))]
+        return found
 
     def _settled(self, kind: Kind, text: str) -> list[Found]:
         """The values of a text, of its own kind or, where that fails, of others; read again until nothing more is found."""
@@ -113,6 +126,11 @@ class Kinds:
             ]
             self._others[name] = re.compile("|".join(patterns), re.IGNORECASE)
         return self._others[name]
+
+
+def _what_was_around(value: str, text: str) -> str:
+    """The rule for a piece of a text that was only words or separators, beside a valid value."""
+    return "qualifier" if any(map(str.isalnum, text.replace(value, "", 1))) else "punctuation"
 
 
 STANDARD_KINDS = Kinds()
