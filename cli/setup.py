@@ -17,6 +17,7 @@ CONFIG = """\
 data = {data}  # a folder, relative to this file
 timezone = "UTC"  # of the nightly backup, such as "Europe/Vienna"
 nightly_at = "02:00"
+# personal_key_env = "BOOKFERRY_PERSONAL_KEY"  # a key to encrypt users' data with: docs/operating.md, "Personal data"
 
 [tenants.{tenant}]
 base_url = {base_url}

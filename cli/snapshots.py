@@ -109,6 +109,9 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
         for facts in manifest.tables.values()
     ]
     console.print(table_of(("file", "rows", "size", "SHA-256"), files, title="\nTables", right=("rows", "size")))
+    for key in {facts.key for facts in manifest.tables.values() if facts.encrypted}:
+        paths = ", ".join(facts.path for facts in manifest.tables.values() if facts.key == key)
+        console.print(f"Encrypted with the personal key {key}: {paths}.")
     residue = [
         (resource, key, _number(count)) for resource, keys in manifest.residue.items() for key, count in keys.items()
     ]

@@ -22,7 +22,7 @@ from pipelines.errors import (
     StopError,
 )
 from pipelines.records.raw import RawRecords
-from pipelines.records.tables import raw_table
+from pipelines.records.tables import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing import PER_PAGE, CollectionMovedError, Listing, ListingFacts, Page
 from pipelines.service.movement import REMEMBERED
@@ -165,6 +165,8 @@ def _walk(
     path = capture.raw_path(resource)
     repeats = drop_repeated(path, resource, key, texts=texts) if listing.facts.settled else Repeats()
     ids = count_ids(path, key, texts=texts)
+    if resource in PERSONAL:  # a text that tells people apart may be their address
+        ids.twice = [one if isinstance(one, int) else "(not shown)" for one in ids.twice]
     facts = prove(listing.facts, ids, repeats)
     restless = bool(ids.twice) or (listing.facts.totals_seen > 1 and not facts.complete)
     return facts, None if repeats.rows else staged, restless

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from pipelines.errors import BookferryError
+from pipelines.service.clock import SystemClock
 from pipelines.store.sealing import PersonalKey
 from tests.cli.command import BOOKFERRY, Outcome, environment, run
 from tests.inventory.conftest import Desk
@@ -131,6 +134,54 @@ def test_killed_in_the_middle_of_the_users_and_run_again(desk: Desk, library: Li
     assert (
         verified.out.count(f"Its rows were not counted: it is encrypted with the personal key {KEY.fingerprint}") == 3
     )
+
+
+@pytest.mark.timeout(200)
+def test_without_a_key_only_the_tables_hold_what_is_personal(serve: Serve, library: Library) -> None:
+    """What a backup says and keeps beside its tables has no address and no name: messages, manifest, catalogue, Dagster's history."""
+    desk, _server = serve(library)
+    done = run("backup", "new", "--resources", "users", "--json", folder=desk.config.parent)
+    assert done.status == 0, done.err
+    assert MARK not in done.out + done.err
+    tables = {"raw/users.parquet", "users.parquet"}
+    found = [one.partition(": ")[0] for one in files_with(desk.config.parent, MARK.encode())]
+    assert found
+    assert {Path(one).relative_to(done.document["path"]).as_posix() for one in found} <= tables
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f'{{"records": [{{"id": 51, "email": "person51@{MARK}.example"',
+        f'"{MARK}"',
+        f'{{"records": "{MARK}"}}',
+    ],
+)
+def test_an_answer_that_is_not_understood_is_not_quoted(
+    serve: Serve, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is wrong with a page of users: the message names the page. A minute of asking again is over in a second."""
+    patient = SystemClock.sleep
+    monkeypatch.setattr(SystemClock, "sleep", lambda clock, seconds: patient(clock, seconds / 50))
+
+    def service(request: Received) -> Answer:
+        if request.query["page"] == "1":
+            return Answer([user(number) for number in range(1, 51)], headers={"X-Total": "80"})
+        return Answer(body.encode(), headers={"X-Total": "80"})
+
+    desk, _server = serve(service)
+    with pytest.raises(BookferryError) as told, desk.library() as library:
+        library.read_raw("new", "run", "users", ("users",))
+    assert MARK not in "".join(traceback.format_exception(told.value))
+
+
+def test_ids_that_are_texts_are_not_told(serve: Serve) -> None:
+    """They may be addresses. That some came twice is told."""
+    people = [{**user(number), "id": f"person{number % 3}@{MARK}.example"} for number in range(1, 6)]
+    desk, _server = serve(lambda _: Answer(people, headers={"X-Total": "5"}))
+    manifest = desk.back_up("users").manifest
+    assert [one for one in manifest.problems if "were listed twice, for example id (not shown)" in one]
+    assert MARK not in str(manifest)
 
 
 def test_what_the_data_dictionary_says(desk: Desk) -> None:
