@@ -132,9 +132,14 @@ def _backup(tenant: str, run: dg.DagsterRun, made: dg.AssetMaterialization | Non
         result="complete" if complete else "partial",
         tenant=tenant,
         snapshot=str(facts.get("snapshot", "")),
-        message="" if complete else str(facts.get("problems", "")),
+        message="" if complete else _plain(str(facts.get("problems", ""))),
         run=run.run_id,
     )
+
+
+def _plain(markdown: str) -> str:
+    """A list in Markdown as one line."""
+    return " ".join(line.removeprefix("- ") for line in markdown.splitlines())
 
 
 def _result(run: dg.DagsterRun) -> str:

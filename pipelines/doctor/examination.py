@@ -17,6 +17,7 @@ from pipelines.doctor.findings import Finding, Status, failed, note
 from pipelines.doctor.guessed_lists import ASKED_FOR
 from pipelines.doctor.guessed_records import doi_to_seek
 from pipelines.doctor.guesses import Look
+from pipelines.doctor.switch import who_is_told
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError
 from pipelines.service.budget import Budget
 from pipelines.service.client import Waiting, open_client
@@ -69,6 +70,7 @@ def examine(
     data = open_data(settings)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
+    findings += [who_is_told(settings, tenant, around.environ)]
     if settings.tenant(tenant).api == "v3":
         findings += check_connection(settings, tenant, around.clock)
     blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in _BLOCKING]
