@@ -147,7 +147,7 @@ def _result(run: dg.DagsterRun) -> str:
 
 
 def _reason(found: list[dg.EventLogEntry], tenant: str = "") -> str:
-    """Why it failed: the first error of the tenant's steps, else what Dagster says of the run."""
+    """Why it failed: the first error of the tenant's steps; where there is none, the run was ended from outside."""
     events = [(entry.step_key or "", entry.get_dagster_event()) for entry in found]
     for step, event in events:
         if event.is_step_failure and step.startswith(f"{tenant}__" if tenant else ""):
@@ -156,7 +156,12 @@ def _reason(found: list[dg.EventLogEntry], tenant: str = "") -> str:
                 return failure.user_failure_data.description
             if failure.error:
                 return _message((failure.error.cause or failure.error).message)
-    return next((event.message or "" for _, event in events if event.is_run_failure), "")
+    last = next((event.message or "" for _, event in events if event.is_run_failure), "")
+    return (
+        f"The run ended without an error of its own: killed, out of memory, or out of time. Dagster says: {last}"
+        if last
+        else ""
+    )
 
 
 def _message(error: str) -> str:

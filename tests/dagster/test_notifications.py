@@ -95,7 +95,7 @@ def test_a_run_that_died_is_silent_until_dagster_ends_it(night: Night, watch: Wa
     assert watch.look() == []
     night.instance.report_run_failed(run, "Exceeded maximum runtime of 72000 seconds.")
     assert watch.look() == [("backup", "old", "failed")]
-    assert watch.told[0].message == "Exceeded maximum runtime of 72000 seconds."
+    assert watch.told[0].message.endswith("Dagster says: Exceeded maximum runtime of 72000 seconds.")
 
 
 def test_a_run_whose_process_is_gone_is_ended_and_told(night: Night, watch: Watch) -> None:
@@ -122,7 +122,7 @@ def test_a_run_whose_process_is_gone_is_ended_and_told(night: Night, watch: Watc
     [run] = night.instance.get_runs()
     assert run.status is dg.DagsterRunStatus.FAILURE
     assert watch.look() == [("backup", "old", "failed")]
-    assert watch.told[0].message.startswith("The process of this run is gone")
+    assert "Dagster says: The process of this run is gone" in watch.told[0].message
 
 
 def test_a_terminated_run_is_told_as_stopped(night: Night, watch: Watch) -> None:
