@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from stdnum import isbn as stdnum_isbn
 from stdnum import issn as stdnum_issn
 
-from pipelines.records.identifiers import doi
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.identifiers.kinds import STANDARD, STANDARD_KINDS, Kind
 from pipelines.records.identifiers.records import identify, to_v2, to_v3
 from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, STRANGERS
 from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, VALID, VERDICTS
@@ -154,7 +153,13 @@ def test_every_raw_value_is_found_in_the_rows(record: dict[str, object], entries
     assert len([one for one in found if one.source_field == "identifiers"]) >= len(entries)
 
 
-@given(st.text(st.characters(exclude_categories=()), max_size=12))
-def test_a_clean_path_says_what_the_long_way_says(text: str) -> None:
-    found = doi.quick(text)
-    assert found is None or [found] == doi.read(text)
+lone_numbers = st.text("0123456789X", min_size=6, max_size=13)
+
+
+@given(
+    st.sampled_from(STANDARD),
+    texts.valid.map(lambda pair: pair[1]) | texts.isbns_10 | texts.dois_in_any_case | lone_numbers,
+)
+def test_the_quick_way_says_what_the_long_way_says(kind: Kind, text: str) -> None:
+    found = kind.quick(text)
+    assert found is None or [found] == kind.read(text)
