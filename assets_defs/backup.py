@@ -12,8 +12,11 @@ import dagster as dg
 from assets_defs.metadata import column_schema, preview, table_metadata
 from assets_defs.stops import stop_explained
 from pipelines.library import Library
-from pipelines.records.tables import STAGED, Table, raw_table
+from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable, count_nulls
+
+PUBLICATIONS = "publications"
+"""The resource whose records name files."""
 
 _CONTENTS = {
     "file": "Table of the snapshot, as Parquet.",
@@ -39,6 +42,7 @@ def tenant_keys(tenant: str, resources: Iterable[str]) -> list[dg.AssetKey]:
     names = [
         name for resource in resources for name in (f"raw_{resource}", *(table.name for table in STAGED[resource]))
     ]
+    names += ["files"] if PUBLICATIONS in resources else []
     return [dg.AssetKey([tenant, name]) for name in (*names, "snapshot")]
 
 
@@ -104,46 +108,49 @@ def _not_read(found: Unreadable) -> dg.MaterializeResult:
 
 
 def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
-    tables = STAGED[resource]
+    tables = [table for table in STAGED[resource] if table != PUBLICATION_FILES]  # which the files step makes
     keys = {table.name: dg.AssetKey([tenant, table.name]) for table in tables}
 
     @dg.multi_asset(
         name=f"{tenant}__stage_{resource}",
         group_name=tenant,
         pool=tenant,
-        specs=[
-            dg.AssetSpec(
-                keys[table.name],
-                deps=[dg.AssetKey([tenant, f"raw_{resource}"])],
-                description=table.comment,
-                kinds={"parquet"},
-                metadata={"dagster/column_schema": column_schema(table)},
-            )
-            for table in tables
-        ],
-        check_specs=[
-            dg.AssetCheckSpec(
-                "required_columns",
-                asset=keys[table.name],
-                description=f"Filled in every row: {', '.join(_audited(table))}.",
-            )
-            for table in tables
-        ],
+        specs=[table_spec(tenant, table, [f"raw_{resource}"]) for table in tables],
+        check_specs=[required_spec(tenant, table) for table in tables],
     )
     def staged(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
         capture = library.stage(tenant, run_name(context), resource)
         unreadable = capture.facts.unreadable.get(resource)
         for table in tables:
             yield (
-                _no_table(unreadable, keys[table.name])
-                if unreadable
-                else _staged_table(capture, table, keys[table.name])
+                no_table(unreadable, keys[table.name]) if unreadable else staged_table(capture, table, keys[table.name])
             )
 
     return staged
 
 
-def _staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.MaterializeResult:
+def table_spec(tenant: str, table: Table, made_from: Sequence[str]) -> dg.AssetSpec:
+    """The asset that a staged table is."""
+    return dg.AssetSpec(
+        dg.AssetKey([tenant, table.name]),
+        deps=[dg.AssetKey([tenant, name]) for name in made_from],
+        description=table.comment,
+        kinds={"parquet"},
+        metadata={"dagster/column_schema": column_schema(table)},
+    )
+
+
+def required_spec(tenant: str, table: Table) -> dg.AssetCheckSpec:
+    """The check of a staged table."""
+    return dg.AssetCheckSpec(
+        "required_columns",
+        asset=dg.AssetKey([tenant, table.name]),
+        description=f"Filled in every row: {', '.join(_audited(table))}.",
+    )
+
+
+def staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.MaterializeResult:
+    """A finished table, and its check."""
     return dg.MaterializeResult(
         asset_key=key,
         metadata=table_metadata(capture, table, requests=0),
@@ -151,7 +158,7 @@ def _staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.Materi
     )
 
 
-def _no_table(unreadable: Unreadable, key: dg.AssetKey) -> dg.MaterializeResult:
+def no_table(unreadable: Unreadable, key: dg.AssetKey) -> dg.MaterializeResult:
     """A table of a resource that could not be read: the check of its raw table says so."""
     why: dict[str, Any] = {"dagster/row_count": 0, "requests": 0, "not_read": unreadable.message}
     check = dg.AssetCheckResult(
@@ -168,7 +175,8 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
         group_name=tenant,
         kinds={"parquet", "duckdb"},
         pool=tenant,
-        deps=[dg.AssetKey([tenant, table.name]) for resource in resources for table in STAGED[resource]],
+        deps=[dg.AssetKey([tenant, table.name]) for resource in resources for table in STAGED[resource]]
+        + ([dg.AssetKey([tenant, "files"])] if PUBLICATIONS in resources else []),
         metadata={
             "dagster/column_schema": dg.TableSchema(
                 columns=[dg.TableColumn(name, description=meaning) for name, meaning in _CONTENTS.items()]

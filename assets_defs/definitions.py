@@ -6,6 +6,7 @@ import dagster as dg
 
 from assets_defs.backup import tenant_assets
 from assets_defs.dead_runs import dead_runs
+from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.notifications import notifications
 from assets_defs.retention import retention_job, retention_schedule
@@ -29,10 +30,10 @@ def build_definitions(
         assets=[
             asset
             for name, tenant in settings.tenants.items()
-            for asset in tenant_assets(
-                name,
-                list({**dict.fromkeys(tenant_resources(tenant)), **dict.fromkeys(wanted.get(name, ()))}),
-                backup_freshness(settings),
+            for resources in (list({**dict.fromkeys(tenant_resources(tenant)), **dict.fromkeys(wanted.get(name, ()))}),)
+            for asset in (
+                *tenant_assets(name, resources, backup_freshness(settings)),
+                *file_assets(name, resources),
             )
         ]
         + verification_assets(settings)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from cli.jobs import run_backup
 from cli.notify import told
-from cli.output import Output, counted, duration
+from cli.output import Output, counted, duration, size
 from cli.progress import ProgressDisplay
 from pipelines.errors import ExitStatus
 from pipelines.library import checked_resources
 from pipelines.notify import Ending
+from pipelines.records.files import COVER
 from pipelines.settings import Settings
+from pipelines.store.captures import FileTotals
 from pipelines.store.snapshots import Snapshot
 
 
-def backup_tenant(settings: Settings, tenant: str, wanted: list[str], output: Output) -> ExitStatus:
+def backup_tenant(
+    settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
+) -> ExitStatus:
     """Back one tenant up and print the contract's document, or the same in words."""
     resources = checked_resources(settings.tenant(tenant), wanted)
     with told(settings, "backup", tenant, output) as this:
         with ProgressDisplay() as display:
-            snapshot = run_backup(settings, tenant, resources, display, asked=wanted)
+            snapshot = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
         this.ending = Ending.of_backup(snapshot)
     output.result(summary(snapshot), lambda console: print_summary(console, snapshot))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
@@ -37,7 +42,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "snapshot": manifest.snapshot,
         "complete": manifest.complete,
         "counts": snapshot.counts,
-        "files": {"count": manifest.files.count, "bytes": manifest.files.bytes, "new": manifest.files.new},
+        "files": msgspec.to_builtins(manifest.files),
         "requests": manifest.requests,
         "seconds": manifest.seconds,
         "path": snapshot.address,
@@ -55,6 +60,10 @@ def print_summary(console: Console, snapshot: Snapshot) -> None:
     manifest = snapshot.manifest
     for problem in (*manifest.problems, *snapshot.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
+    print_failed_files(console, manifest.files, most=10)
+    if manifest.files.kept:
+        kept = counted(manifest.files.kept, "file")
+        console.print(f"{kept} kept ({size(manifest.files.bytes)}), {manifest.files.new:,} of them fetched now")
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:
@@ -65,3 +74,13 @@ def print_summary(console: Console, snapshot: Snapshot) -> None:
     else:
         kept = f"Snapshot {snapshot.name} is kept, but not proved complete; the newest complete one stays current."
         console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {kept}"))
+
+
+def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:
+    """Each file that could not be had, and why; of many the first."""
+    for one in files.failures[:most]:
+        what = f"cover of publication {one.publication_id}" if one.kind == COVER else f"asset {one.asset_id}"
+        named = f" ({one.name})" if one.name else ""
+        console.print(Text.assemble(("!", "yellow"), f" {what}{named}: {one.problem}"))
+    if files.failed > most:
+        console.print(Text.assemble(("!", "yellow"), f" and {files.failed - most:,} more files"))

@@ -108,18 +108,15 @@ def backup(
             "publications of v2."
         ),
     ] = "",
-    no_files: Annotated[  # noqa: ARG001  the contract's option
-        bool,
-        typer.Option(
-            "--no-files", help="Records only. This version stores no file content yet, so it changes nothing."
-        ),
+    no_files: Annotated[
+        bool, typer.Option("--no-files", help="Records only: the content of files and covers is not fetched.")
     ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Make one snapshot of a library now: read it, stage its tables, prove it complete, publish it."""
     wanted = [name.strip() for name in resources.split(",") if name.strip()]
-    return backup_tenant(_settings(config), tenant, wanted, Output(as_json=json))
+    return backup_tenant(_settings(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
 
 
 @app.command()

@@ -67,7 +67,13 @@ def _one_at_a_time(home: Path) -> FileLock:
 
 
 def run_backup(
-    settings: Settings, tenant: str, resources: Sequence[str], display: ProgressDisplay, *, asked: Sequence[str] = ()
+    settings: Settings,
+    tenant: str,
+    resources: Sequence[str],
+    display: ProgressDisplay,
+    *,
+    asked: Sequence[str] = (),
+    with_files: bool = True,
 ) -> Snapshot:
     """Run the job `nightly_backup` for one tenant, here and now, and return what it published. `asked`: resources wanted by name."""
     if settings.tenant(tenant).api == "v2":
@@ -83,7 +89,7 @@ def run_backup(
 
         with (
             _kept_stops() as stopped,
-            _StoppableLibrary(settings, display, stopped, asked) as library,
+            _StoppableLibrary(settings, display, stopped, asked=asked, with_files=with_files) as library,
             _instance(settings) as instance,
         ):
             job = build_definitions(settings, library, {tenant: resources}).resolve_job_def("nightly_backup")
@@ -109,9 +115,17 @@ class _StoppableLibrary(Library):
     """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
 
     def __init__(
-        self, settings: Settings, display: ProgressDisplay, stopped: Callable[[], bool], asked: Sequence[str]
+        self,
+        settings: Settings,
+        display: ProgressDisplay,
+        stopped: Callable[[], bool],
+        *,
+        asked: Sequence[str],
+        with_files: bool,
     ) -> None:
-        super().__init__(settings, on_progress=display.progress, on_wait=display.waiting, asked=asked)
+        super().__init__(
+            settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
+        )
         self._stopped = stopped
 
     def read_raw(
@@ -123,6 +137,10 @@ class _StoppableLibrary(Library):
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         self._end_if_stopped()
         return super().stage(tenant, run, resource)
+
+    def fetch_files(self, tenant: str, run: str) -> Capture:
+        self._end_if_stopped()
+        return super().fetch_files(tenant, run)
 
     def publish(self, tenant: str, run: str) -> Snapshot:
         self._end_if_stopped()

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import counted, duration, plain_console
-from pipelines import backup
+from pipelines.library import Progress
 from pipelines.service.client import Waiting
 
 LINE_SECONDS = (10, 10, 10, 30)
@@ -39,7 +39,7 @@ class ProgressDisplay:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._at: backup.Progress | None = None
+        self._at: Progress | None = None
         self._began = self._moved = clock()
         self._ends: float | None = None
         self._waits_until, self._reason = self._began, ""
@@ -57,8 +57,8 @@ class ProgressDisplay:
         if self._file is not None:
             self._file.close()
 
-    def progress(self, at: backup.Progress) -> None:
-        """One more page was read."""
+    def progress(self, at: Progress) -> None:
+        """One more page was read, or one more file was tried."""
         self._moved = self._clock()
         if self._at is None or self._at.resource != at.resource:
             self._began, self._ends = self._moved, None
@@ -76,7 +76,7 @@ class ProgressDisplay:
             self._waits_until, self._reason = self._clock() + why.seconds, why.reason
 
     @property
-    def at(self) -> backup.Progress | None:
+    def at(self) -> Progress | None:
         """The newest page; none yet where `None`."""
         return self._at
 
@@ -104,7 +104,7 @@ class ProgressDisplay:
             return ""
         return f"waiting {duration(math.ceil(self._waits_until - now))}: {self._reason}"
 
-    def _rate(self, at: backup.Progress) -> float:
+    def _rate(self, at: Progress) -> float:
         return at.records / max(1.0, self._clock() - self._began)
 
     def _time_left(self) -> str:

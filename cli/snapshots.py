@@ -9,6 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from cli.backup import print_failed_files
 from cli.output import Output, age, duration, size, table_of
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
@@ -102,6 +103,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     proof += [
         (name, "", "", "", _number(found.requests), "not readable") for name, found in manifest.unreadable.items()
     ]
+    print_failed_files(console, manifest.files, most=len(manifest.files.failures))
     numbers = ("records", "distinct ids", "X-Total", "requests")
     console.print(table_of(("resource", *numbers, "read from"), proof, title="\nProof", right=numbers))
     files = [

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Self
 
-from pipelines import backup, staging
+import msgspec
+
+from pipelines import backup, files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_mistake
-from pipelines.service.client import Waiting, open_client
+from pipelines.service.client import LibraryClient, Waiting, open_client
+from pipelines.service.clock import Clock
 from pipelines.settings import Settings, TenantSettings, load_settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
@@ -20,11 +24,15 @@ from pipelines.store.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from pipelines.store.work import begin_capture, resume_capture
 
+Progress = backup.Progress | files.FileProgress
+"""How far a listing or the fetching of files is."""
+
 
 class Library:
     """The steps of a backup on one data folder. `run` names the job run: steps with the same name work on the same capture.
 
     `asked` are resources that somebody wants by name, beside those that the settings of a tenant name: a snapshot without them is partial.
+    Without `with_files`, the content of no file is fetched, whatever the settings of a tenant say. `clock` is for tests.
     A tenant's lease is taken by its first step and held until `close`, so that no second run reads or clears what this one works on.
     """
 
@@ -32,15 +40,19 @@ class Library:
         self,
         settings: Settings,
         *,
-        on_progress: Callable[[backup.Progress], None] = lambda _: None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         asked: Collection[str] = (),
+        with_files: bool = True,
+        clock: Clock | None = None,
     ) -> None:
         self.settings = settings
         self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
         self._asked = frozenset(asked)
+        self._with_files = with_files
+        self._clock = clock
         self._held = ExitStack()
         self._leased: set[str] = set()
 
@@ -58,15 +70,24 @@ class Library:
         """
         chosen = self.settings.tenant(tenant)
         self._hold_lease(tenant)
-        with open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait) as client:
+        with self._client(tenant) as client:
             capture = self._capture(tenant, run, wanted or (resource,))
             if (done := capture.facts.resources.get(resource)) is not None:
                 return capture, done
             asked = resource in self._asked.union(chosen.resources or ())
             alone = chosen.api == "v2" and resource in backup.INDISPENSABLE
-            return capture, backup.read_raw(
-                capture, client, resource, self._on_progress, walks=chosen.walks, asked=asked, alone=alone
-            )
+            with self._fetching_files(capture, resource) as on_page:
+                facts = backup.read_raw(
+                    capture,
+                    client,
+                    resource,
+                    self._on_progress,
+                    walks=chosen.walks,
+                    asked=asked,
+                    alone=alone,
+                    on_page=on_page,
+                )
+            return capture, facts
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of one resource from what the same run has read."""
@@ -74,6 +95,18 @@ class Library:
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
             staging.stage(capture, resource)
+        return capture
+
+    def fetch_files(self, tenant: str, run: str) -> Capture:
+        """Have the content of every file that the publications of the same run name, unless nobody wants it."""
+        self._hold_lease(tenant)
+        capture = self.data.capture(tenant, run)
+        if "publications" in capture.facts.unreadable:
+            return capture
+        if self._fetches(tenant):
+            files.fetch_files(capture, self.data, partial(self._client, tenant), self._on_progress, self._clock)
+        else:
+            files.leave_files(capture)
         return capture
 
     def publish(self, tenant: str, run: str) -> Snapshot:
@@ -98,6 +131,22 @@ class Library:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
+        return open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._clock)
+
+    def _fetches(self, tenant: str) -> bool:
+        return self._with_files and self.settings.tenant(tenant).files
+
+    @contextmanager
+    def _fetching_files(self, capture: Capture, resource: str) -> Iterator[Callable[[Sequence[msgspec.Raw]], None]]:
+        """What takes the pages of a listing, to fetch the files that they name while their addresses last."""
+        tenant = capture.facts.tenant
+        if resource != "publications" or not self._fetches(tenant):
+            yield lambda _: None
+            return
+        with files.beside_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
+            yield on_page
 
     def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
         """What `run` has captured so far; else what an earlier run began and did not finish; else a new one."""

@@ -83,6 +83,7 @@ class TenantSettings(BaseModel):
     pkce: bool = Field(default=True, strict=True)
     scopes: tuple[Scope, ...] | None = None
     resources: tuple[str, ...] | None = None
+    files: bool = Field(default=True, strict=True)
     requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
     walks: int = Field(default=3, ge=1, le=10, strict=True)

@@ -22,14 +22,13 @@ from typing import Self, cast
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.records.batches import StagedBatch
 from pipelines.records.regular import PublicationStager
 from pipelines.records.residue import bounded
 from pipelines.records.simple import RecordStager
-from pipelines.records.tables import PUBLICATION_FILES, STAGED, raw_table
+from pipelines.records.tables import STAGED, raw_table
 from pipelines.store.captures import Capture
 from pipelines.store.parquet import TableWriter
 from pipelines.store.sealing import PersonalKey, PersonalKeys
@@ -39,8 +38,6 @@ STAGERS: dict[str, Callable[[], Callable[[Sequence[bytes], Sequence[str]], Stage
     **{resource: partial(RecordStager, resource) for resource in STAGED if resource != "publications"},
 }
 """Resource → what makes a stager: a callable that stages batch after batch of one listing."""
-
-NO_ADDRESS = "came without an address"
 
 LARGE = 20_000
 """Records from which on a process of its own earns its start, which takes about half a second."""
@@ -63,9 +60,6 @@ class StagedFacts(msgspec.Struct):
     rows: dict[str, int]
     """Table → rows."""
     residue: dict[str, int]
-    files_count: int
-    files_bytes: int
-    files_without_url: int = 0
 
 
 def stage(capture: Capture, resource: str) -> dict[str, int]:
@@ -80,7 +74,7 @@ def stage(capture: Capture, resource: str) -> dict[str, int]:
 def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table]) -> StagedFacts:
     """Write the staged tables of some raw batches, which hold `payload` and `sha256`."""
     stage_batch = STAGERS[resource]()
-    raw_rows, residue, files = 0, Counter[str](), Counter[str]()
+    raw_rows, residue = 0, Counter[str]()
     with ExitStack() as stack:
         writers = {table.name: stack.enter_context(capture.writer(table)) for table in STAGED[resource]}
         behind = stack.enter_context(work_behind())
@@ -90,37 +84,17 @@ def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBa
             raw_rows += batch.num_rows
             for staged in steps:
                 residue = bounded(residue + staged.residue)
-                files.update(_file_totals(staged))
             behind(partial(_write_all, writers, steps))
     rows = {name: writer.rows for name, writer in writers.items()}
-    return StagedFacts(
-        raw_rows, rows, dict(residue.most_common()), files["count"], files["bytes"], files["without_url"]
-    )
+    return StagedFacts(raw_rows, rows, dict(residue.most_common()))
 
 
 def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
     """Enter finished tables into the capture."""
     for table in STAGED[resource]:
         capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
-    if PUBLICATION_FILES in STAGED[resource]:
-        capture.facts.files_count, capture.facts.files_bytes = facts.files_count, facts.files_bytes
-        _note_files(capture, resource, facts)
     capture.facts.residue[resource] = facts.residue
     capture.save()
-
-
-def _note_files(capture: Capture, resource: str, facts: StagedFacts) -> None:
-    """Tell of files that nobody can fetch (trap A11: a token without `assets:read` silently lacks `url`)."""
-    notes = capture.facts.resources[resource].notes
-    notes[:] = [one for one in notes if NO_ADDRESS not in one]
-    if facts.files_without_url:
-        remedy = (
-            f"The token may lack the scope assets:read: run `bookferry login {capture.facts.tenant}` and release it."
-            if capture.facts.api == "v3"
-            else "Ask an administrator of the library for a technical account that may read files."
-        )
-        count = f"{facts.files_without_url:,} of {facts.files_count:,} files {NO_ADDRESS}"
-        notes.append(f"{count} (url), so their content cannot be fetched. {remedy}")
 
 
 class StagingProcess:
@@ -239,18 +213,6 @@ def _in_steps(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[list[bytes], l
 def _write_all(writers: Mapping[str, TableWriter], steps: Sequence[StagedBatch]) -> None:
     for name, writer in writers.items():
         writer.write(pa.Table.from_batches([staged.tables[name] for staged in steps]))
-
-
-def _file_totals(staged: StagedBatch) -> dict[str, int]:
-    batch = staged.tables.get(PUBLICATION_FILES.name)
-    if batch is None:
-        return {}
-    with_url = pc.sum(batch.column("has_url")).as_py() or 0
-    return {
-        "count": batch.num_rows,
-        "bytes": pc.sum(batch.column("size")).as_py() or 0,
-        "without_url": batch.num_rows - with_url,
-    }
 
 
 def _cores() -> int:

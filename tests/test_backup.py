@@ -88,6 +88,7 @@ class Desk:
         with self.library() as library:
             library.read_raw("old", run, "publications")
             library.stage("old", run, "publications")
+            library.fetch_files("old", run)
             return library.publish("old", run)
 
     def raw(self, snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -370,6 +371,7 @@ class TestFailure:
             library.data.catalogue_path.mkdir(parents=True)
             library.read_raw("old", "run", "publications")
             library.stage("old", "run", "publications")
+            library.fetch_files("old", "run")
             with pytest.raises(
                 StorageError, match=r"^Snapshot old/\d+T\d+Z is whole and published, but library\.duckdb does not"
             ):
@@ -396,6 +398,7 @@ class TestSteps:
                     getattr(second, step)("old", "second", "publications")
             assert sandbox.counts()["requests"] == 3
             first.stage("old", "first", "publications")
+            first.fetch_files("old", "first")
             first.publish("old", "first")
             with pytest.raises(TenantBusyError):
                 second.publish("old", "first")
@@ -408,6 +411,7 @@ class TestSteps:
             lambda library: library.read_raw("old", "run", "publications"),
             lambda library: library.stage("old", "run", "publications"),
             lambda library: library.stage("old", "run", "publications"),
+            lambda library: library.fetch_files("old", "run"),
             lambda library: library.publish("old", "run"),
         ):
             with desk.library() as library:
@@ -457,6 +461,7 @@ class TestStagingProcess:
             capture, _facts = library.read_raw("old", "run", "publications")
             assert set(capture.facts.tables) == {"raw_publications", *(table.name for table in STAGED["publications"])}
             library.stage("old", "run", "publications")
+            library.fetch_files("old", "run")
             helped = library.publish("old", "run")
         monkeypatch.setattr(staging, "LARGE", 10**9)
         alone = desk.back_up("second")
@@ -475,6 +480,7 @@ class TestStagingProcess:
             capture, _facts = library.read_raw("old", "run", "publications")
             assert set(capture.facts.tables) == {"raw_publications"}
             library.stage("old", "run", "publications")
+            library.fetch_files("old", "run")
             assert library.publish("old", "run").manifest.tables["publications"].rows == RECORDS
 
     def test_a_listing_that_fails_ends_it(

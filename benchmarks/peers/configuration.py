@@ -19,7 +19,8 @@ def write_configuration(base_url: str, folder: Path) -> Path:
         'api = "v2"\n'
         'username_env = "BENCH_USER"\n'
         'password_env = "BENCH_PASSWORD"\n'
-        "requests_per_minute = 1000000\n",
+        "requests_per_minute = 1000000\n"
+        "files = false\n",
         encoding="utf-8",
     )
     return config

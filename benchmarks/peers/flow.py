@@ -24,6 +24,7 @@ def back_up(config: Path) -> tuple[Snapshot, dict[str, float]]:
         laps.end("read")
         for resource in default_resources("v2"):
             library.stage(TENANT, RUN, resource)
+        library.fetch_files(TENANT, RUN)
         laps.end("stage")
         snapshot = library.publish(TENANT, RUN)
         laps.end("publish")

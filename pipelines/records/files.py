@@ -7,7 +7,7 @@ Total (I7): whatever a record holds, each of its files has a content key, and no
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,7 @@ class FileReference:
     address: str | None = field(repr=False)
 
 
-def addressed_files(payloads: Sequence[bytes]) -> list[FileReference]:
+def addressed_files(payloads: Iterable[bytes]) -> list[FileReference]:
     """The files of some records that came with an address; made for millions of records without any."""
     return [
         one

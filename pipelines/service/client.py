@@ -90,11 +90,13 @@ class LibraryClient:
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
-        budgeted = Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock)
-        pinned = Pinned(budgeted, base_url=base_url)
-        self._rings = Retried(pinned, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds)))
-        self._asked = Retried(pinned, clock=clock, most_tries=2, most_throttled=1)
-        self._asked_unsigned = Retried(budgeted, clock=clock, most_tries=2, most_throttled=1)
+        self._budgeted = Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock)
+        self._pinned = Pinned(self._budgeted, base_url=base_url)
+        self._rings = Retried(
+            self._pinned, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds))
+        )
+        self._asked = Retried(self._pinned, clock=clock, most_tries=2, most_throttled=1)
+        self._asked_unsigned = Retried(self._budgeted, clock=clock, most_tries=2, most_throttled=1)
 
     @property
     def requests(self) -> int:
@@ -129,6 +131,14 @@ class LibraryClient:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise _never_sent(url, error) from None
 
+    def stream(self, url: httpx.URL, headers: dict[str, str], *, signed_in: bool) -> httpx.Response:
+        """Whatever one GET of an address on the library's host is answered with, tried once; its body is still to be read: close it.
+
+        Without a sign-in it may be any address there; it is charged to the budget all the same. Raises what httpx raises.
+        """
+        request = httpx.Request("GET", url, headers=headers)
+        return self._send(request, *((self._auth, self._pinned) if signed_in else (httpx.Auth(), self._budgeted)))
+
     def _send(self, request: httpx.Request, auth: httpx.Auth, rings: httpx.BaseTransport) -> httpx.Response:
         """Through the rings, signed in as `auth` does it.
 
@@ -141,7 +151,9 @@ class LibraryClient:
             while True:
                 request.extensions = {"timeout": self._timeout}
                 response = rings.handle_request(request)
+                response.request = request
                 request = flow.send(response)
+                response.close()
         except StopIteration:
             return response
         finally:

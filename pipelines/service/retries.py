@@ -83,7 +83,7 @@ class Retried(httpx.BaseTransport):
         except httpx.TransportError as error:
             first.set_exception(error)
         else:
-            if not _is_passing(response.status_code):
+            if not is_passing(response.status_code):
                 return response  # nearly always, so that the rest need not be set up
             first.set_result(response)
         tries = [first.result]
@@ -150,14 +150,15 @@ class Retried(httpx.BaseTransport):
 _UNDONE = (b"content-encoding", b"content-length", b"transfer-encoding")  # the body is as it was before these
 
 
-def _is_passing(status: int) -> bool:
+def is_passing(status: int) -> bool:
+    """Whether waiting may mend what a status says."""
     return status in PASSING or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in FOR_GOOD)
 
 
 def _may_pass(state: RetryCallState) -> bool:
     response, error = _response(state), _error(state)
     if response is not None:
-        return _is_passing(response.status_code)
+        return is_passing(response.status_code)
     return isinstance(error, httpx.TransportError) and not is_for_good(error)
 
 
@@ -202,9 +203,14 @@ def _error(state: RetryCallState) -> BaseException | None:
 def _what_came_back(state: RetryCallState) -> str:
     response, error = _response(state), _error(state)
     if response is None:
-        return f"{_PLAIN_NAMES.get(type(error), type(error).__name__)}: {outside_text(error)}".removesuffix(": ")
+        return what_went_wrong(error)
     asked = response.headers.get("retry-after")
     return status_line(response) + (f" (Retry-After: {outside_text(asked, 60)})" if asked else "")
+
+
+def what_went_wrong(error: BaseException | None) -> str:
+    """A transport's error in plain words."""
+    return f"{_PLAIN_NAMES.get(type(error), type(error).__name__)}: {outside_text(error)}".removesuffix(": ")
 
 
 def status_line(response: httpx.Response) -> str:

@@ -121,15 +121,15 @@ class Pinned(httpx.BaseTransport):
     def __init__(self, inner: httpx.BaseTransport, *, base_url: str) -> None:
         self._inner = inner
         base = httpx.URL(base_url)
-        self._origin = _origin(base)
-        path = _path(base).rstrip("/")
+        self._origin = origin_of(base)
+        path = path_of(base).rstrip("/")
         self._prefixes = (f"{path}/api/", f"{path}/oauth/")
         self._allowed = " or ".join(f"{base.copy_with(raw_path=prefix.encode())}" for prefix in self._prefixes)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send it on if it goes to the library; else raise `ForeignOriginError` and send nothing."""
         url = request.url
-        inside = _origin(url) == self._origin and _path(url).startswith(self._prefixes) and not _climbs(_path(url))
+        inside = origin_of(url) == self._origin and path_of(url).startswith(self._prefixes) and not climbs(path_of(url))
         if not inside or url.userinfo:
             raise ForeignOriginError(
                 f"The service named {outside_text(url)}, which is not below its own {self._allowed}. Nothing was sent there: it "
@@ -142,16 +142,17 @@ class Pinned(httpx.BaseTransport):
         self._inner.close()
 
 
-def _origin(url: httpx.URL) -> tuple[str, bytes, int]:
+def origin_of(url: httpx.URL) -> tuple[str, bytes, int]:
+    """Scheme, host and port, the usual port filled in."""
     return url.scheme, url.raw_host, url.port or {"https": 443, "http": 80}.get(url.scheme, 0)
 
 
-def _path(url: httpx.URL) -> str:
+def path_of(url: httpx.URL) -> str:
     """The path as it is sent: `url.path` has %2F decoded, which to a server is no end of a folder."""
     return url.raw_path.partition(b"?")[0].decode("ascii")
 
 
-def _climbs(path: str) -> bool:
+def climbs(path: str) -> bool:
     """Whether some server on the way might leave the folder, however the dots are written."""
     plain = unquote(unquote(path))
     return any(segment.partition(";")[0] in (".", "..") for segment in re.split(r"[/\\]", plain))

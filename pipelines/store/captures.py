@@ -71,6 +71,33 @@ class TableFacts(msgspec.Struct):
     """Fingerprint of the key it is encrypted with."""
 
 
+class FailedFile(msgspec.Struct):
+    """One file whose content could not be had. Its name comes from outside."""
+
+    publication_id: int | None
+    kind: str
+    asset_id: int | None
+    name: str | None
+    problem: str
+
+
+class FileTotals(msgspec.Struct):
+    """What became of the files that the records name."""
+
+    count: int = 0
+    """Files that the records name: rows of publication_files."""
+    bytes: int = 0
+    """Of the content that is kept, each content counted once."""
+    new: int = 0
+    """Contents that were fetched by this backup."""
+    kept: int = 0
+    failed: int = 0
+    not_fetched: int = 0
+    """Nobody asked for them: `files = false`, or --no-files."""
+    failures: list[FailedFile] = []
+    """The first of those that failed."""
+
+
 class CaptureFacts(msgspec.Struct, kw_only=True):
     """What is known of a capture so far; kept in capture.json, so that any process can go on with it."""
 
@@ -94,8 +121,10 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     tables: dict[str, TableFacts] = {}
     residue: dict[str, dict[str, int]] = {}
     """Resource → residue key → in how many records."""
-    files_count: int = 0
-    files_bytes: int = 0
+    files: FileTotals | None = None
+    """None until the files step has ended."""
+    files_requests: int = 0
+    """Requests to the library for files: on its own host, and for fresh addresses."""
 
 
 class Capture:

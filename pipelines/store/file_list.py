@@ -1,7 +1,7 @@
 """The work list of a backup's files: which contents are wanted, where they are to be had, and what became of each.
 
 A SQLite file in the folder of the capture, so that memory does not grow with the library (I11) and a run that was killed goes on with what
-is left (I9). It holds signed addresses, as the raw payloads do, and is removed before the snapshot is published.
+is left (I9). It holds signed addresses, as the raw payloads do, and goes with all else that is no table when the snapshot is published.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
@@ -44,12 +44,7 @@ class State(IntEnum):
 class Wanted:
     """One content to fetch. `sha256`, `bytes` and `etag` are what an earlier snapshot has under the same key."""
 
-    content_key: str
-    kind: str
-    publication_id: int | None
-    asset_id: int | None
-    size: int | None
-    address: str | None = field(repr=False)
+    reference: FileReference
     sha256: str | None
     bytes: int | None
     etag: str | None
@@ -64,17 +59,17 @@ class Known:
     bytes: int | None
     etag: str | None
     problem: str | None = None
+    """Why it could not be had, where it could not."""
 
 
-class Tally(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class Tally:
     """Sums over the contents of a list, each counted once."""
 
-    new: int = 0
+    new: int
     """Fetched by this run."""
-    bytes: int = 0
+    bytes: int
     """Of all that are kept."""
-    left: int = 0
-    """Neither kept nor failed."""
 
 
 _SCHEMA = (
@@ -132,22 +127,18 @@ class FileList:
             database.execute("UPDATE files SET state = ? WHERE state = ?", (State.CLAIMED, State.KEPT))
             database.execute("UPDATE files SET since = ? WHERE state = ?", (now, State.WAITING))
 
-    @staticmethod
-    def exists(folder: Path) -> bool:
-        """Whether a run has begun a list there."""
-        return (folder / FILE_LIST).exists()
-
-    @staticmethod
-    def remove(folder: Path) -> None:
-        """Remove the list and what SQLite keeps beside it."""
-        for path in folder.glob(f"{FILE_LIST}*"):
-            path.unlink(missing_ok=True)
+    @property
+    def is_new(self) -> bool:
+        """Whether it has not been told yet what earlier snapshots have."""
+        with self._transaction() as database:
+            return bool(database.execute("PRAGMA user_version").fetchone() == (0,))
 
     def know(self, contents: Iterable[Known]) -> None:
-        """Take in what an earlier snapshot has. The first that tells of a content counts."""
+        """Take in what earlier snapshots have, once, the newest first: the first that tells of a content counts."""
         rows = ((one.content_key, one.sha256, one.bytes, one.etag) for one in contents)
         with self._transaction() as database:
             database.executemany("INSERT OR IGNORE INTO known VALUES (?, ?, ?, ?)", rows)
+            database.execute("PRAGMA user_version = 1")
 
     def add(self, references: Iterable[FileReference], now: float) -> None:
         """Want these contents, unless the list has them."""
@@ -168,10 +159,11 @@ class FileList:
             if row is None:
                 return None
             database.execute("UPDATE files SET state = ? WHERE content_key = ?", (State.UNDER_WAY, row[0]))
-            return Wanted(*row)
+            reference = FileReference(*row[:6])
+            return Wanted(reference, *row[6:])
 
     def kept(self, found: Known, *, new: bool) -> None:
-        """A content is a blob now. `new`: it was fetched."""
+        """A content is a blob. `new`: it was fetched now."""
         with self._transaction() as database:
             database.execute(
                 "UPDATE files SET state = ?, new = max(new, ?), sha256 = ?, bytes = ?, etag = ?, problem = NULL WHERE content_key = ?",
@@ -186,17 +178,13 @@ class FileList:
                 "UPDATE files SET state = ?, problem = ? WHERE content_key = ?", (state, problem, content_key)
             )
 
-    def put_back(self, content_key: str) -> None:
-        """A content that is under way waits again."""
+    def move(self, old: State, new: State, *, kind: str | None = None, problem: str | None = None) -> None:
+        """All contents of one state, or those of a kind, get another; `problem` is for those that have none."""
         with self._transaction() as database:
-            database.execute("UPDATE files SET state = ? WHERE content_key = ?", (State.WAITING, content_key))
-
-    def move(self, old: State, new: State, problem: str | None = None) -> int:
-        """All contents of one state get another; `problem` is for those that have none. How many they were."""
-        with self._transaction() as database:
-            return database.execute(
-                "UPDATE files SET state = ?, problem = coalesce(problem, ?) WHERE state = ?", (new, problem, old)
-            ).rowcount
+            database.execute(
+                "UPDATE files SET state = ?, problem = coalesce(problem, ?) WHERE state = ? AND kind = coalesce(?, kind)",
+                (new, problem, old, kind),
+            )
 
     def waiting_since(self) -> float | None:
         """When the content that has waited longest was named; none where none waits."""
@@ -255,15 +243,12 @@ class FileList:
     def tally(self) -> Tally:
         """The sums."""
         with self._transaction() as database:
-            [(new, left)] = database.execute(
-                "SELECT coalesce(sum(new AND state = ?), 0), coalesce(sum(state NOT IN (?, ?)), 0) FROM files",
-                (State.KEPT, State.KEPT, State.FAILED),
-            ).fetchall()
+            [(new,)] = database.execute("SELECT count(*) FROM files WHERE new AND state = ?", (State.KEPT,)).fetchall()
             [(size,)] = database.execute(
                 "SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT sha256, bytes FROM files WHERE state = ?)",
                 (State.KEPT,),
             ).fetchall()
-        return Tally(new, size, left)
+        return Tally(new, size)
 
     def close(self) -> None:
         """Close the file."""

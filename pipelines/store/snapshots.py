@@ -15,8 +15,8 @@ from filelock import FileLock, Timeout
 
 from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables import STAGED
-from pipelines.store.captures import Capture, CaptureFacts, ResourceFacts, TableFacts, Unreadable
+from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.store.captures import Capture, CaptureFacts, FileTotals, ResourceFacts, TableFacts, Unreadable
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
 from pipelines.store.folders import Folder
 from pipelines.store.objects import Objects
@@ -27,14 +27,6 @@ MANIFEST = "manifest.json"
 BLOBS = "files/sha256"
 FORMAT = 1
 """Version of the layout below `snapshots/`; a newer one is refused, not guessed at."""
-
-
-class FileTotals(msgspec.Struct):
-    """Files that the records name: how many, their declared bytes, and how many are new since the last snapshot."""
-
-    count: int = 0
-    bytes: int = 0
-    new: int = 0
 
 
 class Manifest(msgspec.Struct, kw_only=True):
@@ -309,6 +301,7 @@ def _check_finished(capture: Capture) -> None:
     wanted = [f"raw_{resource}" for resource in facts.resources]
     wanted += [table.name for resource in facts.resources for table in STAGED[resource]]
     missing = [name for name in wanted if name not in facts.tables]
+    missing += ["files"] if PUBLICATION_FILES.name in facts.tables and facts.files is None else []
     if missing or not facts.resources:
         raise StorageError(
             f"{capture.path}: not published, because {', '.join(missing) or 'every table'} is still to be made. "
@@ -320,7 +313,8 @@ def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
     missing = {partial: _not_read(facts, partial=partial) for partial in (True, False)}
     problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
     notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
-    problems, notes = problems + missing[True], notes + missing[False]
+    problems += missing[True] + _failed_files(facts)
+    notes += missing[False] + _files_not_fetched(facts)
     return Manifest(
         tenant=facts.tenant,
         snapshot=facts.snapshot,
@@ -333,11 +327,12 @@ def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
         finished_at=now.isoformat(timespec="seconds"),
         seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
         requests=sum(one.requests for one in facts.resources.values())
-        + sum(one.requests for one in facts.unreadable.values()),
+        + sum(one.requests for one in facts.unreadable.values())
+        + facts.files_requests,
         tool=f"bookferry {VERSION}",
         resources={name: facts.resources[name] for name in sorted(facts.resources, key=_place)},
         unreadable=facts.unreadable,
-        files=FileTotals(facts.files_count, facts.files_bytes),
+        files=facts.files or FileTotals(),
         tables=facts.tables,
         residue=facts.residue,
     )
@@ -357,6 +352,21 @@ def _not_read(facts: CaptureFacts, *, partial: bool) -> list[str]:
         for resource, found in facts.unreadable.items()
         if found.partial == partial
     ]
+
+
+def _failed_files(facts: CaptureFacts) -> list[str]:
+    files = facts.files or FileTotals()
+    if not files.failed:
+        return []
+    first = f" The first: {files.failures[0].problem}." if files.failures else ""
+    count = f"files: {files.failed:,} of {files.count:,} could not be had, so the snapshot lacks their content.{first}"
+    return [f"{count} `bookferry snapshots show` names them; publication_files has all, with the status failed."]
+
+
+def _files_not_fetched(facts: CaptureFacts) -> list[str]:
+    files = facts.files or FileTotals()
+    count = f"files: the content of {files.not_fetched:,} was not fetched, as --no-files or `files = false` of the tenant says."
+    return [count] if files.not_fetched else []
 
 
 class _Heading(msgspec.Struct):

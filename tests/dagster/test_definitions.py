@@ -37,7 +37,13 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
     """Each tenant has its assets under its name; job and schedule are the same."""
     defs = build_definitions(settings_for(tmp_path, *tenants))
     dg.Definitions.validate_loadable(defs)
-    names = ["raw_publications", *(table.name for table in STAGED["publications"]), "snapshot", "verification"]
+    names = [
+        "raw_publications",
+        *(table.name for table in STAGED["publications"]),
+        "files",
+        "snapshot",
+        "verification",
+    ]
     assert set(specs(defs)) == {dg.AssetKey([tenant, name]) for tenant in tenants for name in names}
     assert [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")] == [
         "nightly_backup",

@@ -17,12 +17,13 @@ from tests.dagster.night import PASSWORD, Night, configure, plain, secrets_of
 from tests.sandbox.process import SandboxProcess
 
 TABLES = tuple(table.name for table in STAGED["publications"])
-ASSETS = ("raw_publications", *TABLES, "snapshot")
+ASSETS = ("raw_publications", *TABLES, "files", "snapshot")
 CHECKS = {
     ("raw_publications", "count_equals_x_total"),
     ("raw_publications", "ids_unique"),
     ("raw_publications", "readable"),
     *((table, "required_columns") for table in TABLES),
+    ("files", "every_file_kept"),
     ("snapshot", "complete"),
     ("snapshot", "recent_complete_backup"),
 }
@@ -112,6 +113,11 @@ class TestGoodNight:
             assert shown["bytes"] == sum(table.bytes for table in tables.values())
             assert (shown["problems"], shown["notes"], shown["complete"]) == ("none", "none", True)
             assert {row["file"] for row in shown["preview"]} == {table.path for table in tables.values()}
+        elif asset == "files":
+            files = snapshot.manifest.files
+            assert (shown["dagster/row_count"], shown["bytes"], shown["new"]) == (files.kept, files.bytes, files.new)
+            assert (shown["failed"], shown["requests"], shown["failures"]) == (0, 0, [])
+            return
         else:
             assert shown["dagster/row_count"] == tables[asset].rows
             assert shown["bytes"] == tables[asset].bytes

@@ -16,7 +16,7 @@ from pipelines.service.client import Waiting
 from pipelines.store.snapshots import Snapshot
 from tests.inventory.signing import READ, keep_token, sign_in
 from tests.sandbox.process import SandboxProcess
-from tests.service.scripted import Script, ScriptedServer
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
 RECORDS = 120
 
@@ -84,6 +84,8 @@ class Desk:
                 library.read_raw(tenant, run, resource)
             for resource in resources:
                 library.stage(tenant, run, resource)
+            if "publications" in resources:
+                library.fetch_files(tenant, run)
             return library.publish(tenant, run)
 
     def sign_in(self, sandbox: SandboxProcess, scopes: tuple[str, ...] = READ) -> str:
@@ -105,12 +107,17 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[Desk, ScriptedServer]]
     with ExitStack() as stack:
 
         def start(script: Script, more: str = "") -> tuple[Desk, ScriptedServer]:
-            server = stack.enter_context(ScriptedServer(script))
+            server = stack.enter_context(ScriptedServer(lambda request: _no_asset(request) or script(request)))
             desk = Desk.at(tmp_path, server.url, more)
             keep_token(desk.config, "new", "a-token-that-occurs-nowhere-else")
             return desk, server
 
         yield start
+
+
+def _no_asset(request: Received) -> Answer | None:
+    """None of these services tells of an asset by itself."""
+    return Answer({"error": {"code": "RecordNotFound"}}, status=404) if "/assets/" in request.path else None
 
 
 def rows(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:

@@ -245,13 +245,12 @@ def test_trap_a11_files_without_addresses(desk: Desk, sandbox: SandboxProcess) -
     """Trap A11: "A token without `assets:read` silently lacks `url`": the manifest says of how many files, and what to do."""
     desk.sign_in(sandbox, ("library:read", "users:read", "tasks:read"))
     manifest = desk.back_up().manifest
-    assert manifest.complete
-    [note] = manifest.notes
-    assert note.startswith(
-        f"publications: {manifest.files.count} of {manifest.files.count} files came without an address"
-    )
-    assert "assets:read" in note
-    assert "bookferry login new" in note
+    assert not manifest.complete
+    [problem] = manifest.problems
+    assert problem.startswith(f"files: {manifest.files.count} of {manifest.files.count} could not be had")
+    assert "lacks the scope assets:read" in problem
+    assert "bookferry login new" in problem
+    assert manifest.requests == sum(one.requests for one in manifest.resources.values()) + 1, "one is told for all"
 
 
 def test_a_list_that_moves_makes_the_snapshot_partial(desk: Desk, sandbox: SandboxProcess) -> None:

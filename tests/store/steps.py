@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines import staging
+from pipelines import files, staging
 from pipelines.records.tables import raw_table
 from pipelines.records.values import record_ids
 from pipelines.store.captures import Capture, ResourceFacts, count_ids
@@ -94,6 +94,8 @@ def make_snapshot(
         capture = begin(data, tenant=tenant, now=now)
         read(capture, records(3) if payloads is None else payloads, complete=complete, resource=resource)
         staging.stage(capture, resource)
+        if resource == "publications":
+            files.leave_files(capture)
         snapshot = data.publish(capture, now + timedelta(seconds=90))
         rebuild_catalogue(data)
         return snapshot

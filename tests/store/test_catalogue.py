@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import staging
+from pipelines import files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, raw_table
 from pipelines.store import catalogue
@@ -245,6 +245,7 @@ class TestUpToDate:
         capture = begin(data, now=NIGHT + timedelta(days=1))
         read(capture, records(4))
         staging.stage(capture, "publications")
+        files.leave_files(capture)
         data.publish(capture, NIGHT + timedelta(days=1))
         assert shown(data, "publications") == [("old", "20261121T020000Z", 4)]
 
