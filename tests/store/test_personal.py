@@ -50,7 +50,7 @@ def people(*ids: int, phone: int = 1) -> list[str]:
 
 def folder(data: DataFolder, *keys: PersonalKey) -> DataFolder:
     """The same folder, for somebody with these keys."""
-    return DataFolder(data.path, PersonalKeys(keys))
+    return DataFolder(data.path, PersonalKeys(keys), data.objects)
 
 
 def night(data: DataFolder, *ids: int, key: PersonalKey | None = KEY, day: int = 0, phone: int = 1) -> Snapshot:
@@ -305,3 +305,21 @@ class TestVerification:
         folder(data, KEY).publish(capture, NIGHT)
         assert [one for one in self.verify(data, KEY).problems if "has 2 rows; the manifest says 3" in one]
         assert not [one for one in self.verify(data).problems if "has 2 rows" in one]
+
+
+def test_every_kind_of_store(stored: DataFolder) -> None:
+    """A folder, memory, a bucket: published, verified, compared and asked with the key; nothing of a person is in an object."""
+    a, b = night(stored, 1, 2, 3), night(stored, 2, 3, 4, day=1)
+    here = folder(stored, KEY)
+    assert [verify(here, one.key, now=NIGHT).notes for one in (a, b)] == [[], []]
+    assert len(verify(stored, b.key, now=NIGHT).notes) == 3
+    found = compare(here, a, b).resources["users"]
+    assert (found.added, found.removed, found.unchanged) == (1, 1, 2)
+    asked = ask(stored, "SELECT email FROM users WHERE id = 4", KEY, personal=True)
+    assert asked == [(f"person4@{MARK}.example",)]
+    with pytest.raises(duckdb.Error, match="is encrypted, because it is about people"):
+        ask(stored, "SELECT id FROM users")
+    contents = [stored.objects.read(entry.key) for entry in stored.objects.below("snapshots")]
+    assert len(contents) == 8
+    assert not [content for content in contents for word in (MARK, KEY.text) if word.encode() in content]
+    assert files_with(stored, MARK) == []
