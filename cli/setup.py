@@ -23,6 +23,15 @@ nightly_at = "02:00"
 base_url = {base_url}
 {sign_in}
 requests_per_minute = 60  # what the service asks automated access to stay at
+
+# [notify]  # who is told how each backup ended: docs/operating.md, "Being told"
+# success_env = "BACKUP_ALIVE"
+# failure_env = "BACKUP_FAILED"
+
+# [retention]  # which snapshots stay; without it nothing is removed: docs/operating.md, "Retention"
+# keep_daily = 7
+# keep_weekly = 5
+# keep_monthly = 12
 """
 
 

@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.notify import told
+from cli.notify import tell_ending, told
 from cli.output import Output, size
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.notify import Ending
@@ -37,10 +37,12 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
             results.append(verify(data, key, part, now=datetime.now(UTC)))
             this.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _keep(data, results[-1], output)
-    missing = [] if name else [_nothing_complete(tenant) for tenant in tenants_without_complete(data)]
-    problems = [*(text for result in results for text in result.problems), *missing]
+    missing = {} if name else {tenant: _nothing_complete(tenant) for tenant in tenants_without_complete(data)}
+    for tenant, text in missing.items():
+        tell_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
+    problems = [*(text for result in results for text in result.problems), *missing.values()]
     document = {"ok": not problems, "problems": problems, "snapshots": [msgspec.to_builtins(one) for one in results]}
-    output.result(document, lambda console: _print(console, results, missing))
+    output.result(document, lambda console: _print(console, results, list(missing.values())))
     return ExitStatus.DIFFERENCES if problems else ExitStatus.COMPLETE
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from pipelines.store.snapshots import DataFolder
 from tests.cli.command import PATIENCE, Home
 from tests.sandbox.process import SandboxProcess
+from tests.store.steps import make_snapshot
 
 NOTIFY = """
 [notify]
@@ -116,3 +118,14 @@ def test_damage_and_a_removal_that_fails_are_told(home: Home) -> None:
     assert home.run("snapshots", "prune").status == 1
     (call,) = calls(home)
     assert (call["job"], call["result"], "is damaged" in call["message"]) == ("retention", "failed", True)
+
+
+def test_a_library_without_any_complete_snapshot_is_told(home: Home) -> None:
+    """There is nothing of it that could be verified, which nobody would notice beside the others."""
+    data = DataFolder(home.folder / "library-data")
+    make_snapshot(data, tenant="small")
+    make_snapshot(data, tenant="other", complete=False)
+    assert home.run("snapshots", "verify").status == 6
+    (call,) = calls(home)
+    assert (call["job"], call["result"], call["tenant"]) == ("verification", "failed", "other")
+    assert "no complete one" in call["message"]
