@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -337,3 +338,26 @@ def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, shelf
 
     shelf.stored["/file-1"] = late
     assert desk.back_up().manifest.files.new == 120
+
+
+def test_a_stop_waits_for_no_storage(desk: Desk, shelf: Shelf) -> None:
+    """Ctrl-C while a file is under way: it is left for the next run, which has it."""
+    shelf.add(CONTENT)
+    asked, release, answered = threading.Event(), threading.Event(), []
+
+    def hanging(_request: Received) -> Answer:
+        asked.set()
+        release.wait(60)
+        answered.append(True)
+        return Answer(CONTENT)
+
+    def stop(_progress: object) -> None:
+        assert asked.wait(60)
+        raise KeyboardInterrupt
+
+    shelf.stored["/file-1"] = hanging
+    with pytest.raises(KeyboardInterrupt), desk.library(on_progress=stop) as library:
+        library.read_raw("old", "run", "publications")
+    assert answered == []
+    release.set()
+    assert desk.back_up("run").manifest.files.kept == 1
