@@ -60,12 +60,12 @@ def checks(result: dg.ExecuteInProcessResult) -> dict[tuple[str, str], tuple[boo
 
 
 def test_a_night_of_everything(new: Night, sandbox: SandboxProcess) -> None:
-    """One asset for each raw and each staged table; all checks green; one snapshot of all resources."""
+    """One asset for each raw and each staged table, and the files; all checks green; one snapshot of all resources."""
     sign_in(new.folder / "bookferry.toml", "new", sandbox)
     result = new.run("new", resources=RESOURCES)
     assert result.success
     events = [event.asset_key.path[1] for event in result.get_asset_materialization_events() if event.asset_key]
-    expected = {f"raw_{resource}" for resource in RESOURCES} | {"snapshot"}
+    expected = {f"raw_{resource}" for resource in RESOURCES} | {"files", "snapshot"}
     expected |= {table.name for tables in STAGED.values() for table in tables}
     assert sorted(events) == sorted(expected)
     assert all(passed for passed, _severity in checks(result).values())
