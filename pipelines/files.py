@@ -88,7 +88,8 @@ def fetch_files(
         expected = work.files.count(State.WAITING, State.WITHOUT_ADDRESS)
 
         def tell(done: int) -> None:
-            on_progress(FileProgress(done, expected, work.requests))
+            if expected:
+                on_progress(FileProgress(done, expected, work.requests))
 
         work.finish(tell)
         for kind in (ASSET, COVER):  # only asking for an asset tells of a missing scope
