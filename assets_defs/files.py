@@ -6,6 +6,7 @@ import dagster as dg
 
 from assets_defs.backup import PUBLICATIONS, no_table, required_spec, run_name, staged_table, table_spec
 from assets_defs.metadata import preview
+from assets_defs.stops import stop_explained
 from pipelines.library import Library
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.captures import Capture, FileTotals
@@ -45,7 +46,8 @@ def _file_assets(tenant: str) -> dg.AssetsDefinition:
         ],
     )
     def files(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
-        capture = library.fetch_files(tenant, run_name(context))
+        with stop_explained(context, tenant, library.settings.tenant(tenant)):
+            capture = library.fetch_files(tenant, run_name(context))
         yield _blobs(capture, blobs)
         unreadable = capture.facts.unreadable.get(PUBLICATIONS)
         yield no_table(unreadable, table) if unreadable else staged_table(capture, PUBLICATION_FILES, table)
