@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.doctor import description, machine, service
+from pipelines.doctor import description, machine, service, storage
 from pipelines.doctor.assumptions import check_assumptions
 from pipelines.doctor.connection import check_connection
 from pipelines.doctor.findings import Finding, Status, failed, note
@@ -18,7 +18,7 @@ from pipelines.doctor.guessed_lists import ASKED_FOR
 from pipelines.doctor.guessed_records import doi_to_seek
 from pipelines.doctor.guesses import Look
 from pipelines.doctor.switch import who_is_told
-from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError
+from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.budget import Budget
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
@@ -69,6 +69,7 @@ def examine(
     around = around or Surroundings()
     data = open_data(settings)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
+    findings += [*([storage.bucket(data.objects)] if settings.bucket else [])]
     findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
     findings += [who_is_told(settings, tenant, around.environ)]
     if settings.tenant(tenant).api == "v3":
@@ -92,7 +93,7 @@ def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> lis
     """Disk, database and snapshots."""
     try:
         newest, complete = machine.newest_snapshots(data, tenant)
-    except StorageError as error:
+    except BookferryError as error:
         newest, complete = None, None
         backup = failed("last backup", error)
     else:

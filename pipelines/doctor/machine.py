@@ -101,7 +101,8 @@ def disk(data: DataFolder, free: int, newest: Snapshot | None) -> Finding:
 
 
 _MAKE_ROOM = (
-    "Free some space, or name a folder on another disk as `data`. `bookferry snapshots list` shows what is there."
+    "Free some space, or name a folder on another disk as `data` (as `work`, where the data is in a bucket). "
+    "`bookferry snapshots list` shows what is there."
 )
 
 

@@ -44,7 +44,7 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name another service than Amazon's, the strongest first."""
 
 _PATIENCE = timedelta(seconds=60)
-_RETRIES = 6
+RETRIES = 6
 
 
 class Bucket:
@@ -203,7 +203,9 @@ def _host(endpoint: str) -> str:
     return urlsplit(endpoint).hostname or ""
 
 
-def open_bucket(address: str, owner: Callable[[], str], environ: Mapping[str, str]) -> Bucket:
+def open_bucket(
+    address: str, owner: Callable[[], str], environ: Mapping[str, str], *, retries: int = RETRIES
+) -> Bucket:
     """The bucket of an address that the settings have checked. Asks it nothing yet."""
     client: ClientConfig = {"connect_timeout": "10s", "timeout": "120s", "allow_http": False}
     endpoint = next((environ[name] for name in ENDPOINTS if environ.get(name)), "")
@@ -218,6 +220,6 @@ def open_bucket(address: str, owner: Callable[[], str], environ: Mapping[str, st
         store = from_url(
             address,
             client_options=client,
-            retry_config={"max_retries": _RETRIES, "retry_timeout": _PATIENCE},
+            retry_config={"max_retries": retries, "retry_timeout": _PATIENCE},
         )
     return Bucket(store, address, owner)
