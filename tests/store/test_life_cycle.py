@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from obstore.store import MemoryStore
 
-from pipelines import staging
+from pipelines import files, staging
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.store import uploads
 from pipelines.store.buckets import Bucket
@@ -39,6 +39,7 @@ def finished(data: DataFolder, count: int = 3) -> Capture:
     capture = begin(data)
     read(capture, records(count))
     staging.stage(capture, "publications")
+    files.leave_files(capture)
     return capture
 
 
