@@ -130,15 +130,17 @@ def _read(
     capture: Capture, client: LibraryClient, resource: str, walks: int, pages: Callable[[Listing], Iterator[Page]]
 ) -> ResourceFacts:
     """Walk over the listing until a walk says what it holds, or until it was begun `walks` times."""
-    known, before = capture.facts, None
+    known, before, last_page = capture.facts, None, None
     while True:
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
         with capture.page_log(resource) as log:
-            listing = Listing(client, ENDPOINTS[resource], log=log, restless=walk < walks)
+            listing = Listing(
+                client, ENDPOINTS[resource], log=log, restless=walk < walks, settles=walks > 1, last_page=last_page
+            )
             try:
                 facts, staged, restless = _walk(capture, resource, listing, pages(listing))
             except CollectionMovedError:
-                pass
+                before = None
             else:
                 facts.walks, facts.requests = walk, facts.requests + spent
                 found = facts.records, facts.distinct_ids, facts.x_total
@@ -146,6 +148,7 @@ def _read(
                     _finish(capture, resource, facts, staged)
                     return facts
                 before = found
+            last_page = listing.last_page
             known.walks[resource], known.spent[resource] = min(walk + 1, walks), spent + listing.facts.requests
             capture.save()
             log.clear()

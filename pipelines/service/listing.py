@@ -23,8 +23,12 @@ from pipelines.service.redaction import outside_text
 
 __all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "Page"]
 
-FEW = 20
-"""Pages that may be read again where a collection has fewer."""
+NEAR = 40
+"""Pages: a walk that is not further when something moves begins anew. One that is further goes back to where it moved."""
+
+SELDOM = 50
+"""Pages for the square of the movements that a walk may settle by going back. What came and went between the same two requests shows only
+as long as nothing else moves; with one movement in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
 
 
 class CollectionMovedError(Exception):
@@ -70,8 +74,10 @@ class ListingFacts:
     """By how much X-Total grew and shrank, change by change."""
     again: int = 0
     """Pages that were read again because the collection moved."""
+    movements: int = 0
+    """How often the walk went back to where the collection had moved."""
     unsettled: bool = False
-    """Whether it moved, and no more pages might be read again to see how."""
+    """Whether it moved in a way that the walk could not follow."""
     resumed: int = 0
     """Pages that an earlier process had read."""
     requests: int = 0
@@ -86,33 +92,46 @@ class ListingFacts:
         """Take one more page into account."""
         self.pages += 1
         self.records += len(page.records)
-        if page.total is None:
+        self.see(page.total)
+
+    def see(self, total: int | None) -> None:
+        """Take note of an X-Total, the newest one."""
+        if total is None:
             return
         if self.last_total is None:
-            self.first_total = self.last_total = page.total
+            self.first_total = self.last_total = total
             self.totals_seen = 1
-        change = page.total - self.last_total
+        change = total - self.last_total
         self.totals_seen += change != 0
         self.added += max(0, change)
         self.deleted += max(0, -change)
-        self.last_total = page.total
+        self.last_total = total
 
 
 class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when it ended.
 
     `endpoints` are tried in order, the first one that the service has is walked: service-api.md names a backup endpoint
-    `/publications/all`, but not the version it belongs to. `restless`: pages may be read again where the collection moves, as many at most
-    as it has, and a walk that cannot tell what moved may end with `CollectionMovedError`.
+    `/publications/all`, but not the version it belongs to. `settles`: pages may be read again where the collection
+    moved. `restless`: a walk that cannot tell what moved ends with `CollectionMovedError`, for another one to begin. `last_page`: the one
+    that an earlier walk found, if there was one.
     """
 
     def __init__(
-        self, client: LibraryClient, endpoints: Sequence[str], *, log: PageLog | None = None, restless: bool = False
+        self,
+        client: LibraryClient,
+        endpoints: Sequence[str],
+        *,
+        log: PageLog | None = None,
+        restless: bool = False,
+        settles: bool = False,
+        last_page: httpx.URL | None = None,
     ) -> None:
         self._client = client
         self._endpoints = endpoints
         self._log = log or NoLog()
-        self._restless = restless
+        self._restless, self._settles = restless, settles
+        self.last_page = last_page
         self._route, self._guard, self._window = Route(), LoopGuard(), Window()
         self._ahead = Ahead(self._fetch, client.requests_per_minute)
         self._early: Answer | None = None
@@ -144,51 +163,77 @@ class Listing:
         """The first page; or those of the log, of which the last one must be what it was."""
         answer = yield from self._replayed()
         if answer is None:
+            if (guessed := self.last_page) is not None:
+                self._read_early(guessed)
             answer = self._first()
             yield self._take(1, answer)
+            last = self._route.last_page(answer.signpost, self._upcoming) if answer.oldest_first else None
+            if last is not None and not self._is_early(last):
+                if guessed is not None:
+                    self._give_up(answer)  # the end has moved since it was found
+                self._read_early(last)
         elif self._upcoming is not None:
             newest = self._now(self._window.newest)
             if newest is None or not self._window.same(newest.keys, newest.signpost.total):
-                return (yield from self._back(newest))
+                self._restless = True  # what is in the log is no beginning of what is there now
+                if (back := self._moved(newest)) is not None:
+                    return (yield from back)
         return answer
 
     def _go_on(self, answer: Answer, upcoming: httpx.URL) -> Generator[Page, None, Answer | None]:
         """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
+        if self._moved_early() and (back := self._moved(answer)) is not None:
+            return (yield from back)
         try:
             following = self._following(answer, upcoming)
         except _PageGoneError as gone:
             newest = self._now(self._window.newest)
-            if newest is not None and newest.signpost.total == self._window.newest.total:
+            same = newest is not None and newest.signpost.total == self._window.newest.total
+            if same or (back := self._moved(newest)) is None:
                 raise gone.refusal from None
-            return (yield from self._back(newest))
+            return (yield from back)
         if following is None:
             return None
         seam = self._window.seam(following.keys, following.signpost.total)
-        if seam is Seam.STILL or not self._may_go_back():
-            self.facts.unsettled |= seam is not Seam.STILL
-            yield self._take(self._window.newest.number + 1, following)
-            return following
+        if seam is Seam.MOVED and (back := self._moved(following)) is not None:
+            return (yield from back)
         if seam is Seam.UNSEEN:
-            raise CollectionMovedError
-        return (yield from self._back(self._now(self._window.newest)))
+            self._give_up(following)
+        yield self._take(self._window.newest.number + 1, following)
+        return following
 
     def _take(self, number: int, answer: Answer) -> Page:
         """Make a page part of the walk, and have what comes after it fetched."""
         page = self._accept(number, answer)
         self._append(number, answer)
-        if number == 1:
-            self._read_early()
         early = None if self._early is None else self._early.signpost.url
         self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
         return page
 
-    def _read_early(self) -> None:
-        """Read the last page before those between: when they have shifted into it by their turn, as many came as went, unseen."""
-        last = self._route.end_after(self._upcoming)
-        if self._early is None and last is not None:
+    def _read_early(self, last: httpx.URL) -> None:
+        """Read the last page of a list that grows at its end before the pages between.
+
+        Where as many records went as were added, the total does not tell, but by their turn the pages have shifted into the last one.
+        """
+        self._early, self.last_page = None, last
+        if self._upcoming is None or not same_page(last, self._upcoming):
             with suppress(RefusedError, ProtocolError):  # not there, whatever was announced
                 self._early = self._fetch(last)
                 self._append(0, self._early, early=True)
+
+    def _is_early(self, url: httpx.URL) -> bool:
+        return self._early is not None and same_page(self._early.signpost.url, url)
+
+    def _moved_early(self) -> bool:
+        """Whether something moved between the newest page and the last one, which was read right before or after it."""
+        if self._early is None:
+            return False
+        early, newest = self._early.signpost.total, self._window.newest.total
+        if early is None or newest is None or early == newest:
+            return False
+        self._early = None
+        self.facts.see(early)
+        return True
 
     def _accept(self, number: int, answer: Answer) -> Page:
         signpost = answer.signpost
@@ -211,15 +256,13 @@ class Listing:
                 raise
             if may_be_last(answer.signpost):
                 return None
-            if self._may_go_back():
-                raise _PageGoneError(error) from None
-            raise
+            raise _PageGoneError(error) from None
         return None if is_unpaged(answer.signpost, answer.records, following.records) else following
 
     def _next(self, upcoming: httpx.URL) -> Answer:
         """The page that comes next: the one that was read early, if nothing has moved since."""
         early = self._early
-        if early is not None and same_page(early.signpost.url, upcoming):
+        if early is not None and self._is_early(upcoming):
             self._ahead.drop()
             self._early = None
             if early.signpost.total == self._window.newest.total:
@@ -228,9 +271,26 @@ class Listing:
 
     # ---- walking back
 
-    def _may_go_back(self) -> bool:
-        """Whether more pages may be read again."""
-        return self._restless and self.facts.again < max(self._furthest, FEW)
+    def _moved(self, hint: Answer | None) -> Generator[Page, None, Answer] | None:
+        """The way back to where the collection moved, as X-Total tells; `None` where the walk just goes on, and proves nothing any more.
+
+        `hint`: a page as it is now.
+        """
+        moves = self.facts.movements + 1
+        if self._settles and self._furthest > NEAR and moves * moves * SELDOM <= self._furthest + SELDOM:
+            self.facts.movements = moves
+            return self._back(hint)
+        self._give_up(hint)
+        self._guard.back_to(self._route.seen)  # what shifted is no loop
+        return None
+
+    def _give_up(self, hint: Answer | None) -> None:
+        """Let the collection be walked again, if that is allowed."""
+        if hint is not None and self.last_page is not None:
+            self.last_page = self._route.last_page(hint.signpost, self._upcoming) or self.last_page
+        if self._restless:
+            raise CollectionMovedError
+        self.facts.unsettled = True
 
     def _now(self, seen: Seen) -> Answer | None:
         """A page that was read before, as it is now; `None` where there is none any more."""
@@ -241,21 +301,28 @@ class Listing:
                 return None
             raise
 
-    def _back(self, newest: Answer | None) -> Generator[Page, None, Answer]:
+    def _back(self, hint: Answer | None) -> Generator[Page, None, Answer]:
         """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
 
-        Records keep their order, so that between two pages that overlap nothing is lost. `newest`: the newest page, as it is now.
+        Records keep their order, so that between two pages that overlap nothing is lost. `hint`: a page as it is now, which tells where
+        the collection ends now: the last page is read first, so that from now on it shows what else moves.
         """
         self._ahead.drop()
         pages = self._window.back()
-        if (
-            newest is not None
-            and newest.signpost.total == pages[0].total
-            and not self._window.same(newest.keys, pages[0].total)
-        ):
-            raise CollectionMovedError  # as many came as went
+        last = None
+        if hint is not None and self.last_page is not None:
+            last = self._route.last_page(hint.signpost, self._upcoming)
+        if last is not None:
+            self._read_early(last)
         for seen in pages:
-            now = newest if seen is pages[0] else self._now(seen)
+            now = self._now(seen)
+            if (
+                now is not None
+                and seen is pages[0]
+                and now.signpost.total == seen.total
+                and not self._window.same(now.keys, seen.total)
+            ):
+                break  # as many came as went
             if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
                 self._go_back(seen.before)
                 yield self._take(seen.number, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, Self
 
 import httpx
@@ -60,6 +61,12 @@ class Answer:
         if None not in self.ids:
             return self.ids
         return [identity(record) if one is None else one for one, record in zip(self.ids, self.records, strict=True)]
+
+    @property
+    def oldest_first(self) -> bool:
+        """Whether its ids grow, so that what is added comes at the end of the list."""
+        ids = [one for one in self.ids if one is not None]
+        return len(self.ids) > 1 and len(ids) == len(self.ids) and all(one < other for one, other in pairwise(ids))
 
 
 class Mark(msgspec.Struct, omit_defaults=True):

@@ -211,12 +211,12 @@ class Route:
         """The service led elsewhere than foreseen. Its Link is what counts; guessing on would waste requests."""
         self._foresees = False
 
-    def end_after(self, upcoming: httpx.URL | None) -> httpx.URL | None:
-        """The last page, where it is foreseen and is not `upcoming` itself."""
-        number = None if upcoming is None else page_number(upcoming)
-        if not self._foresees or number is None or self._end <= number:
+    def last_page(self, page: Signpost, like: httpx.URL | None) -> httpx.URL | None:
+        """The address, made like another one, of the last page as `page` announces it; `None` where that cannot be foreseen."""
+        last = self._last_number(page)
+        if not self._foresees or like is None or page_number(like) is None or not last:
             return None
-        return _parsed(_with_page(str(upcoming), self._end))
+        return _parsed(_with_page(str(like), last))
 
     def _last_number(self, page: Signpost) -> int:
         """The smallest of the ends that X-Total and Link rel="last" promise; 0 where nobody knows."""

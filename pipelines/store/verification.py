@@ -310,8 +310,9 @@ def _check_counts(manifest: Manifest, look: _Look) -> None:
             look.problem(f"{where}: the manifest names no {'raw' if raw is None else 'staged'} table.")
         elif not facts.records == raw.rows == staged.rows:
             look.problem(f"{where}: {facts.records:,} records listed, {raw.rows:,} kept, {staged.rows:,} staged.")
-        if facts.complete and facts.x_total not in (None, facts.distinct_ids):
-            look.problem(f"{where}: called complete with {facts.distinct_ids:,} ids of X-Total {facts.x_total:,}.")
+        total = facts.distinct_ids if facts.x_total is None else facts.x_total
+        if facts.complete and not -facts.added <= facts.distinct_ids - total <= facts.deleted:
+            look.problem(f"{where}: called complete with {facts.distinct_ids:,} ids of X-Total {total:,}.")
         if facts.complete and facts.records != facts.distinct_ids:
             look.problem(f"{where}: called complete with {facts.records:,} records of {facts.distinct_ids:,} ids.")
     if manifest.complete and (manifest.problems or not all(one.complete for one in manifest.resources.values())):
