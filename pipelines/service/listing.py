@@ -166,12 +166,14 @@ class Listing:
             if (guessed := self.last_page) is not None:
                 self._read_early(guessed)
             answer = self._first()
-            yield self._take(1, answer)
+            page = self._keep(1, answer)
             last = self._route.last_page(answer.signpost, self._upcoming) if answer.oldest_first else None
             if last is not None and not self._is_early(last):
                 if guessed is not None:
                     self._give_up(answer)  # the end has moved since it was found
                 self._read_early(last)
+            self._look_ahead(answer)
+            yield page
         elif self._upcoming is not None:
             newest = self._now(self._window.newest)
             if newest is None or not self._window.same(newest.keys, newest.signpost.total):
@@ -182,7 +184,8 @@ class Listing:
 
     def _go_on(self, answer: Answer, upcoming: httpx.URL) -> Generator[Page, None, Answer | None]:
         """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
-        if self._moved_early() and (back := self._moved(answer)) is not None:
+        if (total := self._moved_early()) is not None and (back := self._moved(answer)) is not None:
+            self.facts.see(total)
             return (yield from back)
         try:
             following = self._following(answer, upcoming)
@@ -204,11 +207,18 @@ class Listing:
 
     def _take(self, number: int, answer: Answer) -> Page:
         """Make a page part of the walk, and have what comes after it fetched."""
+        page = self._keep(number, answer)
+        self._look_ahead(answer)
+        return page
+
+    def _keep(self, number: int, answer: Answer) -> Page:
         page = self._accept(number, answer)
         self._append(number, answer)
+        return page
+
+    def _look_ahead(self, answer: Answer) -> None:
         early = None if self._early is None else self._early.signpost.url
         self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
-        return page
 
     def _read_early(self, last: httpx.URL) -> None:
         """Read the last page of a list that grows at its end before the pages between.
@@ -224,16 +234,13 @@ class Listing:
     def _is_early(self, url: httpx.URL) -> bool:
         return self._early is not None and same_page(self._early.signpost.url, url)
 
-    def _moved_early(self) -> bool:
-        """Whether something moved between the newest page and the last one, which was read right before or after it."""
-        if self._early is None:
-            return False
-        early, newest = self._early.signpost.total, self._window.newest.total
-        if early is None or newest is None or early == newest:
-            return False
+    def _moved_early(self) -> int | None:
+        """X-Total of the last page, read early, where something moved between it and the newest page."""
+        early, total = self._early, self._window.newest.total
+        if early is None or None in (early.signpost.total, total) or early.signpost.total == total:
+            return None
         self._early = None
-        self.facts.see(early)
-        return True
+        return early.signpost.total
 
     def _accept(self, number: int, answer: Answer) -> Page:
         signpost = answer.signpost
