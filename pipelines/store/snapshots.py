@@ -119,7 +119,6 @@ class DataFolder:
         self.path = path
         self.keys = keys or PersonalKeys()
         self.objects = objects or Folder(path)
-        self.blobs_path = path / BLOBS
         self.work_path = path / "work"
         self.state_path = path / "state.db"
         self.catalogue_path = path / "library.duckdb"
