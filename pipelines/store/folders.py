@@ -49,18 +49,27 @@ class Folder:
                 temporary.unlink(missing_ok=True)
 
     def put_file(self, key: str, path: Path) -> bool:
-        """Linked, where the file is on the same disk; nothing is copied then."""
+        """Linked, where the file is on the same disk; nothing is copied then, and nothing left behind by whoever dies here."""
         target = self.path_of(key)
         with _told(target):
-            temporary = _beside(target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            sync_file(path)
             try:
-                try:
-                    os.link(path, temporary)
-                except OSError:
-                    shutil.copyfile(path, temporary)
-                return _link(temporary, target)
-            finally:
-                temporary.unlink(missing_ok=True)
+                os.link(path, target)
+            except FileExistsError:
+                return False
+            except OSError:
+                return self._copy(path, target)
+            sync_folder(target.parent)
+            return True
+
+    def _copy(self, path: Path, target: Path) -> bool:
+        temporary = _beside(target)
+        try:
+            shutil.copyfile(path, temporary)
+            return _link(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def replace(self, key: str, content: bytes) -> None:
         """One rename."""

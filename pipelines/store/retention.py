@@ -26,7 +26,8 @@ from pipelines.store.objects import Entry
 from pipelines.store.snapshots import BLOBS, MANIFEST, DataFolder, Snapshot
 from pipelines.store.verification import blob_names, forget_missing
 
-_BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/\1[0-9a-f]{{62}}")
+_BLOB = re.compile(rf"{BLOBS}/([0-9a-f]{{2}})/(\1[0-9a-f]{{62}}|\.\1[0-9a-f]{{62}}\.[0-9.]+)")
+"""A blob, or what a process that was killed left of one on its way there."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +275,7 @@ def _unused(data: DataFolder, tables: list[str]) -> Iterator[Entry]:
 
 
 def _blobs(data: DataFolder) -> Iterator[Entry]:
-    """Every blob, sorted by its SHA-256."""
+    """Every blob, sorted by its SHA-256; what is left of others comes before those of its folder."""
     return (entry for entry in data.objects.below(BLOBS) if _BLOB.fullmatch(entry.key))
 
 
