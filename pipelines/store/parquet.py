@@ -110,7 +110,7 @@ def lend(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -> None:
 def reading(path: Path, key: PersonalKey | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A small DuckDB with the Parquet file at `path` as the view `file`; what it spills goes beside the file."""
     limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "256MB",
+        "memory_limit": "128MB",
         "threads": 1,
         "temp_directory": str(path.parent / ".spilled"),
     }

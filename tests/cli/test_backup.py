@@ -183,11 +183,11 @@ def test_trouble_ends_with_its_status_and_one_message(
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 12 MB; only the superuser can have one."""
+    """A disk of 60 MB; only the superuser can have one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", folder], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", folder], capture_output=True, check=False
     ).returncode:
         pytest.skip("no disk can be mounted here")
     yield folder

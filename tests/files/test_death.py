@@ -23,7 +23,7 @@ with Library.open(Path(sys.argv[1])) as library:
 
 
 def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> None:
-    """Kill -9 while one file is half there and others are whole: those are not asked for again."""
+    """Kill -9 while one file is on its way and others are whole: those are not asked for again."""
     for number in range(30):
         shelf.add(f"content {number}".encode() * 50)
     desk = Desk(tmp_path, shelf.library.url, clock=ManualClock())
@@ -32,11 +32,12 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> Non
         library.stage("old", "run", "publications")
     for publication in shelf.publications.values():
         shelf.refusals[f"/assets/{publication['assets'][0]['id']}"] = Answer(shelf._signed(publication["assets"][0]))
-    reached, content = threading.Event(), shelf.stored["/file-20"]
+    reached, dead, content = threading.Event(), threading.Event(), shelf.stored["/file-20"]
     assert isinstance(content, bytes)
 
     def half(_request: Received) -> Answer:
         reached.set()
+        dead.wait(120)
         return Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n" + content[:100])
 
     shelf.stored["/file-20"] = half
@@ -48,6 +49,7 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> Non
     assert reached.wait(120)
     child.kill()
     child.wait()
+    dead.set()
     before = desk.blobs()
     assert all(hashlib.sha256(blob).hexdigest() == name for name, blob in before.items() if not name.startswith("."))
     shelf.stored["/file-20"] = content
