@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import msgspec
@@ -279,18 +280,24 @@ def count_ids(raw_path: Path, key: PersonalKey | None = None, *, texts: bool = F
     return counts
 
 
+KEYS_AT_ONCE = 100_000
+"""Keys that are told apart at a time: what that takes does not grow with the library (I11), and reading them again is quick."""
+
+
 def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
     """Rows, distinct values and empty rows of an SQL expression over the file."""
     keys = f"(SELECT {key} AS key FROM file)"  # noqa: S608  an expression of ours
-    counted = f"SELECT count(*), count(DISTINCT key), count(key) FROM {keys}"  # noqa: S608
-    [(rows, distinct, present)] = database.execute(counted).fetchall()
-    twice: list[tuple[int | str]] = []
-    if distinct != present:
-        repeated = (
-            f"SELECT key FROM {keys} WHERE key IS NOT NULL GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"  # noqa: S608
-        )
-        twice = database.execute(repeated).fetchall()
-    return IdCounts(rows, distinct, rows - present, [row[0] for row in twice])
+    [(rows, present)] = database.execute(f"SELECT count(*), count(key) FROM {keys}").fetchall()  # noqa: S608
+    parts = 1 + present // KEYS_AT_ONCE
+    distinct, twice = 0, list[Any]()
+    for part in range(parts):
+        of_part = f"FROM {keys} WHERE key IS NOT NULL AND hash(key) % {parts} = {part}"
+        [(found, different)] = database.execute(f"SELECT count(*), count(DISTINCT key) {of_part}").fetchall()
+        distinct += different
+        if found != different:
+            repeated = f"SELECT key {of_part} GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"
+            twice += [row[0] for row in database.execute(repeated).fetchall()]
+    return IdCounts(rows, distinct, rows - present, sorted(twice)[:10])
 
 
 def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[str, int]:
