@@ -25,7 +25,7 @@ from pipelines.store.verification import verify_named
 from tests.cli.command import ROOT, environment
 from tests.files.shelf import Desk, Shelf
 
-KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "5"))
+KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "3"))
 """How often it is killed, at instants that are spread over a whole backup."""
 
 PAGES, FILES = 12, 40

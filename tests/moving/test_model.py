@@ -141,7 +141,7 @@ libraries = st.builds(
 )
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(libraries)
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
 @example(MovingLibrary(20, 5, "oldest first", [[], [("delete", 0)]]))
@@ -160,7 +160,7 @@ def test_i4_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(
     assert len(library.asked) <= WALKS * (3 * max(pages, 20) + 10)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(size=st.integers(0, 60), page_size=st.integers(3, 10), link=st.booleans())
 def test_where_nothing_moves_no_request_is_added(one_budget: Budget, size: int, page_size: int, *, link: bool) -> None:
     """Wanted: "Cost when nothing moves: no extra request"."""

@@ -65,7 +65,7 @@ def busy(request: pytest.FixtureRequest) -> Iterator[BusyShelf]:
         yield shelf
 
 
-@pytest.mark.parametrize("busy", range(24), indirect=True)
+@pytest.mark.parametrize("busy", range(12), indirect=True)
 def test_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(tmp_path: Path, busy: BusyShelf) -> None:
     """Every record that lived throughout is in it, none twice, or it is marked partial; and its manifest agrees with itself."""
     desk = Desk(tmp_path, busy.library.url)
