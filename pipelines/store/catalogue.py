@@ -41,6 +41,7 @@ SNAPSHOTS = Table(
         Column("complete", _BOOLEAN, "Whether it is proved complete; only complete ones appear in the other views."),
         Column("started_at", _TIME, "When the capture began."),
         Column("finished_at", _TIME, "When the snapshot was published."),
+        Column("api", pa.string(), "Version of the service's API that it was read with: v2 or v3."),
         Column("requests", pa.int64(), "Requests it cost."),
         Column("records", pa.int64(), "Records of all resources."),
         Column("path", pa.string(), "Folder of the snapshot."),
@@ -236,7 +237,8 @@ def _manifests(snapshots: Iterable[Snapshot]) -> str:
     rows = [
         f"({literal(manifest.tenant)}, {literal(manifest.snapshot)}, {manifest.complete}, "
         f"TIMESTAMPTZ {literal(manifest.started_at)}, TIMESTAMPTZ {literal(manifest.finished_at)}, "
-        f"{manifest.requests}, {sum(snapshot.counts.values())}, {literal(snapshot.address)}, {literal(','.join(manifest.resources))})"
+        f"{literal(manifest.api)}, {manifest.requests}, {sum(snapshot.counts.values())}, {literal(snapshot.address)}, "
+        f"{literal(','.join(manifest.resources))})"
         for snapshot in snapshots
         for manifest in (snapshot.manifest,)
     ]

@@ -74,7 +74,7 @@ class TestViews:
         """The view `snapshots` has the partial ones too, as such."""
         rows = ask(
             nights,
-            "SELECT tenant, snapshot, complete, records, requests, started_at, finished_at, path FROM snapshots ORDER BY ALL",
+            "SELECT tenant, snapshot, complete, records, requests, started_at, finished_at, path, api FROM snapshots ORDER BY ALL",
         )
         assert [(row[0], row[1], row[2], row[3], row[4]) for row in rows] == [
             ("old", ID, True, 1, 1),
@@ -85,6 +85,7 @@ class TestViews:
         ]
         assert rows[0][5:7] == (NIGHT, NIGHT + timedelta(seconds=90))
         assert all(Path(row[7], "manifest.json").is_file() for row in rows)
+        assert {row[8] for row in rows} == {"v2"}
 
     def test_every_view_and_column_has_its_sentence(self, nights: DataFolder) -> None:
         """A client that shows comments shows the data dictionary."""
