@@ -15,6 +15,7 @@ class Column:
     """One column: its Arrow type, what it means, and whether a row may lack it.
 
     `personal`: it holds data of a person who uses the library. Such columns are in the files and in no view that everybody sees.
+    `references`: the column that it names a row of, such as publications.id. `json`: its text is a JSON object.
     """
 
     name: str
@@ -22,6 +23,8 @@ class Column:
     comment: str
     required: bool = False
     personal: bool = False
+    references: str = ""
+    json: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,19 @@ SNAPSHOT_COLUMNS = (
 )
 """The columns that the folders of the snapshots (`tenant=…/snapshot=…`) add in front of every table."""
 
-_PUBLICATION_ID = Column("publication_id", pa.int64(), "The publication this row belongs to (publications.id).")
+_PUBLICATION_ID = Column(
+    "publication_id", pa.int64(), "The publication this row belongs to (publications.id).", references="publications.id"
+)
 _POSITION = Column("position", pa.int32(), "Place in the service's own order, from 0.", required=True)
 
 _ID = Column(
     "id", pa.int64(), "The service's identifier of the record; empty where it sent none that is a whole number."
 )
 _RESIDUE = Column(
-    "residue", pa.string(), "JSON object of everything the record holds that no column of these tables takes."
+    "residue",
+    pa.string(),
+    "JSON object of everything the record holds that no column of these tables takes.",
+    json=True,
 )
 _SHA256 = Column(
     "sha256",
@@ -223,14 +231,19 @@ USERS = Table(
 USER_ROLES = _list_of(
     "user_roles",
     "One row for each role of a user.",
-    Column("user_id", pa.int64(), "The user who has the role (users.id)."),
+    Column("user_id", pa.int64(), "The user who has the role (users.id).", references="users.id"),
     Column("role", pa.string(), "Name of the role, for example librarian or admin."),
 )
 HARD_COPIES = _records_of(
     "hard_copies",
     "One row for each copy that stands on a shelf.",
-    Column("publication_id", pa.int64(), "The publication that it is a copy of (publications.id)."),
-    Column("location_id", pa.int64(), "Where it stands (locations.id)."),
+    Column(
+        "publication_id",
+        pa.int64(),
+        "The publication that it is a copy of (publications.id).",
+        references="publications.id",
+    ),
+    Column("location_id", pa.int64(), "Where it stands (locations.id).", references="locations.id"),
     Column("barcode", pa.string(), "Barcode on the copy."),
     Column("call_number", pa.string(), "Call number: its place on the shelf."),
     Column("status", pa.string(), "State of the copy, in the service's own word."),
@@ -254,8 +267,8 @@ COLLECTIONS = _records_of(
 COLLECTION_PUBLICATIONS = _list_of(
     "collection_publications",
     "One row for each publication in a collection.",
-    Column("collection_id", pa.int64(), "The collection (collections.id)."),
-    Column("publication_id", pa.int64(), "The publication in it (publications.id)."),
+    Column("collection_id", pa.int64(), "The collection (collections.id).", references="collections.id"),
+    Column("publication_id", pa.int64(), "The publication in it (publications.id).", references="publications.id"),
 )
 AUTHORITIES = _records_of(
     "authorities",
@@ -266,7 +279,7 @@ AUTHORITIES = _records_of(
 AUTHORITY_VARIANTS = _list_of(
     "authority_variants",
     "One row for each other form of an authority's name.",
-    Column("authority_id", pa.int64(), "The authority (authorities.id)."),
+    Column("authority_id", pa.int64(), "The authority (authorities.id).", references="authorities.id"),
     Column("variant", pa.string(), "The other form of the name."),
 )
 TASKS = _records_of(
@@ -274,8 +287,10 @@ TASKS = _records_of(
     "One row for each task.",
     Column("title", pa.string(), "What is to be done."),
     Column("description", pa.string(), "More about it."),
-    Column("publication_id", pa.int64(), "The publication it is about (publications.id)."),
-    Column("assignee_id", pa.int64(), "Who is to do it (users.id)."),
+    Column(
+        "publication_id", pa.int64(), "The publication it is about (publications.id).", references="publications.id"
+    ),
+    Column("assignee_id", pa.int64(), "Who is to do it (users.id).", references="users.id"),
     Column("due_on", pa.date32(), "Day on which it is due; empty where the service's value is not a date."),
     Column("completed_at", pa.string(), "When it was done, as the service writes it; empty while it is open."),
 )
