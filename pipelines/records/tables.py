@@ -6,6 +6,7 @@ Parquet schemas, Dagster's column metadata and checks, the DuckDB views and `boo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -36,7 +37,7 @@ class Table:
     key: tuple[str, ...]
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema, with each comment in its field's metadata."""
         return pa.schema(

@@ -30,8 +30,10 @@ pages where there are several, and finds that they do not fit their places. A ro
 encryption: Any = _encryption
 """The stubs are older than pyarrow 26, which takes a key of ours."""
 
-_PROSE = frozenset({"payload", "sha256", "abstract", "title", "residue"})
-"""Columns whose values hardly repeat: a dictionary would only cost time."""
+_PROSE = frozenset({"payload", "abstract", "title", "residue"})
+_NAMES = frozenset({"sha256", "content_key", "file_id", "filename", "cover_id", "value", "raw"})
+_HARDLY_REPEATED = _PROSE | _NAMES
+"""Columns in which a dictionary would only cost time, and whose least and greatest value tell nothing."""
 
 
 class TableWriter:
@@ -65,8 +67,8 @@ def table_writer(path: Path, table: Table, key: PersonalKey | None = None) -> It
             schema,
             compression="zstd",
             compression_level=COMPRESSION_LEVEL,
-            use_dictionary=[name for name in schema.names if name not in _PROSE],  # type: ignore[arg-type] # the stubs know bool only
-            write_statistics=[name for name in schema.names if name not in _PROSE],
+            use_dictionary=[name for name in schema.names if name not in _HARDLY_REPEATED],  # type: ignore[arg-type] # the stubs know bool only
+            write_statistics=[name for name in schema.names if name not in _HARDLY_REPEATED],
             **encrypted,
         )
     try:
