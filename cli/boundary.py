@@ -87,7 +87,7 @@ def _told(action: Callable[[], int], *, as_json: bool) -> int:
     except BaseException as interruption:
         if not is_stop(interruption):
             raise
-        return _fail(STOPPED, ExitStatus.FAILED, as_json=as_json)
+        return fail(STOPPED, ExitStatus.FAILED, as_json=as_json)
 
 
 def _tell_usage(error: typer.TyperException, *, as_json: bool) -> int:
@@ -96,16 +96,16 @@ def _tell_usage(error: typer.TyperException, *, as_json: bool) -> int:
         return ExitStatus.USAGE
     context = getattr(error, "ctx", None)
     name = context.command_path if context else "bookferry"
-    return _fail(f"{message}\n`{name} --help` shows how it is used.", ExitStatus.USAGE, as_json=as_json)
+    return fail(f"{message}\n`{name} --help` shows how it is used.", ExitStatus.USAGE, as_json=as_json)
 
 
 def _tell(error: Exception, *, as_json: bool) -> int:
     explained = known(error)
     if explained is not None:
-        return _fail(str(explained), explained.exit_status, as_json=as_json)
+        return fail(str(explained), explained.exit_status, as_json=as_json)
     sys.stderr.write(redact("".join(traceback.format_exception(error))))
     message = f"{type(error).__name__}: {error}. This is a mistake in Bookferry: please report it with the lines above."
-    return _fail(message, ExitStatus.FAILED, as_json=as_json)
+    return fail(message, ExitStatus.FAILED, as_json=as_json)
 
 
 def is_stop(error: BaseException) -> bool:
@@ -127,7 +127,8 @@ def known(error: BaseException) -> BookferryError | None:
     return None
 
 
-def _fail(message: str, status: ExitStatus, *, as_json: bool) -> int:
+def fail(message: str, status: ExitStatus, *, as_json: bool) -> ExitStatus:
+    """Tell an error, and give back the status that it ends with."""
     message = redact(message)
     plain_console(sys.stderr).print(Text.assemble(("error:", "bold red"), f" {message}"))
     if as_json:

@@ -16,9 +16,10 @@ from cli.differences import diff_snapshots
 from cli.doctor import examine_tenants
 from cli.login import log_in
 from cli.output import Output
-from cli.query import answer_query, show_tables
+from cli.query import Form, answer_query, chosen_sql, list_examples, show_sql
 from cli.retention import prune_snapshots
 from cli.snapshots import list_snapshots, show_snapshot
+from cli.tables import show_tables
 from cli.verification import verify_snapshots
 from cli.whoami import who
 from pipelines.errors import ExitStatus
@@ -255,8 +256,28 @@ def snapshots_prune(  # noqa: PLR0917  the same
 @command
 def query(  # noqa: PLR0917  one option after the other
     sql: Annotated[str | None, typer.Argument(help="SQL for DuckDB over the staged tables.", metavar="SQL")] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="Read the SQL from a file.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all. --json gives all.")] = 100,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Read the SQL from a file; - is standard input.", metavar="FILE")
+    ] = None,
+    example: Annotated[
+        str | None, typer.Option("--example", help="One of the queries that come with Bookferry.", metavar="NAME")
+    ] = None,
+    examples: Annotated[
+        bool, typer.Option("--list-examples", help="Tell which examples there are, and what they answer.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of asking it.")] = False,
+    limit: Annotated[
+        int, typer.Option(min=0, help="Rows shown at most; 0 for all. --json, --csv and --parquet give all.")
+    ] = 100,
+    csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv", help="CSV on stdout, safe to open in a spreadsheet; programs are better served by the others."
+        ),
+    ] = False,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", help="Write the answer to a Parquet file.", metavar="FILE")
+    ] = None,
     personal: Annotated[
         bool,
         typer.Option(
@@ -267,7 +288,13 @@ def query(  # noqa: PLR0917  one option after the other
     json: JsonOption = False,
 ) -> ExitStatus:
     """Ask the staged tables in SQL."""
-    return answer_query(_settings(config), sql, file, limit, Output(as_json=json), personal=personal)
+    output = Output(as_json=json)
+    if examples:
+        return list_examples(output)
+    asked = chosen_sql(sql, file, example)
+    if show:
+        return show_sql(asked, output)
+    return answer_query(_settings(config), asked, output, Form(limit, csv, parquet), personal=personal)
 
 
 @app.command()

@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from cli.output import Output, command_line
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
+from pipelines.examples import Example, example
 from pipelines.inventory import default_resources
 from pipelines.settings import CONFIG_FILE, load_settings
 from pipelines.store.catalogue import open_catalogue
@@ -67,7 +67,7 @@ def run(folder: Path, output: Output) -> ExitStatus:
     document = {
         **summary(snapshot),
         "config": str(config.absolute()),
-        "answers": {name: rows for name, _sql, rows in answers},
+        "answers": {asked.name: rows for asked, rows in answers},
     }
     output.result(document, lambda console: _print_all(console, snapshot, answers, config))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
@@ -121,22 +121,21 @@ def _write_config(config: Path, base_url: str) -> None:
     )
 
 
-def _answers(data: DataFolder) -> list[tuple[str, str, list[dict[str, object]]]]:
-    """Question file → its SQL and its rows."""
+def _answers(data: DataFolder) -> list[tuple[Example, list[dict[str, object]]]]:
     answers = []
     with open_catalogue(data) as database:
         for name in QUESTIONS:
-            sql = resources.files("sql").joinpath("examples", f"{name}.sql").read_text(encoding="utf-8")
-            columns, rows = run_sql(database, sql)
-            answers.append((name, sql, [dict(zip(columns, row, strict=True)) for row in rows]))
+            asked = example(name)
+            columns, rows = run_sql(database, asked.sql)
+            answers.append((asked, [dict(zip(columns, row, strict=True)) for row in rows]))
     return answers
 
 
 def _print_all(
-    console: Console, snapshot: Snapshot, answers: list[tuple[str, str, list[dict[str, object]]]], config: Path
+    console: Console, snapshot: Snapshot, answers: list[tuple[Example, list[dict[str, object]]]], config: Path
 ) -> None:
-    for _name, sql, rows in answers:
-        console.print(_title(sql), style="bold")
+    for asked, rows in answers:
+        console.print(asked.question, style="bold")
         columns = list(rows[0]) if rows else []
         print_rows(console, columns, [tuple(row.values()) for row in rows])
         console.print()
@@ -155,8 +154,3 @@ def _next_steps(config: Path) -> list[str]:
         command_line("snapshots", "show", TENANT, *named),
         command_line("ui", *named),
     ]
-
-
-def _title(sql: str) -> str:
-    """The comment in the first line of an example query."""
-    return sql.partition("\n")[0].removeprefix("--").strip()

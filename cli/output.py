@@ -32,7 +32,7 @@ class Output:
         self.as_json = as_json
         self._stdout = stdout or sys.stdout
         self._said = plain_console(stderr or sys.stderr)
-        self._result = plain_console(self._stdout, width=None if self._stdout.isatty() else PIPED_WIDTH)
+        self._result = plain_console(self._stdout, width=None if self.on_terminal else PIPED_WIDTH)
 
     def say(self, text: str = "") -> None:
         """A line for people, on stderr."""
@@ -48,10 +48,18 @@ class Output:
 
     def write_json(self, document: Mapping[str, Any]) -> None:
         """Exactly one JSON document on stdout. What JSON has no word for becomes text; infinite numbers and NaN become null."""
-        text = msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode()
+        self.write(msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode() + "\n")
+
+    def write(self, text: str) -> None:
+        """A part of an answer that comes in parts, on stdout as it is."""
         with _stdout_errors():
-            self._stdout.write(f"{text}\n")
+            self._stdout.write(text)
             self._stdout.flush()
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether a person sees stdout."""
+        return self._stdout.isatty()
 
 
 def plain_console(file: IO[str], *, width: int | None = None) -> Console:

@@ -1,22 +1,26 @@
-"""`bookferry query` and `bookferry tables`: SQL over the staged tables, and what they mean."""
+"""`bookferry query`: SQL over the staged tables, from the command line, a file or the examples; the answer in several forms."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 from rich.console import Console
 
+from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet
+from cli.boundary import fail
 from cli.output import Output, counted, print_table, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.records.tables import PERSONAL_TABLES, RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Column, Table
+from pipelines.examples import all_examples, example
+from pipelines.records.tables import PERSONAL_TABLES
 from pipelines.settings import Settings
-from pipelines.store.catalogue import SNAPSHOTS, newest_holding, open_catalogue
+from pipelines.store.catalogue import open_catalogue
 from pipelines.store.sealing import personal_keys
 from pipelines.store.stores import open_data
 
@@ -25,50 +29,132 @@ _CHANGES = {
 }
 
 
+@dataclass(frozen=True)
+class Form:
+    """What the answer looks like where it is not JSON: `limit` rows on the terminal (0: all), unless CSV or a file is asked for."""
+
+    limit: int = 100
+    csv: bool = False
+    parquet: Path | None = None
+
+
+def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
+    """The one query that was given: as a text, as a file (`-` is standard input), or as an example's name."""
+    if [sql, file, name].count(None) != 2:  # noqa: PLR2004  one of three
+        raise ConfigurationError(
+            'Give one query: as an argument (bookferry query "SELECT count(*) FROM publications"), with --file FILE (- is standard '
+            "input), or with --example NAME (--list-examples tells which there are)."
+        )
+    if name is not None:
+        return example(name).sql
+    if file is None:
+        return sql or ""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise ConfigurationError(f"--file {file}: cannot be read ({reason}).") from None
+
+
 def answer_query(
-    settings: Settings, sql: str | None, file: Path | None, limit: int, output: Output, *, personal: bool = False
+    settings: Settings, sql: str, output: Output, form: Form | None = None, *, personal: bool = False
 ) -> ExitStatus:
     """Run one query read-only; mistakes in it are the caller's to mend (exit 2). `personal`: with all columns of the tables of people."""
-    text = _sql(sql, file)
+    form = form or Form()
+    if form.csv and (output.as_json or form.parquet):
+        raise ConfigurationError("--csv goes with neither --json nor --parquet: choose one.")
     with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:
-        columns, rows = run_sql(database, text, None if output.as_json or not limit else limit + 1)
-        document = {
-            "columns": columns,
-            "rows": [dict(zip(columns, row, strict=True)) for row in rows],
-            "count": len(rows),
-        }
-        output.result(document, lambda console: print_rows(console, columns, rows, limit))
+        if form.parquet is not None:
+            return _keep(database, sql, form.parquet, output)
+        columns, batches = ask(database, sql)
+        if output.as_json:
+            failure = write_json(output, columns, batches)
+            return ExitStatus.COMPLETE if failure is None else fail(str(failure), failure.exit_status, as_json=False)
+        if form.csv:
+            write_csv(output, columns, batches)
+        else:
+            rows = _first(batches, form.limit + 1 if form.limit else None)
+            output.result({}, lambda console: print_rows(console, columns, rows, form.limit))
     return ExitStatus.COMPLETE
 
 
-def run_sql(
-    database: duckdb.DuckDBPyConnection, sql: str, most: int | None = None
-) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Column names (made distinct) and rows of the last statement, `most` of them where given."""
-    try:
+def _keep(database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output) -> ExitStatus:
+    with _query_errors(database, sql):
+        answer = database.sql(sql)
+        if answer is None:
+            raise ConfigurationError("The query is empty.")
+        columns = _distinct(answer.columns)
+        count = write_parquet(path, answer, columns)
+    document = {"columns": columns, "count": count, "path": str(path.absolute())}
+    output.result(document, lambda console: console.print(f"{counted(count, 'row')} in {path}"))
+    return ExitStatus.COMPLETE
+
+
+def ask(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], Iterator[Rows]]:
+    """Column names (made distinct) of the last statement, and its rows, some at a time, as DuckDB finds them."""
+    with _query_errors(database, sql):
         result = database.execute(sql)
         if result is None:
             raise ConfigurationError("The query is empty.")
         columns = _distinct([column[0] for column in result.description or ()])
-        return columns, result.fetchall() if most is None else result.fetchmany(most)
+
+    def batches() -> Iterator[Rows]:
+        with _query_errors(database, sql):
+            while rows := result.fetchmany(BATCH_ROWS):
+                yield rows
+
+    return columns, batches()
+
+
+def run_sql(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Column names and all rows of a query with a small answer."""
+    columns, batches = ask(database, sql)
+    return columns, _first(batches, None)
+
+
+def _first(batches: Iterator[Rows], most: int | None) -> list[tuple[object, ...]]:
+    found: list[tuple[object, ...]] = []
+    for rows in batches:
+        found += rows
+        if most is not None and len(found) >= most:
+            return found[:most]
+    return found
+
+
+@contextmanager
+def _query_errors(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[None]:
+    try:
+        yield
     except duckdb.Error as error:
-        raise ConfigurationError(f"The query cannot be answered: {error}\n{_advice(database, sql)}") from None
+        raise ConfigurationError(f"The query cannot be answered: {error}\n{_advice(database, sql, error)}") from None
 
 
-def _advice(database: duckdb.DuckDBPyConnection, sql: str) -> str:
+def _advice(database: duckdb.DuckDBPyConnection, sql: str, error: duckdb.Error) -> str:
     """What may help after an error; what DuckDB says of a write to a read-only view does not."""
     with suppress(duckdb.Error):
         if not _CHANGES.isdisjoint(statement.type for statement in database.extract_statements(sql)):
             return "The tables are read-only here: only a backup changes them."
+    missing = re.search(r"Table with name \S+ does not exist", str(error))
+    known = [name for name in _views(database) if not name.endswith(("_history", "_deleted"))] if missing else []
+    tables = f"Tables: {', '.join(known)}. " if missing else ""
     about_people = " `bookferry query --personal` shows their personal columns." if _names_people(sql) else ""
-    return f"`bookferry tables` lists tables and columns.{about_people}"
+    return f"{tables}`bookferry tables` lists tables and columns.{about_people}"
+
+
+def _views(database: duckdb.DuckDBPyConnection) -> list[str]:
+    with suppress(duckdb.Error):
+        found = database.execute(
+            "SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1"
+        ).fetchall()
+        return [name for (name,) in found]
+    return []
 
 
 def _names_people(sql: str) -> bool:
     return not PERSONAL_TABLES.isdisjoint(re.findall(r"\w+?(?=(?:_history|_as_of|_deleted)?\b)", sql.lower()))
 
 
-def print_rows(console: Console, columns: list[str], rows: list[tuple[object, ...]], limit: int = 0) -> None:
+def print_rows(console: Console, columns: list[str], rows: Sequence[tuple[object, ...]], limit: int = 0) -> None:
     """A table on the terminal, `limit` rows of it; says so when there are more."""
     shown = rows[:limit] if limit else rows
     numeric = [name for index, name in enumerate(columns) if shown and all(_is_number(row[index]) for row in shown)]
@@ -81,86 +167,31 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal | None) and not isinstance(value, bool)
 
 
-def show_tables(settings: Settings | None, name: str | None, output: Output) -> ExitStatus:
-    """The data dictionary: every table with its sentence, or one with its columns. `settings` adds how many rows there are now."""
-    if name is None:
-        rows = _row_counts(settings)
-        listed = [
-            {
-                "table": one.name,
-                "comment": one.comment,
-                "key": list(one.key),
-                "rows": rows.get(one.name),
-                "personal": any(column.personal for column in one.columns),
-            }
-            for one in _described()
-        ]
-        output.result({"tables": listed}, lambda console: _print_tables(console, rows))
-        return ExitStatus.COMPLETE
-    table = next((one for one in _described() if one.name == name.removesuffix("_history")), None)
-    if table is None:
-        raise ConfigurationError(f"There is no table '{name}'. Tables: {', '.join(one.name for one in _described())}.")
-    columns = (*(() if table is SNAPSHOTS else SNAPSHOT_COLUMNS), *table.columns)
+def list_examples(output: Output) -> ExitStatus:
+    """What the examples ask."""
+    found = all_examples()
     document = {
-        "table": name,
-        "comment": table.comment,
-        "columns": [
-            {"column": one.name, "type": str(one.type), "comment": one.comment, "personal": one.personal}
-            for one in columns
-        ],
+        "examples": [
+            {"example": one.name, "question": one.question, "notes": one.notes, "sql": one.sql} for one in found
+        ]
     }
-    output.result(document, lambda console: _print_columns(console, table.comment, columns))
+
+    def render(console: Console) -> None:
+        rows = [(one.name, one.question) for one in found]
+        console.print(table_of(("example", "what it answers"), rows, whole=("example",)))
+        console.print(
+            "`bookferry query --example NAME` asks it; with --show-sql it prints the SQL, to be changed and asked with --file. The same "
+            "SQL runs on Postgres."
+        )
+
+    output.result(document, render)
     return ExitStatus.COMPLETE
 
 
-def _print_columns(console: Console, title: str, columns: Sequence[Column]) -> None:
-    rows = [(one.name, str(one.type), "personal" if one.personal else "", one.comment) for one in columns]
-    if any(one.personal for one in columns):
-        console.print(table_of(("column", "type", "", "meaning"), rows, title=title))
-        console.print("Personal columns are in no view that everybody sees: `bookferry query --personal` shows them.")
-    else:
-        console.print(table_of(("column", "type", "meaning"), [(*row[:2], row[3]) for row in rows], title=title))
-
-
-def _described() -> list[Table]:
-    return [*TABLES.values(), *RAW_TABLES, SNAPSHOTS]
-
-
-def _row_counts(settings: Settings | None) -> dict[str, int]:
-    """Rows of each table, from the manifests: those of the newest complete snapshot of every tenant that holds it."""
-    if settings is None:
-        return {}
-    snapshots = open_data(settings).snapshots()
-    complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
-    counts = Counter({SNAPSHOTS.name: len(snapshots)} if snapshots else {})
-    for table in (*TABLES.values(), *RAW_TABLES):
-        holding = newest_holding(table, complete)
-        if holding:
-            counts[table.name] = sum(one.manifest.tables[table.name].rows for one in holding)
-    return counts
-
-
-def _print_tables(console: Console, rows: dict[str, int]) -> None:
-    lines = [(one.name, f"{rows[one.name]:,}" if one.name in rows else "", one.comment) for one in _described()]
-    console.print(table_of(("table", "rows", "what it holds"), lines, right=("rows",), whole=("table",)))
-    console.print(
-        "All but snapshots hold the newest complete snapshot of each tenant that holds them; <table>_history holds every complete one.\n"
-        "Personal columns (of users and raw_users) are shown by `bookferry query --personal` only. `bookferry tables TABLE` describes the "
-        "columns."
-    )
-
-
-def _sql(sql: str | None, file: Path | None) -> str:
-    if (sql is None) == (file is None):
-        raise ConfigurationError(
-            'Give the query as an argument or with --file: bookferry query "SELECT count(*) FROM publications".'
-        )
-    if file is None:
-        return sql or ""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"--file {file}: cannot be read ({error}).") from None
+def show_sql(sql: str, output: Output) -> ExitStatus:
+    """A query as it would be asked."""
+    output.result({"sql": sql}, lambda _console: output.write(sql if sql.endswith("\n") else f"{sql}\n"))
+    return ExitStatus.COMPLETE
 
 
 def _distinct(names: list[str]) -> list[str]:

@@ -92,13 +92,14 @@ def run(
     variables: Mapping[str, str] = {},
     before: Callable[[], None] | None = None,
     seconds: float = PATIENCE,
+    typed: str = "",
 ) -> Outcome:
-    """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process."""
+    """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process; `typed` is its standard input."""
     done = subprocess.run(
         [*BOOKFERRY, *map(str, arguments)],
         cwd=folder,
         env=environment(**variables),
-        stdin=subprocess.DEVNULL,
+        input=typed,
         capture_output=True,
         text=True,
         timeout=seconds,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import resource
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.records.tables import TABLES
@@ -83,16 +88,94 @@ def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
     file = tmp_path / "ask.sql"
     file.write_text("-- two statements; the last one answers\nSELECT 1;\nSELECT 'ü' AS letter;\n", encoding="utf-8")
     assert library.run("query", "--file", file, "--json").document["rows"] == [{"letter": "ü"}]
-    library.run("query", "--file", tmp_path / "no.sql", "--json").assert_failed(2, "no.sql", "cannot be read")
+    assert library.run("query", "--file", "-", "--json", typed="SELECT 'ß' AS letter").document["rows"] == [
+        {"letter": "ß"}
+    ]
+    library.run("query", "--file", tmp_path / "no.sql", "--json").assert_failed(2, "no.sql", "No such file")
     library.run("query", "SELECT 1", "--file", file, "--json").assert_failed(2, "--file")
-    library.run("query", "--json").assert_failed(2, "--file")
+    library.run("query", "--json").assert_failed(2, "--file", "--example")
+
+
+def test_examples_are_at_hand(library: BackedUp, tmp_path: Path) -> None:
+    """Listed without a configuration, shown to be changed, and asked by name."""
+    listed = run("query", "--list-examples", "--json", folder=tmp_path).document["examples"]
+    shown = run("query", "--list-examples", folder=tmp_path).out
+    assert len(listed) >= 5
+    assert all("?" in one["question"] and one["question"] in shown for one in listed)
+    name = "gaps_by_kind"
+    sql = library.run("query", "--example", name, "--show-sql")
+    (example,) = (one for one in listed if one["example"] == name)
+    assert (sql.status, sql.out) == (0, example["sql"])
+    answer = library.run("query", "--example", name, "--json").document
+    assert answer == library.run("query", "--file", "-", "--json", typed=sql.out).document
+    assert answer["count"] == 3
+    library.run("query", "--example", "gap_by_kind", "--json").assert_failed(2, f"did you mean '{name}'?", "Examples: ")
+
+
+def test_csv_that_a_spreadsheet_shows_as_it_is(library: BackedUp) -> None:
+    """I13: a text is never a formula, not even where a program separates by semicolons; numbers, dates and nothing stay what they are."""
+    sql = r"""SELECT
+    '=1+1' AS "=name", 'a;=b' AS semicolon, -5 AS number, DATE '2020-02-29' AS day, NULL AS nothing, true AS yes, [1, NULL] AS list,
+    'x' || chr(0) || chr(27) AS control, 'one' || chr(10) || '"two", three' AS lines, repeat('y', 40000) AS long, '10.1000/a;2-b' AS doi"""
+    done = library.run("query", sql, "--csv")
+    assert (done.status, done.err) == (0, "")
+    assert done.out.startswith("\ufeff'=name,")
+    (row,) = csv.DictReader(io.StringIO(done.out.removeprefix("\ufeff")))
+    assert row["'=name"] == "'=1+1"
+    assert (row["semicolon"], row["number"], row["day"], row["nothing"]) == ("a;'=b", "-5", "2020-02-29", "")
+    assert (row["yes"], row["list"], row["control"], row["doi"]) == ("true", "[1,null]", "x␀␛", "10.1000/a;2-b")
+    assert row["lines"] == 'one "two", three'
+    assert row["long"] == "y" * 32_000 + "… (40,000 characters)"
+    library.run("query", sql, "--csv", "--json").assert_failed(2, "--csv")
+
+
+def test_an_answer_as_a_parquet_file(library: BackedUp, tmp_path: Path) -> None:
+    """Whole or not at all; types stay, and two columns of one name stay two."""
+    file = tmp_path / "answer.parquet"
+    sql = "SELECT id, title, published_on, id FROM publications ORDER BY id"
+    done = library.run("query", sql, "--parquet", file, "--json")
+    total = library.sandbox.publications()
+    assert done.document == {"columns": ["id", "title", "published_on", "id_2"], "count": total, "path": str(file)}
+    assert pq.read_schema(file).types == [pa.int64(), pa.string(), pa.date32(), pa.int64()]
+    assert pq.read_table(file, columns=["id"]).num_rows == total
+    sql = "SELECT error('at last') FROM publications"
+    library.run("query", sql, "--parquet", tmp_path / "other.parquet", "--json").assert_failed(2, "at last")
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_an_error_after_many_rows_is_part_of_the_one_document(library: BackedUp) -> None:
+    """What was found is there; that it is not all is said in the document, on stderr and by the status. CSV has the latter two."""
+    sql = "SELECT if(i < 300000, i, error('at last')) AS i FROM range(400000) AS r(i)"
+    done = library.run("query", sql, "--json")
+    assert (done.status, done.err.count("error: ")) == (2, 1)
+    assert done.document["count"] == len(done.document["rows"]) > 0
+    assert "at last" in done.document["error"]
+    assert done.document["exit_status"] == 2
+    library_csv = library.run("query", sql, "--csv")
+    assert (library_csv.status, library_csv.err.count("error: ")) == (2, 1)
+
+
+@pytest.mark.parametrize("form", ["--json", "--parquet=all.parquet"])
+def test_a_long_answer_is_never_in_memory(library: BackedUp, form: str) -> None:
+    """I11: a gigabyte of rows, in a process that may not have so much."""
+    megabytes = 1024 * 1024
+
+    def little_memory() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (700 * megabytes, 700 * megabytes))
+
+    sql = (
+        "SET threads = 1; SET memory_limit = '100MB'; SELECT repeat('x', 4000) || i AS text FROM range(250000) AS r(i)"
+    )
+    started = library.start("query", sql, form, stdout=subprocess.DEVNULL, preexec_fn=little_memory)
+    _, said = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 0, said
 
 
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
         ("SELEC 1", ["syntax error", "bookferry tables"]),
-        ("SELECT * FROM publicatons", ['Did you mean "publications"', "bookferry tables"]),
+        ("SELECT * FROM publicatons", ['Did you mean "publications"', "Tables: authorities,", "bookferry tables"]),
         ("SELECT [red] FROM publications", ['"red"']),
         ("", ["empty"]),
         (" -- nothing", ["empty"]),

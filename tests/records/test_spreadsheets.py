@@ -1,0 +1,35 @@
+"""I13: what a library's records hold is text in a spreadsheet, never a formula."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.records.spreadsheets import LONGEST, safe_cell
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t=", "\r@", "\n+", " =", "＝", "＋", "－", "＠"])
+def test_no_formula_begins_a_cell(start: str) -> None:
+    assert safe_cell(f"{start}HYPERLINK(1)").startswith("'")
+    assert safe_cell(f"a;{start}HYPERLINK(1)").startswith("a;'")
+
+
+@pytest.mark.parametrize(
+    "text", ["", 'Plain, with "quotes" – and ü', "10.1002/(SICI)1097(1998)49:8<693::AID>3.0.CO;2-O", "a=b"]
+)
+def test_plain_text_stays(text: str) -> None:
+    assert safe_cell(text) == text
+
+
+@given(st.text())
+def test_any_text_becomes_one_printable_line_without_a_formula(text: str) -> None:
+    cell = safe_cell(text)
+    assert len(cell.splitlines()) <= 1
+    assert not any(ord(sign) < 0x20 or ord(sign) == 0x7F for sign in cell)
+    assert cell.lstrip()[:1] not in set("=+-@＝＋－＠")
+
+
+def test_a_cell_is_never_longer_than_a_spreadsheet_takes() -> None:
+    assert safe_cell("x" * 40_000) == "x" * LONGEST + "… (40,000 characters)"
+    assert len(safe_cell(";=" * 1_000_000)) < 32_767
