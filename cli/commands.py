@@ -17,6 +17,7 @@ from cli.doctor import examine_tenants
 from cli.login import log_in
 from cli.output import Output
 from cli.query import Form, answer_query, chosen_sql, list_examples, show_sql
+from cli.report import report_on
 from cli.retention import prune_snapshots
 from cli.snapshots import list_snapshots, show_snapshot
 from cli.tables import show_tables
@@ -250,6 +251,18 @@ def snapshots_prune(  # noqa: PLR0917  the same
     given = (keep_last, keep_daily, keep_weekly, keep_monthly)
     policy = None if given == (None,) * 4 else Policy(*(count or 0 for count in given))
     return prune_snapshots(_settings(config), tenant, policy, Output(as_json=json), dry_run=dry_run)
+
+
+@app.command()
+@command
+def report(
+    tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
+    snapshot: Annotated[str | None, typer.Option(help="A snapshot's id; the newest complete one if not given.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Make the report of a snapshot: invalid identifiers, duplicates, missing files, as a page, as Markdown and as a table of issues."""
+    return report_on(_settings(config), tenant, snapshot, Output(as_json=json))
 
 
 @app.command()

@@ -75,15 +75,25 @@ class Bucket:
             return self.put(key, path.read_bytes())
         if self.size(key) is not None:
             return False
-        with bucket_errors("write", self.address_of(key)):
-            part = max(PART, -(-size // MOST_PARTS))
-            obstore.put(self._store, key, path, use_multipart=True, chunk_size=part, max_concurrency=4)
+        self._put_parts(key, path)
         return True
+
+    def _put_parts(self, key: str, path: Path) -> None:
+        with bucket_errors("write", self.address_of(key)):
+            part = max(PART, -(-path.stat().st_size // MOST_PARTS))
+            obstore.put(self._store, key, path, use_multipart=True, chunk_size=part, max_concurrency=4)
 
     def replace(self, key: str, content: bytes) -> None:
         """One put."""
         with bucket_errors("write", self.address_of(key)):
             obstore.put(self._store, key, content)
+
+    def replace_file(self, key: str, path: Path) -> None:
+        """One put, or one upload in parts, which takes the old one's place when all of them are there."""
+        if path.stat().st_size <= PART:
+            self.replace(key, path.read_bytes())
+        else:
+            self._put_parts(key, path)
 
     def read(self, key: str) -> bytes:
         """One get."""

@@ -78,6 +78,29 @@ class Folder:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, content)
 
+    def replace_file(self, key: str, path: Path) -> None:
+        """One rename, where the file is on the same disk; else of a copy."""
+        target = self.path_of(key)
+        with _told(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            sync_file(path)
+            try:
+                path.replace(target)
+            except OSError as error:
+                if error.errno != errno.EXDEV:
+                    raise
+                self._replace_by_copy(path, target)
+            sync_folder(target.parent)
+
+    def _replace_by_copy(self, path: Path, target: Path) -> None:
+        temporary = _beside(target)
+        try:
+            shutil.copyfile(path, temporary)
+            sync_file(temporary)
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
     def read(self, key: str) -> bytes:
         """The file's content."""
         with _told(self.path_of(key)):

@@ -49,6 +49,10 @@ class Objects(Protocol):
         """Keep `content` in place of whatever is there; a reader sees the old or the new."""
         ...
 
+    def replace_file(self, key: str, path: Path) -> None:
+        """Keep a file in place of whatever is there, as `replace` does; memory does not grow with it (I11). The file may go with it."""
+        ...
+
     def read(self, key: str) -> bytes:
         """All of a small object."""
         ...

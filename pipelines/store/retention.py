@@ -23,6 +23,7 @@ from pipelines.store.captures import Capture
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import storage_errors
 from pipelines.store.objects import Entry
+from pipelines.store.reports import forget_reports
 from pipelines.store.snapshots import BLOBS, MANIFEST, DataFolder, Snapshot
 from pipelines.store.verification import blob_names, forget_missing
 
@@ -230,6 +231,7 @@ def _remove(data: DataFolder, tenants: Iterable[str], going: Sequence[Snapshot])
     for tenant in tenants:
         data.objects.clear(f"snapshots/tenant={tenant}")
     forget_missing(data)
+    forget_reports(data)
 
 
 def _sweep(data: DataFolder, without: set[str], pruning: Pruning) -> None:

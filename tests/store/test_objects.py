@@ -76,6 +76,15 @@ class TestPut:
             objects.replace("results/one", content)
             assert objects.read("results/one") == content
 
+    @pytest.mark.parametrize("size", [0, 2 * PART + 12345])
+    def test_replace_by_a_file(self, objects: Objects, tmp_path: Path, size: int) -> None:
+        """A large one in parts; a reader never finds a mixture, and a shorter one leaves nothing of a longer one."""
+        contents = [b"first" * 99, random.Random(size).randbytes(size)]
+        for content in contents:
+            objects.replace_file("results/one", file_with(tmp_path, content))
+            assert objects.read("results/one") == content
+        assert all_below(objects, "results") == ["results/one"]
+
     @pytest.mark.parametrize(
         "key",
         [

@@ -1,0 +1,56 @@
+"""`bookferry report`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.output import Output, counted, table_of
+from pipelines.errors import ExitStatus
+from pipelines.records.advice import label_of
+from pipelines.report.making import Report, make_report
+from pipelines.settings import Settings
+from pipelines.store.stores import open_data
+
+SHOWN = 15
+"""Sorts of issues that are shown here; the page shows all."""
+
+
+def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
+    """Make the report of a tenant's newest complete snapshot, or of the one that is named."""
+    data = open_data(settings)
+    found = data.find_snapshot(f"{tenant}/{snapshot.removeprefix(f'{tenant}/')}" if snapshot else tenant)
+    report = make_report(data, found, now=datetime.now(UTC))
+    output.result(document(report), lambda console: _print(console, report))
+    return ExitStatus.COMPLETE
+
+
+def document(report: Report) -> dict[str, Any]:
+    """What others may rely on: where the files are, and the numbers."""
+    return {
+        "snapshot": report.snapshot,
+        "complete": report.complete,
+        "to_do": report.to_do,
+        "mended": report.mended,
+        "issues": report.counts,
+        "figures": msgspec.to_builtins(report.figures),
+        "paths": msgspec.to_builtins(report.paths),
+    }
+
+
+def _print(console: Console, report: Report) -> None:
+    rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.sorts[:SHOWN]]
+    if rows:
+        console.print(table_of(("what to look at", "issues"), rows, right=("issues",)))
+    if len(report.sorts) > SHOWN:
+        console.print(f"and {counted(len(report.sorts) - SHOWN, 'sort')} of issues more, on the page")
+    if not report.complete:
+        console.print(Text.assemble(("!", "yellow"), f" {report.snapshot} is partial: the numbers may be too small."))
+    for path in (report.paths.issues, report.paths.markdown, report.paths.html):
+        console.print(path)
+    told = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
+    console.print(f"Report of {report.snapshot}: {told}; {report.mended:,} that Bookferry mended.")

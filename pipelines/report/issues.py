@@ -1,0 +1,166 @@
+"""issues.tsv: one line for each finding, as a librarian works it off: record, field, value, problem, suggestion.
+
+Safe to open in a spreadsheet (I13): UTF-8 with a byte order mark, by which Excel knows it; every cell is one short line, no cell is taken
+for a formula, and no identifier for a number, which would lose its zeros and its last digits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import IO, NamedTuple
+
+import msgspec
+
+from pipelines.records.advice import advice_of, advice_on_finding, mended, name_of, words_of
+from pipelines.records.identifiers.rules import SPELLING
+from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, names
+from pipelines.records.spreadsheets import safe_cell
+from pipelines.service.redaction import MASK, outside_text
+from pipelines.store.findings import Finding
+
+COLUMNS = ("record", "field", "value", "problem", "suggestion")
+
+LONGEST = 300
+"""Characters of a value from a record: enough to find it there."""
+
+EXAMPLES = 5
+"""Issues of each sort that the page shows."""
+
+MOST_SORTS = 300
+"""Sorts of issues that are told one by one; a library may have types of identifiers without end."""
+
+_E_MAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
+
+_LIKE_A_NUMBER = re.compile(r"[0-9][0-9 .,:/eE+-]*")
+"""What a spreadsheet would take for a number or a date."""
+
+_SPELLINGS = frozenset(SPELLING)
+
+
+class Issue(NamedTuple):
+    """One line, and the sort it is counted under."""
+
+    record: int | None
+    field: str
+    value: str
+    problem: str
+    suggestion: str
+    sort: tuple[str, str]
+    """A rule or a kind of finding, and the type of the identifier."""
+    to_do: bool
+    part: str = ""
+    """What of the value the problem is about, where that is not all of it."""
+
+
+class Sort(msgspec.Struct):
+    """Issues that are alike: how many, and the first ones."""
+
+    rule: str
+    type: str
+    issues: int = 0
+    examples: list[tuple[int | None, str]] = []
+
+
+class Tally:
+    """Counts issues while they pass, and remembers the first ones of each sort."""
+
+    def __init__(self) -> None:
+        self.to_do = 0
+        self.mended = 0
+        self._sorts: dict[tuple[str, str], Sort] = {}
+
+    @property
+    def sorts(self) -> list[Sort]:
+        """What has to be looked at, the commonest first."""
+        return sorted(self._sorts.values(), key=lambda one: -one.issues)
+
+    def counted(self, issues: Iterable[Issue]) -> Iterator[Issue]:
+        """The issues as they come."""
+        for one in issues:
+            if one.to_do:
+                self.to_do += 1
+                self._count(one)
+            else:
+                self.mended += 1
+            yield one
+
+    def _count(self, issue: Issue) -> None:
+        sort = self._sorts.get(issue.sort)
+        if sort is None:
+            rule, kind = issue.sort if len(self._sorts) < MOST_SORTS else (issue.sort[0], "")
+            sort = self._sorts.setdefault((rule, kind), Sort(rule, kind))
+        sort.issues += 1
+        if len(sort.examples) < EXAMPLES:
+            sort.examples.append((issue.record, issue.part or issue.value))
+
+
+def issues_of(findings: Iterable[Finding]) -> Iterator[Issue]:
+    """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
+    for (kind, *_), group in groupby(findings, key=_line_of):
+        if kind == REPAIRED:
+            yield from _mended(list(group))
+        else:
+            yield from (_to_do(one) for one in group)
+
+
+def _line_of(one: Finding) -> tuple[object, ...]:
+    return one.kind, one.record, one.field, one.value
+
+
+def _mended(found: list[Finding]) -> Iterator[Issue]:
+    rules = list(dict.fromkeys(rule for one in found for rule in names(one.detail)))
+    if not _SPELLINGS.issuperset(rules):
+        first = found[0]
+        becomes = words_of([(shown(one.type), shown(one.becomes)) for one in found])
+        telling = [rule for rule in rules if rule not in _SPELLINGS]
+        yield _issue(first, *mended(telling, becomes), sort=(REPAIRED, ""), to_do=False)
+
+
+def _to_do(one: Finding) -> Issue:
+    if one.kind in (INVALID, UNRECOGNISED):
+        kind = "" if one.detail in ("unknown_type", "type_missing") else shown(one.type)
+        part = "" if one.becomes == one.value else shown(one.becomes)
+        return _issue(one, *advice_of(one.detail, kind), sort=(one.detail, kind), part=part)
+    ids = "the records " + words_and([str(number) for number in one.records], one.many)
+    problem, suggestion = advice_on_finding(one.kind, name=name_of(shown(one.type)), many=f"{one.many:,}", ids=ids)
+    if one.kind == "file":
+        problem = shown(one.detail) or problem
+    return _issue(one, problem, suggestion, sort=(one.kind, shown(one.type)))
+
+
+def _issue(
+    one: Finding, problem: str, suggestion: str, *, sort: tuple[str, str], to_do: bool = True, part: str = ""
+) -> Issue:
+    return Issue(one.record, shown(one.field), shown(one.value), problem, suggestion, sort, to_do, part)
+
+
+def words_and(words: list[str], of: int) -> str:
+    """`1, 2 and 3`; `1, 2, 3 and 7 more` where these are the first of more."""
+    told = words if of <= len(words) else [*words, f"{of - len(words):,} more"]
+    return " and ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
+
+
+def shown(text: object, most: int = LONGEST) -> str:
+    """Text from a record, fit to be shown: one short line, no secret (I10), nobody's e-mail address."""
+    line = outside_text(text, most)
+    return _E_MAIL.sub(MASK, line) if "@" in line else line
+
+
+def write_issues(issues: Iterable[Issue], file: IO[str]) -> None:
+    """The table, line by line."""
+    file.write("\ufeff" + "\t".join(COLUMNS) + "\n")
+    for one in issues:
+        record = "" if one.record is None else str(one.record)
+        problem = f"“{one.part}”: {one.problem}" if one.part else one.problem
+        cells = (one.field, one.value, problem, one.suggestion)
+        file.write("\t".join((record, *map(cell, cells))) + "\n")
+
+
+def cell(text: str) -> str:
+    """One cell as text, quoted where a quotation mark in it would begin a cell of several lines."""
+    if _LIKE_A_NUMBER.fullmatch(text):
+        return f"'{text}"
+    safe = safe_cell(text)
+    return '"' + safe.replace('"', '""') + '"' if '"' in safe else safe

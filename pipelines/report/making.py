@@ -1,0 +1,134 @@
+"""Making the report of a snapshot: one look at its tables, three files beside the snapshots.
+
+A report can be made anew at any time: the snapshot has all that it needs and is not changed. Two who make the same one wait for each other.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock
+
+from pipelines.errors import ConfigurationError
+from pipelines.report.issues import Sort, Tally, issues_of, write_issues
+from pipelines.report.pages import Told, html_of, markdown_of, plots_of
+from pipelines.report.plots import as_png
+from pipelines.store.durable import storage_errors
+from pipelines.store.findings import Figures, open_findings
+from pipelines.store.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+
+class Paths(msgspec.Struct):
+    """Where the files of a report are."""
+
+    html: str
+    markdown: str
+    issues: str
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """A report that was made."""
+
+    told: Told
+    paths: Paths
+
+    @property
+    def snapshot(self) -> str:
+        """`tenant/snapshot`."""
+        return f"{self.told.manifest.tenant}/{self.told.manifest.snapshot}"
+
+    @property
+    def complete(self) -> bool:
+        """Whether the snapshot is."""
+        return self.told.manifest.complete
+
+    @property
+    def to_do(self) -> int:
+        """Issues that a person has to look at."""
+        return self.told.to_do
+
+    @property
+    def mended(self) -> int:
+        """Lines about what Bookferry mended itself."""
+        return self.told.mended
+
+    @property
+    def sorts(self) -> list[Sort]:
+        """What is to be looked at, the commonest first."""
+        return self.told.sorts
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rule or kind of finding → issues to look at."""
+        found = Counter[str]()
+        for one in self.sorts:
+            found[one.rule] += one.issues
+        return dict(found.most_common())
+
+    @property
+    def figures(self) -> Figures:
+        """The numbers."""
+        return self.told.figures
+
+
+def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Report:
+    """Make the report of a snapshot, or make it anew."""
+    if not snapshot.holds_publications:
+        raise ConfigurationError(
+            f"{snapshot.name} holds no publications, and a report is about them. `bookferry snapshots list` shows which snapshots do."
+        )
+    with _room(data, snapshot) as room:
+        told = _look(data, snapshot, room / ISSUES, room / "spilled", now)
+        data.objects.replace_file(report_key(snapshot, ISSUES), room / ISSUES)
+        data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(told).encode())
+        data.objects.replace(report_key(snapshot, HTML), html_of(told).encode())
+    if snapshot.key not in data.snapshot_keys(snapshot.manifest.tenant):  # pruned meanwhile
+        remove_report(data, snapshot)
+    html, markdown, issues = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES))
+    return Report(told=told, paths=Paths(html, markdown, issues))
+
+
+def picture_of(report: Report) -> bytes:
+    """The plots of a report as a PNG."""
+    plots = plots_of(report.told)
+    return as_png([plots["verdicts"], plots["sorts"]])
+
+
+def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> Told:
+    tally = Tally()
+    with open_findings(data, snapshot, spilled) as findings:
+        with storage_errors(issues), issues.open("w", encoding="utf-8", newline="") as file:
+            write_issues(tally.counted(issues_of(findings.each())), file)
+        figures = findings.figures()
+        return Told(
+            manifest=snapshot.manifest,
+            figures=figures,
+            sorts=tally.sorts,
+            to_do=tally.to_do,
+            mended=tally.mended,
+            shared=findings.shared_identifiers(),
+            same_titles=findings.same_titles(),
+            residue_examples=findings.residue_examples(figures.residue),
+            made_at=now.astimezone(UTC),
+        )
+
+
+@contextmanager
+def _room(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
+    """A folder for what grows with the library; what one who was killed left in it goes."""
+    data.prepare()
+    room = data.path / f".report-{snapshot.manifest.tenant}"
+    with storage_errors(room), FileLock(f"{room}.lock"):
+        shutil.rmtree(room, ignore_errors=True)
+        room.mkdir()
+        try:
+            yield room
+        finally:
+            shutil.rmtree(room, ignore_errors=True)

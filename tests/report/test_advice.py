@@ -1,0 +1,35 @@
+"""What librarians are told: every rule has its words, and they are about the identifier at hand."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from pipelines.records import advice
+from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, STRANGERS
+
+
+def test_every_rule_has_its_words() -> None:
+    """One table for what was mended, one for what is to be done; nothing in them that is no rule."""
+    assert advice.MENDED.keys() == SPELLING.keys() | REPAIRS.keys()
+    assert advice.TO_DO.keys() == FAULTS.keys() | STRANGERS.keys()
+    assert advice.LABELS.keys() == advice.TO_DO.keys() | advice.FINDINGS.keys()
+
+
+@pytest.mark.parametrize("kind", [*advice.NAMES, "pmcid", ""])
+@pytest.mark.parametrize("rule", [*advice.TO_DO, "of_a_later_version", ""])
+def test_the_words_are_sentences(rule: str, kind: str) -> None:
+    for text in advice.advice_of(rule, kind):
+        assert text.endswith((".", "?"))
+        assert not any(name for _text, name, _form, _conversion in string.Formatter().parse(text))
+
+
+def test_what_a_field_becomes() -> None:
+    """A field that holds two numbers, one of them twice as an ISBN-10 and an ISBN-13, which is one identifier."""
+    problem, suggestion = advice.mended(
+        ["split", "repeated"], advice.words_of([("isbn", "9780306406157"), ("issn", "0378-5955")])
+    )
+    assert problem.startswith("Several identifiers stand in one field.")
+    assert suggestion == "Nothing has to be done: it becomes the ISBN 9780306406157 and the ISSN 0378-5955."
+    assert advice.words_of([("doi", str(number)) for number in range(9)], 2) == "the DOI 0, the DOI 1 and 7 more"

@@ -1,0 +1,107 @@
+"""The numbers of a report, against the same counted from the records in plain Python, without DuckDB."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from pipelines.records.identifiers.records import identify
+from pipelines.records.identifiers.rules import SPELLING
+from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from pipelines.report.making import Report
+from pipelines.store.findings import Duplicates
+from tests.report.library import lines_of, real_records
+
+FOUND = [(record, one) for record in real_records() for one in identify(record)]
+
+
+def groups(pairs: Iterable[tuple[object, int]]) -> dict[object, set[int]]:
+    """What more than one record has."""
+    found: dict[object, set[int]] = defaultdict(set)
+    for key, number in pairs:
+        found[key].add(number)
+    return {key: numbers for key, numbers in found.items() if len(numbers) > 1}
+
+
+def duplicates(found: dict[object, set[int]]) -> Duplicates:
+    return Duplicates(len(found), len(set().union(*found.values())))
+
+
+def shared() -> dict[object, set[int]]:
+    """Trap A8: an ISSN names a journal, an ISBN of an article the book around it."""
+    return groups(
+        ((one.type, one.value), record["id"])
+        for record, one in FOUND
+        if one.verdict in GOOD
+        and one.type != "issn"
+        and not (one.type == "isbn" and record["publishable_type"] == "Article")
+    )
+
+
+def same_titles() -> dict[object, set[int]]:
+    def plain(title: str) -> str:
+        letters = (one for one in unicodedata.normalize("NFD", title.lower()) if not unicodedata.combining(one))
+        return " ".join(re.findall(r"[^\W_]+", "".join(letters)))
+
+    dated = (record for record in real_records() if re.match(r"\s*\d{4}(?!\d)", record["published_on"] or ""))
+    return groups(((plain(one["title"]), one["published_on"].strip()[:4]), one["id"]) for one in dated)
+
+
+def test_verdicts_by_field(real: Report) -> None:
+    expected: dict[str, Counter[str]] = defaultdict(Counter)
+    for _record, one in FOUND:
+        expected[one.source_field][one.verdict] += 1
+    found = {field: {name: getattr(one, name) for name in VERDICTS} for field, one in real.figures.verdicts.items()}
+    assert found == {field: {name: counts[name] for name in VERDICTS} for field, counts in expected.items()}
+    assert real.figures.identifiers == len(FOUND)
+
+
+def test_rules_by_field(real: Report) -> None:
+    expected: dict[str, Counter[str]] = defaultdict(Counter)
+    for _record, one in FOUND:
+        for rule in one.rule.split("+") if one.rule else ():
+            expected[rule][one.source_field] += 1
+    assert real.figures.rules == {rule: dict(fields) for rule, fields in expected.items()}
+
+
+def test_publications_without_identifiers(real: Report) -> None:
+    with_one = {record["id"] for record, one in FOUND if one.verdict in GOOD}
+    kinds = Counter(record["publishable_type"] for record in real_records())
+    without = Counter(record["publishable_type"] for record in real_records() if record["id"] not in with_one)
+    figures = real.figures
+    assert figures.publications == len(real_records())
+    assert figures.without_identifier == len(real_records()) - len(with_one)
+    assert {kind: (one.publications, one.without_identifier) for kind, one in figures.holdings.items()} == {
+        kind: (count, without[kind]) for kind, count in kinds.items()
+    }
+    assert figures.without_date == sum(record["published_on"] is None for record in real_records())
+
+
+def test_duplicates(real: Report) -> None:
+    assert real.figures.same_identifier == duplicates(shared())
+    assert real.figures.same_title_and_year == duplicates(same_titles())
+
+
+def test_every_issue_is_a_line_and_every_line_an_issue(real: Report) -> None:
+    """A line for each bad value, for each record of a group, for each date that is none; then one for each field that was mended."""
+    bad = [(record["id"], one.source_field) for record, one in FOUND if one.verdict not in GOOD]
+    in_groups = [(number, key[0]) for key, numbers in shared().items() for number in numbers]  # type: ignore[index]
+    titles = [(number, "title") for numbers in same_titles().values() for number in numbers]
+    undated = [
+        (record["id"], "published_on")
+        for record in real_records()
+        if record["published_on"]
+        and not re.fullmatch(r"\d{4}(-(0[1-9]|1[0-2])(-\d\d)?)?", record["published_on"].strip())
+    ]
+    mended = {
+        (record["id"], one.source_field)
+        for record, one in FOUND
+        if one.verdict == "repaired" and not set(one.rule.split("+")) <= SPELLING.keys()
+    }
+    lines = [(int(line["record"]), line["field"]) for line in lines_of(real)]
+    to_do = bad + in_groups + titles + undated
+    assert Counter(lines[: real.to_do]) == Counter(to_do)
+    assert Counter(lines[real.to_do :]) == Counter(mended)
+    assert (real.to_do, real.mended, sum(real.counts.values())) == (len(to_do), len(mended), len(to_do))
