@@ -14,7 +14,6 @@ import msgspec
 from pipelines import backup, files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_mistake
-from pipelines.records.identifiers.configured import kinds_of
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock
 from pipelines.settings import Settings, TenantSettings, load_settings
@@ -48,7 +47,6 @@ class Library:
         clock: Clock | None = None,
     ) -> None:
         self.settings = settings
-        self._kinds = kinds_of(settings.identifiers)
         self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
@@ -88,7 +86,6 @@ class Library:
                     asked=asked,
                     alone=alone,
                     on_page=on_page,
-                    kinds=self._kinds,
                 )
             return capture, facts
 
@@ -97,7 +94,7 @@ class Library:
         self._hold_lease(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
-            staging.stage(capture, resource, self._kinds)
+            staging.stage(capture, resource)
         return capture
 
     def fetch_files(self, tenant: str, run: str) -> Capture:

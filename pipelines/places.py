@@ -6,9 +6,33 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from pipelines.addresses import checked_bucket
 from pipelines.errors import ConfigurationError
+
+
+def _free_schema(name: str) -> str:
+    if name.startswith("pg_") or name in {"public", "information_schema"}:
+        raise ValueError("is a schema of Postgres itself; name one of its own for the views")
+    return name
+
+
+class PostgresSettings(BaseModel):
+    """`[postgres]`: how the staged tables are kept in the database that `postgres_env` names.
+
+    `load = false`: they are not, sign-ins only. `schema`: where the views over all libraries are. `wait_seconds`: for people who read.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    load: bool = Field(default=True, strict=True)
+    schema_: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$"), AfterValidator(_free_schema)] = Field(
+        default="library", alias="schema"
+    )
+    wait_seconds: int = Field(default=60, ge=0, le=86_400, strict=True)
 
 
 def places_of(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:

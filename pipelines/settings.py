@@ -27,11 +27,10 @@ from pydantic import (
 
 from pipelines.addresses import checked_base_url, checked_redirect_uri
 from pipelines.errors import ConfigurationError
-from pipelines.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
 from pipelines.inventory import resource_mistake
 from pipelines.mistakes import did_you_mean, explain
 from pipelines.nights import NotifySettings, RetentionSettings, VariableName, WeeklyOrDaily
-from pipelines.places import folder_of, places_of, state_home
+from pipelines.places import PostgresSettings, folder_of, places_of, state_home
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
 CONFIG_FILE = "bookferry.toml"
@@ -132,6 +131,7 @@ class _ConfigFile(BaseModel):
     data: str = "library-data"
     work: str | None = None
     postgres_env: VariableName | None = None
+    postgres: PostgresSettings = Field(default_factory=PostgresSettings)
     personal_key_env: VariableName | None = None
     tokens: str | None = None
     timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
@@ -139,9 +139,6 @@ class _ConfigFile(BaseModel):
     verify_at: WeeklyOrDaily = "sun 12:00"
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
-    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(with_fields_of_their_own)] = Field(
-        default_factory=dict
-    )
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
@@ -190,8 +187,8 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     bucket: str | None = None
     """Where snapshots and stored files are, unless they are in the folder: s3://bucket/prefix."""
-    identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
-    """Types of identifiers beside those that service-api.md names, by name."""
+    staging: PostgresSettings = field(default_factory=PostgresSettings)
+    """How tables are staged into the database."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
@@ -365,15 +362,17 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         retention=checked.retention,
         notify=checked.notify,
         bucket=bucket,
-        identifiers=checked.identifiers,
+        staging=checked.postgres,
     )
 
 
 def _known_keys(table: Sequence[str]) -> Iterable[str]:
-    models: dict[str, type[BaseModel]] = {"retention": RetentionSettings, "notify": NotifySettings}
+    models: dict[str, type[BaseModel]] = {
+        "retention": RetentionSettings,
+        "notify": NotifySettings,
+        "postgres": PostgresSettings,
+    }
     inside = table[2:] if table[:1] == ["tenants"] else table
-    if table[:1] == ["identifiers"]:
-        return IdentifierSettings.model_fields
     if not table:
         return _ConfigFile.model_fields
     return models.get(inside[0], TenantSettings).model_fields if inside else TenantSettings.model_fields

@@ -30,12 +30,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: `key` names the columns that together tell its rows apart."""
+    """One table: `key` names the columns that together tell its rows apart, `indexes` those that people look rows up by."""
 
     name: str
     comment: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
+    indexes: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -118,44 +119,25 @@ PUBLICATIONS = Table(
         _RESIDUE,
         _SHA256,
     ),
+    indexes=(("published_on",), ("publishable_type",)),
 )
 
 PUBLICATION_IDENTIFIERS = Table(
     "publication_identifiers",
-    "One row for each identifier, checked and where that is certain repaired, beside what the service sent; one text may hold several.",
+    "One row for each identifier, as it stands: nothing is cleaned, split or checked yet.",
     ("publication_id", "position"),
     (
         _PUBLICATION_ID,
-        Column("position", pa.int32(), "Place among the identifiers of the publication, from 0.", required=True),
+        _POSITION,
         Column(
             "type",
             pa.string(),
-            "What the value is: the type that its field or entry names (doi, isbn, issn, arxiv_id, pmid or another one), unless it is "
-            "certainly another.",
+            "Kind of identifier that the field or the entry claims: doi, isbn, issn, arxiv_id, pmid or another one.",
             required=True,
         ),
+        Column("raw", pa.string(), "The value exactly as the service sent it.", required=True),
         Column(
-            "value",
-            pa.string(),
-            "The identifier in its canonical form; where it is none (see verdict), the text as it was found.",
-            required=True,
-        ),
-        Column(
-            "raw", pa.string(), "The text of the whole field or entry, exactly as the service sent it.", required=True
-        ),
-        Column(
-            "source_field", pa.string(), "The record's field that holds the text: identifiers in v3.", required=True
-        ),
-        Column(
-            "verdict",
-            pa.string(),
-            "valid, repaired (both are identifiers), invalid (breaks the rules of its type) or unrecognised (does not look like one).",
-            required=True,
-        ),
-        Column(
-            "rule",
-            pa.string(),
-            "The rules that led to the verdict, joined by +; empty for what is valid as it stands. docs/identifiers.md explains each.",
+            "source_field", pa.string(), "The record's field that holds the value: identifiers in v3.", required=True
         ),
     ),
 )
@@ -170,6 +152,7 @@ PUBLICATION_AUTHORS = Table(
         Column("name", pa.string(), "Name of the person or body, as catalogued."),
         Column("type", pa.string(), "person or corporate."),
     ),
+    indexes=(("name",),),
 )
 
 PUBLICATION_CATEGORIES = Table(
@@ -182,6 +165,7 @@ PUBLICATION_CATEGORIES = Table(
         Column("category_id", pa.int64(), "The service's identifier of the category, where it sends one."),
         Column("name", pa.string(), "Name of the category."),
     ),
+    indexes=(("name",),),
 )
 
 PUBLICATION_FILES = Table(
@@ -222,6 +206,7 @@ PUBLICATION_FILES = Table(
         ),
         Column("problem", pa.string(), "Why the content could not be had."),
     ),
+    indexes=(("sha256",),),
 )
 
 

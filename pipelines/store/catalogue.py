@@ -155,13 +155,18 @@ def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys 
             history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
             yield from _view(history, _rows(table, complete, keys))
         records = STAGED[resource][0].impersonal if keys is None else STAGED[resource][0]
-        yield from _view(_gone(records), _sql("deleted").format(table=records.name, resource=resource))
+        yield from _view(deleted_view(records), deleted_rows(records, resource))
 
 
 _MISSING_IN = Column("missing_in", pa.string(), "The next complete snapshot, which lacks the record.")
 
 
-def _gone(records: Table) -> Table:
+def deleted_rows(records: Table, resource: str) -> str:
+    """What that view selects, from `snapshots` and the history of the table; any SQL database takes it."""
+    return _sql("deleted").format(table=records.name, resource=resource)
+
+
+def deleted_view(records: Table) -> Table:
     """The view `_deleted` of a table with a row for each record."""
     comment = (
         f"{records.comment} Those that a complete snapshot has, and the next complete one of the same library has not."
@@ -233,17 +238,31 @@ def _refusal(table: Table, fingerprint: str, keys: PersonalKeys | None) -> str:
     return f"{table.name} is encrypted with the personal key {fingerprint}. {keys.why_not}"
 
 
+def row_of(snapshot: Snapshot) -> dict[str, str | int | bool]:
+    """The row of a snapshot in `snapshots`, by column; instants as texts."""
+    manifest = snapshot.manifest
+    return {
+        "tenant": manifest.tenant,
+        "snapshot": manifest.snapshot,
+        "complete": manifest.complete,
+        "started_at": manifest.started_at,
+        "finished_at": manifest.finished_at,
+        "api": manifest.api,
+        "requests": manifest.requests,
+        "records": sum(snapshot.counts.values()),
+        "path": snapshot.address,
+        "resources": ",".join(manifest.resources),
+    }
+
+
 def _manifests(snapshots: Iterable[Snapshot]) -> str:
     rows = [
-        f"({literal(manifest.tenant)}, {literal(manifest.snapshot)}, {manifest.complete}, "
-        f"TIMESTAMPTZ {literal(manifest.started_at)}, TIMESTAMPTZ {literal(manifest.finished_at)}, "
-        f"{literal(manifest.api)}, {manifest.requests}, {sum(snapshot.counts.values())}, {literal(snapshot.address)}, "
-        f"{literal(','.join(manifest.resources))})"
-        for snapshot in snapshots
-        for manifest in (snapshot.manifest,)
+        ", ".join(f"{literal(str(row[column.name]))}::{_SQL_TYPES[column.type]}" for column in SNAPSHOTS.columns)
+        for row in map(row_of, snapshots)
     ]
     columns = ", ".join(_quoted(column.name) for column in SNAPSHOTS.columns)
-    return f"SELECT * FROM (VALUES {', '.join(rows)}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
+    values = ", ".join(f"({row})" for row in rows)
+    return f"SELECT * FROM (VALUES {values}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
 
 
 def _quoted(name: str) -> str:

@@ -3,7 +3,7 @@ SELECT seen.*, nights.missing_in
 FROM (
     SELECT tenant, snapshot, lead(snapshot) OVER (PARTITION BY tenant ORDER BY snapshot) AS missing_in
     FROM snapshots
-    WHERE complete AND list_contains(string_split(resources, ','), '{resource}')
+    WHERE complete AND position(',{resource},' IN ',' || resources || ',') > 0
 ) AS nights
 JOIN {table}_history AS seen ON seen.tenant = nights.tenant AND seen.snapshot = nights.snapshot
 WHERE

@@ -1,0 +1,100 @@
+"""A table of a snapshot into an empty table of the database: Parquet, Arrow batches, binary COPY. Memory does not grow with it (I11)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pipelines.records.tables import Table
+from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import open_table
+from pipelines.store.snapshots import DataFolder, Snapshot
+
+ROWS = 8192
+"""Rows of a batch: 20 MB of long abstracts."""
+
+REPLACEMENT = "\ufffd"
+"""Stands for the character NUL, which Postgres has in no text; the Parquet tables and the raw payload keep it."""
+
+_ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+class Copied:
+    """What was copied so far."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.replaced = 0
+        """Values that held a NUL."""
+        self.stopped: BaseException | None = None
+        """What went wrong while batches were made, which the driver reports in its own words."""
+
+
+def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> Copied:
+    """Append the rows of a table; columns that the file lacks stay empty."""
+    copied = Copied()
+    with _open(data, snapshot, table.name) as file:
+        there = set(file.schema_arrow.names)
+        present = [column for column in table.columns if column.name in there]
+        wanted = pa.schema([(one.name, pa.json_() if one.json else one.type) for one in present])
+        batches = file.iter_batches(ROWS, columns=wanted.names)
+        stream = pa.RecordBatchReader.from_batches(wanted, _fit(batches, wanted, copied))
+        try:
+            cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
+        except Exception:
+            if copied.stopped is not None:
+                raise copied.stopped from None
+            raise
+    return copied
+
+
+@contextmanager
+def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.ParquetFile]:
+    facts = snapshot.manifest.tables[name]
+    key = data.keys.to_read(facts.key, f"The table {name} of {snapshot.name}")
+    path = f"{snapshot.key}/{facts.path}"
+    with (
+        storage_errors(data.objects.address_of(path)),
+        data.objects.open(path) as content,
+        open_table(content, key) as file,
+    ):
+        yield file
+
+
+def _fit(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, copied: Copied) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in batches:
+            columns = [_fitting(batch.column(field.name), field.type, copied) for field in wanted]
+            yield pa.RecordBatch.from_arrays(columns, schema=wanted)
+            copied.rows += batch.num_rows
+    except BaseException as error:
+        copied.stopped = error
+        raise
+
+
+def _fitting(values: Any, wanted: pa.DataType, copied: Copied) -> Any:
+    """A column as Postgres takes it."""
+    if wanted == pa.json_():
+        return pa.ExtensionArray.from_storage(wanted, _replaced(values.cast(pa.string()), r"\u0000", copied))
+    values = values.cast(wanted)
+    return _replaced(values, "\x00", copied) if pa.types.is_string(wanted) else values
+
+
+def _replaced(values: Any, nul: str, copied: Copied) -> Any:
+    found = pc.match_substring(values, nul)
+    count = pc.sum(found).as_py() or 0
+    if not count:
+        return values
+    texts = [one if one is None or nul not in one else _without_nul(one, nul) for one in values.to_pylist()]
+    copied.replaced += sum(old != new for old, new in zip(values.to_pylist(), texts, strict=True))
+    return pa.array(texts, values.type)
+
+
+def _without_nul(text: str, nul: str) -> str:
+    return text.replace(nul, REPLACEMENT) if nul == "\x00" else _ESCAPED_NUL.sub(rf"\1{REPLACEMENT}", text)

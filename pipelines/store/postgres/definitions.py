@@ -1,0 +1,97 @@
+"""SQL from the descriptions of the tables: names, types, tables and their comments."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from pipelines.records.tables import SNAPSHOT_COLUMNS, Column, Table
+from pipelines.store.parquet import literal
+
+MOST_BYTES = 63
+"""Bytes of a name in Postgres; what is longer it cuts without an error."""
+
+TYPES = {
+    pa.int64(): "bigint",
+    pa.int32(): "integer",
+    pa.string(): "text",
+    pa.date32(): "date",
+    pa.bool_(): "boolean",
+    pa.timestamp("us", "UTC"): "timestamp with time zone",
+}
+"""Arrow's type → the name that Postgres itself uses."""
+
+
+def sql_type(column: Column) -> str:
+    """The type of a column."""
+    return "jsonb" if column.json else TYPES[column.type]
+
+
+def quoted(*names: str) -> str:
+    """A name, or one in a schema."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """Names of columns."""
+    return ", ".join(map(quoted, names))
+
+
+def fitting(name: str) -> str:
+    """A name that Postgres does not cut: one that is too long ends in a checksum of itself."""
+    as_bytes = name.encode()
+    if len(as_bytes) <= MOST_BYTES:
+        return name
+    digest = hashlib.sha256(as_bytes).hexdigest()[:8]
+    return f"{as_bytes[: MOST_BYTES - 9].decode(errors='ignore')}_{digest}"
+
+
+def partition_name(table: str, snapshot: str) -> str:
+    """What a table is called once it is history. In small letters: so it can be written without quotation marks."""
+    return fitting(f"{table}_{snapshot}".lower())
+
+
+def history_name(table: str) -> str:
+    """The partitioned table with every snapshot of a table."""
+    return f"{table}_history"
+
+
+def staged_columns(table: Table) -> tuple[Column, ...]:
+    """The columns of a table here: those that say whose and when, and its own."""
+    return (*SNAPSHOT_COLUMNS, *table.columns)
+
+
+def create_table(
+    schema: str, table: Table, tenant: str, snapshot: str, beside: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A table for one snapshot. `beside`: columns and types that its history has from an older description.
+
+    The checks let the planner leave out whole tables, and let a partition be attached without reading it.
+    """
+    fixed = zip(SNAPSHOT_COLUMNS, (tenant, snapshot), strict=True)
+    columns = [
+        f"{quoted(one.name)} text NOT NULL DEFAULT {literal(value)} CHECK ({quoted(one.name)} = {literal(value)})"
+        for one, value in fixed
+    ]
+    columns += [f"{quoted(one.name)} {sql_type(one)}" for one in table.columns]
+    columns += [f"{quoted(name)} {kind}" for name, kind in (beside or {}).items()]
+    yield f"CREATE TABLE {quoted(schema, table.name)} ({', '.join(columns)})"
+    yield from comments("TABLE", schema, table.name, table.comment, staged_columns(table))
+
+
+def create_history(schema: str, table: Table, beside: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The partitioned table over all snapshots of a table."""
+    name = history_name(table.name)
+    columns = [f"{quoted(one.name)} {sql_type(one)}" for one in staged_columns(table)]
+    columns += [f"{quoted(column)} {kind}" for column, kind in (beside or {}).items()]
+    yield f"CREATE TABLE {quoted(schema, name)} ({', '.join(columns)}) PARTITION BY LIST (snapshot)"
+    yield from comments("TABLE", schema, name, f"{table.comment} Every snapshot.", staged_columns(table))
+
+
+def comments(kind: str, schema: str, name: str, comment: str, columns: tuple[Column, ...]) -> Iterator[str]:
+    """What a table or view says of itself."""
+    yield f"COMMENT ON {kind} {quoted(schema, name)} IS {literal(comment)}"
+    for column in columns:
+        yield f"COMMENT ON COLUMN {quoted(schema, name, column.name)} IS {literal(column.comment)}"

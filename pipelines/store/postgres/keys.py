@@ -1,0 +1,93 @@
+"""Keys and indexes of tables that are filled. A key that the data breaks is left out and told: the load goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import psycopg
+
+from pipelines.records.tables import Table
+from pipelines.store.postgres.definitions import fitting, listed, partition_name, quoted
+from pipelines.store.postgres.server import Session
+
+
+def add_keys(session: Session, schema: str, tables: Sequence[Table], snapshot: str) -> list[str]:
+    """Primary keys, filled columns, indexes, foreign keys, statistics. What could not be made, a sentence each."""
+    left_out, keyed = list[str](), set[str]()
+    for table in tables:
+        broken = _primary_key(session, schema, table, snapshot)
+        if not broken:
+            keyed.add(table.name)
+        left_out += [*broken, *_filled(session, schema, table), *_indexes(session, schema, table, snapshot)]
+    for table in tables:
+        left_out += _foreign_keys(session, schema, table, keyed, {one.name for one in tables})
+        session.run(f"ANALYZE {quoted(schema, table.name)}")
+    return left_out
+
+
+def _name(table: Table, snapshot: str, end: str) -> str:
+    """Of a key or an index: no other snapshot of the table has it, since they end up in one schema."""
+    return quoted(fitting(f"{partition_name(table.name, snapshot)}_{end}"))
+
+
+def _primary_key(session: Session, schema: str, table: Table, snapshot: str) -> list[str]:
+    name, columns = _name(table, snapshot, "pkey"), listed(table.key)
+    relation = quoted(schema, table.name)
+    try:
+        session.run(f"ALTER TABLE {relation} ADD CONSTRAINT {name} PRIMARY KEY ({columns})")
+    except (psycopg.errors.UniqueViolation, psycopg.errors.NotNullViolation) as error:
+        why = "is empty in some rows" if isinstance(error, psycopg.errors.NotNullViolation) else "is not unique"
+        session.run(f"CREATE INDEX {_name(table, snapshot, 'key')} ON {relation} ({columns})")
+        return [f"{table.name}: no primary key, because ({', '.join(table.key)}) {why}."]
+    return []
+
+
+def _filled(session: Session, schema: str, table: Table) -> Iterator[str]:
+    """Columns that every row must fill."""
+    wanted = [f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in table.required]
+    if not wanted:
+        return
+    relation = quoted(schema, table.name)
+    try:
+        session.run(f"ALTER TABLE {relation} {', '.join(wanted)}")
+    except psycopg.errors.NotNullViolation:
+        for one, name in zip(wanted, table.required, strict=True):
+            try:
+                session.run(f"ALTER TABLE {relation} {one}")
+            except psycopg.errors.NotNullViolation:
+                yield f"{table.name}: {name} may be empty, because it is in some rows."
+
+
+def _indexes(session: Session, schema: str, table: Table, snapshot: str) -> Iterator[str]:
+    """For what people search by, and for what refers to other tables, unless the primary key begins with it."""
+    referring = [(one.name,) for one in table.columns if one.references]
+    for columns in dict.fromkeys([*table.indexes, *referring]):
+        if columns == table.key[: len(columns)]:
+            continue
+        name = _name(table, snapshot, "_".join(columns))
+        try:
+            session.run(f"CREATE INDEX {name} ON {quoted(schema, table.name)} ({listed(columns)})")
+        except psycopg.errors.ProgramLimitExceeded:
+            yield f"{table.name}: no index on ({', '.join(columns)}), because some values are too long for one."
+
+
+def _foreign_keys(session: Session, schema: str, table: Table, keyed: set[str], loaded: set[str]) -> Iterator[str]:
+    for column in table.columns:
+        if not column.references:
+            continue
+        parent, _, target = column.references.partition(".")
+        begin = f"{table.name}: no foreign key from {column.name} to {column.references}, because"
+        if parent not in loaded:
+            yield f"{begin} {parent} was not loaded with it."
+            continue
+        if parent not in keyed:
+            yield f"{begin} that has no primary key."
+            continue
+        name = quoted(fitting(f"{table.name}_{column.name}_fkey"))
+        try:
+            session.run(
+                f"ALTER TABLE {quoted(schema, table.name)} ADD CONSTRAINT {name} FOREIGN KEY ({quoted(column.name)}) "
+                f"REFERENCES {quoted(schema, parent)} ({quoted(target)})"
+            )
+        except psycopg.errors.ForeignKeyViolation:
+            yield f"{begin} some rows name one that is not there."

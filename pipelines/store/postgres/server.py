@@ -1,0 +1,107 @@
+"""Connections to the database that `postgres_env` names: one for statements, one for Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import adbc_driver_postgresql.dbapi
+import psycopg
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from pipelines.errors import ConfigurationError
+from pipelines.store.postgres.complaints import unreachable
+
+OLDEST = 13
+"""The first major version that we know to do all of it."""
+
+_PATIENCE = {
+    "connect_timeout": "10",
+    "application_name": "bookferry",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""A server that has gone without a word is noticed within half a minute (libpq's names); the address may say otherwise."""
+
+_OURS = (
+    "SET statement_timeout = 0",
+    "SET lock_timeout = 0",
+    "SET idle_in_transaction_session_timeout = 0",
+    "SET standard_conforming_strings = on",
+    "SET TimeZone = 'UTC'",
+    "SET client_min_messages = warning",
+    "SET search_path = pg_catalog",
+)
+"""A load takes as long as it takes, whatever this user's other sessions are allowed; and no table of somebody else is meant by a name."""
+
+
+class Session:
+    """One connection. Outside of `transaction` every statement is durable when it returns."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+
+    def run(self, *statements: str) -> None:
+        """Statements without an answer, all or none of them."""
+        if statements:
+            self._connection.execute(";\n".join(statements).encode())
+
+    def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
+        """The answer to a query, its values bound."""
+        return self._connection.execute(query.encode(), values or None).fetchall()
+
+    def value(self, query: str, *values: object) -> Any:
+        """The first value of the first row."""
+        rows = self.rows(query, *values)
+        return rows[0][0] if rows else None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of the block or nothing; inside of another one, a part of it that may fail alone."""
+        with self._connection.transaction():
+            yield
+
+
+class Server:
+    """A database, by its address. `place` names it without its password."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            url = sa.make_url(address).set(drivername="postgresql")
+        except SQLAlchemyError:
+            raise ConfigurationError(
+                "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
+            ) from None
+        self.place = url.set(query={}).render_as_string(hide_password=True)
+        self.secret = url.password or ""
+        patience = {name: value for name, value in _PATIENCE.items() if name not in url.query}
+        self._address = url.update_query_dict(patience).render_as_string(hide_password=False)
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A connection for statements."""
+        with unreachable(self.place, self.secret):
+            connection = psycopg.connect(self._address, autocommit=True)
+        with connection:
+            if (version := connection.info.server_version // 10_000) < OLDEST:
+                raise ConfigurationError(
+                    f"{self.place} is Postgres {version}, and tables are staged into {OLDEST} and newer. Name another server, or set "
+                    "`load = false` in [postgres] of bookferry.toml."
+                )
+            session = Session(connection)
+            session.run(*_OURS)
+            yield session
+
+    @contextmanager
+    def copier(self) -> Iterator[Any]:
+        """A cursor that takes Arrow batches (ADBC)."""
+        with unreachable(self.place, self.secret):
+            connection = adbc_driver_postgresql.dbapi.connect(self._address, autocommit=True)
+        with connection, connection.cursor() as cursor:
+            for statement in _OURS:
+                cursor.execute(statement)
+            yield cursor

@@ -1,0 +1,236 @@
+"""The exchange of a tenant's tables for fresh ones, and of the views over them: one transaction, short locks, all or nothing (I5).
+
+The newest tables are themselves the newest partitions of their histories, so that nothing is copied: the ones before are renamed, the
+fresh ones take their names and are attached. Whoever reads keeps what they began with; the exchange waits for them, briefly and again and
+again, so that readers hardly wait for it, and no deadlock ever ends one of them.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import psycopg
+
+from pipelines.errors import TemporaryError
+from pipelines.records.tables import TABLES, Table
+from pipelines.store.catalogue import SNAPSHOTS
+from pipelines.store.parquet import literal
+from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
+from pipelines.store.postgres.complaints import KEPT
+from pipelines.store.postgres.definitions import create_history, history_name, partition_name, quoted, sql_type
+from pipelines.store.postgres.readers import in_the_way
+from pipelines.store.postgres.schemas import Held, Place, columns_of, held, tenants_here
+from pipelines.store.postgres.server import Session
+from pipelines.store.postgres.views import Source, show, wanted_views
+
+VIEWS_LOCK = 0x626F6F6B76696577
+"""Number of the advisory lock that one exchange at a time holds: the views are of all tenants."""
+
+MOST_PATIENCE = 0.4
+"""Seconds in which all locks must be had: readers queue behind whoever waits for one."""
+
+PAUSE = 0.5
+"""Seconds between two tries, at least; up to three times as long, so that two loads do not keep step."""
+
+
+@dataclass
+class Exchange:
+    """What is to change of one tenant. `fresh`: tables of `snapshot` that wait in the schema to load into; `gone`: snapshots to drop."""
+
+    place: Place
+    views: str
+    snapshot: str
+    fresh: Sequence[Table]
+    gone: frozenset[str]
+    granted: bool
+    notes: list[str] = field(default_factory=list)
+
+
+def exchange(session: Session, wanted: Exchange, seconds: float) -> None:
+    """Make it so. After so many seconds of readers who hold locks it is a `TemporaryError` that names them."""
+    patience = _patience(session)
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            with session.transaction():
+                _exchange(session, wanted, patience)
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected):
+            if time.monotonic() >= until:
+                who = "; ".join(in_the_way(session, (wanted.place.schema, wanted.views))) or "it has just ended"
+                raise TemporaryError(
+                    f"The new tables are loaded, but were not shown: for {seconds:g} seconds some transaction held locks on the old ones "
+                    f"({who}). {KEPT}. When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says how "
+                    "long to wait."
+                ) from None
+            time.sleep(PAUSE * random.uniform(1, 3))  # noqa: S311  no secret
+        else:
+            return
+
+
+def _patience(session: Session) -> float:
+    """Seconds; well below the server's, after which it looks for a deadlock and would end whoever waits."""
+    milliseconds: int = session.value("SELECT setting::integer FROM pg_settings WHERE name = 'deadlock_timeout'")
+    return max(0.01, min(MOST_PATIENCE, milliseconds / 1000 * 0.4))
+
+
+def _exchange(session: Session, wanted: Exchange, patience: float) -> None:
+    place, fresh = wanted.place, {table.name: table for table in wanted.fresh}
+    holding = _lock(session, wanted, patience)
+    session.run(*_histories(session, place, wanted.fresh))
+    replaced = sorted({tables[wanted.snapshot] for tables in holding.values() if wanted.snapshot in tables})
+    after = _after(holding, wanted, fresh)
+    sources = _sources(session, wanted, holding, after)
+    there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({})])
+    show(session, wanted.views, sources, there)
+    if replaced:
+        session.run(f"DROP TABLE {', '.join(quoted(place.schema, name) for name in replaced)}")
+    _drop_gone(session, wanted, holding)
+    session.run(*_renames(place, holding, after, set(fresh), wanted.snapshot))
+    session.run(f"DROP TABLE IF EXISTS {quoted(place.schema, SNAPSHOTS.name)}", _move(place, SNAPSHOTS.name))
+    if wanted.granted:
+        session.run(*_grants(session, wanted, after))
+
+
+def _lock(session: Session, wanted: Exchange, patience: float) -> Held:
+    """All locks in one statement that the server ends when it takes too long; what the schema holds, now that it stands still.
+
+    Views come first, since that is where queries begin. An owner who stays the owner is the way to lock a view without all below it.
+    """
+    place = wanted.place
+    session.run(
+        f"SET LOCAL lock_timeout = {round(patience * 1000)}",
+        f"SET LOCAL statement_timeout = {round(patience * 1000)}",
+        f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})",
+    )
+    views = columns_of(session, wanted.views, [view.table.name for view in wanted_views({})])
+    histories = [history_name(name) for name in held(session, place.schema)]
+    tables = columns_of(session, place.schema, [*histories, SNAPSHOTS.name])
+    statements = [f"ALTER VIEW {quoted(wanted.views, name)} OWNER TO CURRENT_USER" for name in views]
+    if tables:
+        names = ", ".join(quoted(place.schema, name) for name in tables)
+        statements.append(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
+    if statements:
+        session.run(f"DO {literal('BEGIN ' + '; '.join(statements) + '; END')}")
+    session.run("SET LOCAL statement_timeout = 0")
+    return held(session, place.schema)
+
+
+def _histories(session: Session, place: Place, fresh: Sequence[Table]) -> Iterator[str]:
+    """The partitioned tables that are missing, and the columns that older ones lack."""
+    names = [history_name(table.name) for table in fresh]
+    there = columns_of(session, place.schema, names)
+    for table, name in zip(fresh, names, strict=True):
+        if name not in there:
+            beside = columns_of(session, place.loading, [table.name])[table.name]
+            known = {column.name for column in table.columns} | {"tenant", "snapshot"}
+            yield from create_history(
+                place.schema, table, {one: kind for one, kind in beside.items() if one not in known}
+            )
+            continue
+        for column in table.columns:
+            if column.name not in there[name]:
+                yield f"ALTER TABLE {quoted(place.schema, name)} ADD COLUMN {quoted(column.name)} {sql_type(column)}"
+
+
+def _after(holding: Held, wanted: Exchange, fresh: dict[str, Table]) -> Held:
+    """What the schema will hold: table → snapshot → name, the newest of each under the table's own name."""
+    after: Held = {}
+    for name in {**holding, **fresh}:
+        snapshots = set(holding.get(name, {})) - wanted.gone - {wanted.snapshot}
+        if name in fresh:
+            snapshots.add(wanted.snapshot)
+        newest = max(snapshots, default="")
+        after[name] = {one: name if one == newest else partition_name(name, one) for one in sorted(snapshots)}
+    return after
+
+
+def _sources(session: Session, wanted: Exchange, holding: Held, after: Held) -> dict[str, list[Source]]:
+    """What each view will show. It is made before the tables are renamed, so that this tenant's are named as they are now."""
+    place = wanted.place
+    now: dict[str, list[tuple[str, str]]] = {}
+    for name, snapshots in after.items():
+        now.setdefault(history_name(name), []).append((place.schema, history_name(name)))
+        if snapshots:
+            newest = max(snapshots)
+            fresh = newest == wanted.snapshot
+            now.setdefault(name, []).append((place.loading, name) if fresh else (place.schema, holding[name][newest]))
+    now[SNAPSHOTS.name] = [(place.loading, SNAPSHOTS.name)]
+    for other in tenants_here(session):
+        if other.schema != place.schema:
+            for name in (*TABLES, *map(history_name, TABLES), SNAPSHOTS.name):
+                now.setdefault(name, []).append((other.schema, name))
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for schema in {schema for ones in now.values() for schema, _ in ones}:
+        found[schema] = columns_of(
+            session, schema, {name for ones in now.values() for at, name in ones if at == schema}
+        )
+    return {
+        view: [
+            Source(schema, name, found[schema][name])
+            for schema, name in sorted(ones, key=lambda one: one[0].removesuffix("_loading"))
+            if name in found[schema]
+        ]
+        for view, ones in now.items()
+    }
+
+
+def _renames(place: Place, holding: Held, after: Held, fresh: set[str], snapshot: str) -> Iterator[str]:
+    """First away from the tables' own names, then to them."""
+    moves = [
+        (holding[table][one], name)
+        for table, snapshots in after.items()
+        for one, name in snapshots.items()
+        if not (table in fresh and one == snapshot) and holding[table][one] != name
+    ]
+    for before, name in sorted(moves, key=lambda move: move[1] in after):
+        yield f"ALTER TABLE {quoted(place.schema, before)} RENAME TO {quoted(name)}"
+    for table in sorted(fresh):
+        name = after[table][snapshot]
+        if name != table:
+            yield f"ALTER TABLE {quoted(place.loading, table)} RENAME TO {quoted(name)}"
+        yield _move(place, name)
+        yield (
+            f"ALTER TABLE {quoted(place.schema, history_name(table))} ATTACH PARTITION {quoted(place.schema, name)} "
+            f"FOR VALUES IN ({literal(snapshot)})"
+        )
+
+
+def _move(place: Place, name: str) -> str:
+    return f"ALTER TABLE {quoted(place.loading, name)} SET SCHEMA {quoted(place.schema)}"
+
+
+def _drop_gone(session: Session, wanted: Exchange, holding: Held) -> None:
+    """Snapshots that the data folder has no more. Where somebody's view hangs on one it stays, as history, and is told."""
+    schema = wanted.place.schema
+    for snapshot in sorted(wanted.gone):
+        now = {
+            partition_name(table, snapshot): names[snapshot] for table, names in holding.items() if snapshot in names
+        }
+        for name, current in now.items():
+            if name != current:  # it was the newest; should it stay, another one needs its name
+                session.run(f"ALTER TABLE {quoted(schema, current)} RENAME TO {quoted(name)}")
+        try:
+            with session.transaction():
+                session.run(f"DROP TABLE {', '.join(quoted(schema, name) for name in sorted(now))}")
+        except psycopg.errors.DependentObjectsStillExist:
+            wanted.notes.append(
+                f"The tables of snapshot {snapshot}, which the data folder has no more, stay: views of somebody hang on them. Views over "
+                f"{wanted.views} would follow the newest tables instead."
+            )
+
+
+def _grants(session: Session, wanted: Exchange, after: Held) -> Iterator[str]:
+    place = wanted.place
+    there = set(columns_of(session, place.schema, [history_name(name) for name in after]))
+    yield from grants_on_schemas([place.schema], wanted.views)
+    yield from grants_on_table(place.schema, SNAPSHOTS.name, SNAPSHOTS)
+    for name, snapshots in after.items():
+        if (table := TABLES.get(name)) is None:
+            continue
+        if history_name(name) in there:
+            yield from grants_on_table(place.schema, history_name(name), table)
+        if wanted.snapshot in snapshots:
+            yield from grants_on_table(place.schema, snapshots[wanted.snapshot], table)

@@ -1,0 +1,118 @@
+"""The schema with views over all libraries: the names, columns and meanings of DuckDB's catalogue, so that one query runs on both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from pipelines.records.tables import STAGED, TABLES, Table
+from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view
+from pipelines.store.postgres.definitions import comments, history_name, quoted, sql_type, staged_columns
+from pipelines.store.postgres.server import Session
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table of one tenant. `columns`: name → type of those it has."""
+
+    schema: str
+    relation: str
+    columns: Mapping[str, str]
+
+
+Sources = Mapping[str, Sequence[Source]]
+"""View → the tables whose rows it shows."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One view: its description, and what it selects."""
+
+    table: Table
+    rows: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name → type."""
+        return {column.name: sql_type(column) for column in self.table.columns}
+
+
+def shown(table: Table) -> tuple[Table, Table]:
+    """The view over a table and that over its history, as everybody sees them."""
+    impersonal = replace(table.impersonal, columns=staged_columns(table.impersonal))
+    newest = f"{table.comment} Newest complete snapshot of each tenant that holds it."
+    every = f"{table.comment} Every complete snapshot."
+    return replace(impersonal, comment=newest), replace(impersonal, name=history_name(table.name), comment=every)
+
+
+def wanted_views(sources: Sources) -> list[View]:
+    """All views, each after those that it is made from."""
+    plain = [SNAPSHOTS, *(view for table in TABLES.values() for view in shown(table))]
+    views = [View(table, _union(table, sources.get(table.name, ()))) for table in plain]
+    for resource, (records, *_) in STAGED.items():
+        gone = deleted_view(records.impersonal)
+        names = ", ".join(quoted(column.name) for column in gone.columns)
+        views.append(View(gone, f"SELECT {names} FROM ({deleted_rows(records, resource)}) AS gone"))  # noqa: S608  names of ours
+    return views
+
+
+def show(session: Session, schema: str, sources: Sources, there: Mapping[str, Mapping[str, str]]) -> None:
+    """Make the views, or exchange what they select. `there`: view → column → type, of those that exist.
+
+    A view keeps its columns for as long as it exists, but for new ones at its end; where a description changed otherwise, all are made
+    anew. Runs in the caller's transaction.
+    """
+    views = wanted_views(sources)
+    if any(not _extends(view.columns, there.get(view.table.name, {})) for view in views):
+        _drop(session, schema, there)
+        there = {}
+    session.run(f"SET LOCAL search_path = {quoted(schema)}, pg_catalog")
+    for view in views:
+        statements = [f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}"]
+        if list(there.get(view.table.name, {})) != list(view.columns):
+            statements += comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns)
+        session.run(*statements)
+    session.run(*_functions(schema), "SET LOCAL search_path = pg_catalog")
+
+
+def _functions(schema: str) -> Iterator[str]:
+    yield _sql("json_keys").format(schema=quoted(schema))
+    for resource, tables in STAGED.items():
+        for table in tables:
+            yield _sql("as_of").format(schema=quoted(schema), table=table.name, resource=resource)
+
+
+def _drop(session: Session, schema: str, there: Mapping[str, object]) -> None:
+    functions = session.rows(
+        "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = %s::text::regnamespace AND prorettype <> 'text[]'::regtype",
+        quoted(schema),
+    )
+    session.run(*(f"DROP FUNCTION {function}" for (function,) in functions))
+    if there:
+        session.run(f"DROP VIEW {', '.join(quoted(schema, name) for name in there)}")
+
+
+def _extends(columns: Mapping[str, str], there: Mapping[str, str]) -> bool:
+    return list(columns.items())[: len(there)] == list(there.items())
+
+
+def _union(table: Table, sources: Sequence[Source]) -> str:
+    """The rows of all sources, with the columns and types of the description, whatever an older one made lacks."""
+    parts = [
+        f"SELECT {', '.join(_column(name, kind, one) for name, kind in View(table, '').columns.items())} "  # noqa: S608  names of ours
+        f"FROM {quoted(one.schema, one.relation)}"
+        for one in sources
+    ]
+    nothing = ", ".join(f"NULL::{kind} AS {quoted(name)}" for name, kind in View(table, "").columns.items())
+    return " UNION ALL ".join(parts) or f"SELECT {nothing} WHERE false"
+
+
+def _column(name: str, kind: str, source: Source) -> str:
+    if name not in source.columns:
+        return f"NULL::{kind} AS {quoted(name)}"
+    return quoted(name) if source.columns[name] == kind else f"{quoted(name)}::{kind} AS {quoted(name)}"
+
+
+def _sql(name: str) -> str:
+    return resources.files("sql").joinpath("postgres", f"{name}.sql").read_text(encoding="utf-8")
