@@ -21,6 +21,7 @@ from pipelines.errors import (
     RefusedError,
     StopError,
 )
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
@@ -83,6 +84,7 @@ def read_raw(
     asked: bool = False,
     alone: bool = False,
     on_page: Callable[[Sequence[msgspec.Raw]], None] = lambda _: None,
+    kinds: Kinds = STANDARD_KINDS,
 ) -> ResourceFacts | Unreadable:
     """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4).
 
@@ -91,12 +93,18 @@ def read_raw(
 
     A service need not have every resource, and an account need not see it: what is refused before its first page is told and left out.
     `asked`: somebody wants it by name, so that the snapshot is partial without it. `alone`: there is nothing else to read, so the refusal
-    is raised. `on_page` is given the records of each page as it is read; reading goes on when it returns.
+    is raised. `on_page` is given the records of each page as it is read; reading goes on when it returns. `kinds`: the types of identifiers
+    that the library has.
     """
     sent = client.requests
     try:
+        walk = partial(_walk, capture, resource, kinds)
         facts = _read(
-            capture, client, resource, walks, lambda listing: _watched(listing, resource, client, on_progress, on_page)
+            capture,
+            client,
+            resource,
+            walks,
+            lambda listing: walk(listing, _watched(listing, resource, client, on_progress, on_page)),
         )
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if capture.has_pages(resource) or alone:
@@ -127,7 +135,7 @@ def _leave_out(capture: Capture, resource: str, error: BookferryError, *, asked:
 
 
 def _read(
-    capture: Capture, client: LibraryClient, resource: str, walks: int, pages: Callable[[Listing], Iterator[Page]]
+    capture: Capture, client: LibraryClient, resource: str, walks: int, walk_over: Callable[[Listing], _Walk]
 ) -> ResourceFacts:
     """Walk over the listing until a walk says what it holds, or until it was begun `walks` times."""
     known, before, last_page = capture.facts, None, None
@@ -138,7 +146,7 @@ def _read(
                 client, ENDPOINTS[resource], log=log, restless=walk < walks, settles=walks > 1, last_page=last_page
             )
             try:
-                facts, staged, restless = _walk(capture, resource, listing, pages(listing))
+                facts, staged, restless = walk_over(listing)
             except CollectionMovedError:
                 before = None
             else:
@@ -154,12 +162,13 @@ def _read(
             log.clear()
 
 
-def _walk(
-    capture: Capture, resource: str, listing: Listing, pages: Iterator[Page]
-) -> tuple[ResourceFacts, StagedFacts | None, bool]:
+_Walk = tuple[ResourceFacts, StagedFacts | None, bool]
+
+
+def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages: Iterator[Page]) -> _Walk:
     """One walk into the raw file: its facts, what was staged on the way, and whether another walk may prove more."""
     schema, texts, key = raw_table(resource).schema, resource not in NUMBERED, capture.key_of(f"raw_{resource}")
-    with capture.raw_writer(resource) as writer, StagingProcess(capture, resource) as staging:
+    with capture.raw_writer(resource) as writer, StagingProcess(capture, resource, kinds) as staging:
         with work_behind() as behind:
             for records in _batches(pages):
                 staging.start_if_large(listing.facts.last_total)

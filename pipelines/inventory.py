@@ -1,4 +1,4 @@
-"""What a library has: the names of its resources, and which of them each version of the API lists."""
+"""What a library has: the names of its resources, which of them each version of the API lists, and what a publication holds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,29 @@ from collections.abc import Iterable
 
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
 """Every resource that can be listed; the order in which they are read."""
+
+IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
+"""v2's flat identifier fields, in the order in which they are staged (service-api.md: "doi, isbn, pmid, ..."; trap A18)."""
+
+IDENTIFIER_LIST = "identifiers"
+"""v3's typed list (service-api.md: "array of objects, each: type, value")."""
+
+PUBLICATION_KEYS = frozenset(
+    {
+        "id",
+        "title",
+        "publishable_type",
+        "published_on",
+        "abstract",
+        "authors",
+        "categories",
+        "cover",
+        "assets",
+        "contributor",
+        "organization",
+    }
+)
+"""Fields that service-api.md shows of publications of both versions."""
 
 NOT_LISTED = {
     ("v2", "users"): "version 2 of the API has no list of users. Read them with a tenant of the same library that has "

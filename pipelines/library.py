@@ -14,6 +14,7 @@ import msgspec
 from pipelines import backup, files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_mistake
+from pipelines.records.identifiers.configured import kinds_of
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock
 from pipelines.settings import Settings, TenantSettings, load_settings
@@ -47,6 +48,7 @@ class Library:
         clock: Clock | None = None,
     ) -> None:
         self.settings = settings
+        self._kinds = kinds_of(settings.identifiers)
         self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
@@ -86,6 +88,7 @@ class Library:
                     asked=asked,
                     alone=alone,
                     on_page=on_page,
+                    kinds=self._kinds,
                 )
             return capture, facts
 
@@ -94,7 +97,7 @@ class Library:
         self._hold_lease(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
-            staging.stage(capture, resource)
+            staging.stage(capture, resource, self._kinds)
         return capture
 
     def fetch_files(self, tenant: str, run: str) -> Capture:

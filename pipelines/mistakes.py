@@ -44,7 +44,8 @@ def _explain_one(
     if kind == "missing":
         return f"{key}: is missing. Add it."
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
-        return f"{key}: a tenant's name is lower case letters, digits and _, and starts with a letter. Rename it."
+        name = "the name of a type" if parts[0] == "identifiers" else "a tenant's name"
+        return f"{key}: {name} is lower case letters, digits and _, and starts with a letter. Rename it."
     if key in _MOMENTS:
         return f"{key}: {problem['input']!r} is not {_MOMENTS[key]}."
     if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable

@@ -27,6 +27,7 @@ from pydantic import (
 
 from pipelines.addresses import checked_base_url, checked_redirect_uri
 from pipelines.errors import ConfigurationError
+from pipelines.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
 from pipelines.inventory import resource_mistake
 from pipelines.mistakes import did_you_mean, explain
 from pipelines.nights import NotifySettings, RetentionSettings, VariableName, WeeklyOrDaily
@@ -139,6 +140,9 @@ class _ConfigFile(BaseModel):
     verify_at: WeeklyOrDaily = "sun 12:00"
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
+    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(with_fields_of_their_own)] = Field(
+        default_factory=dict
+    )
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
@@ -187,6 +191,8 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     bucket: str | None = None
     """Where snapshots and stored files are, unless they are in the folder: s3://bucket/prefix."""
+    identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
+    """Types of identifiers beside those that service-api.md names, by name."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""
 
@@ -362,6 +368,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         retention=checked.retention,
         notify=checked.notify,
         bucket=bucket,
+        identifiers=checked.identifiers,
         staging=checked.postgres,
     )
 
@@ -373,6 +380,8 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
         "postgres": PostgresSettings,
     }
     inside = table[2:] if table[:1] == ["tenants"] else table
+    if table[:1] == ["identifiers"]:
+        return IdentifierSettings.model_fields
     if not table:
         return _ConfigFile.model_fields
     return models.get(inside[0], TenantSettings).model_fields if inside else TenantSettings.model_fields

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.records.batches import StagedBatch
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.regular import PublicationStager
 from pipelines.records.residue import bounded
 from pipelines.records.simple import RecordStager
@@ -32,12 +33,6 @@ from pipelines.records.tables import STAGED, raw_table
 from pipelines.store.captures import Capture
 from pipelines.store.parquet import TableWriter
 from pipelines.store.sealing import PersonalKey, PersonalKeys
-
-STAGERS: dict[str, Callable[[], Callable[[Sequence[bytes], Sequence[str]], StagedBatch]]] = {
-    "publications": PublicationStager,
-    **{resource: partial(RecordStager, resource) for resource in STAGED if resource != "publications"},
-}
-"""Resource → what makes a stager: a callable that stages batch after batch of one listing."""
 
 LARGE = 20_000
 """Records from which on a process of its own earns its start, which takes about half a second."""
@@ -62,18 +57,23 @@ class StagedFacts(msgspec.Struct):
     residue: dict[str, int]
 
 
-def stage(capture: Capture, resource: str) -> dict[str, int]:
-    """Make the staged tables of `resource` from its raw file, unless they were made while it was read. Returns table → rows."""
+def stage(capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> dict[str, int]:
+    """Make the staged tables of `resource` from its raw file, unless they were made while it was read. Returns table → rows.
+
+    `kinds`: the types of identifiers that the library has.
+    """
     tables = STAGED[resource]
     if any(table.name not in capture.facts.tables for table in tables):
         with capture.open_file(f"raw_{resource}") as file:
-            note(capture, resource, stage_batches(capture, resource, _row_groups(file)))
+            note(capture, resource, stage_batches(capture, resource, _row_groups(file), kinds))
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
 
-def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table]) -> StagedFacts:
+def stage_batches(
+    capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table], kinds: Kinds = STANDARD_KINDS
+) -> StagedFacts:
     """Write the staged tables of some raw batches, which hold `payload` and `sha256`."""
-    stage_batch = STAGERS[resource]()
+    stage_batch = PublicationStager(kinds) if resource == "publications" else RecordStager(resource)
     raw_rows, residue = 0, Counter[str]()
     with ExitStack() as stack:
         writers = {table.name: stack.enter_context(capture.writer(table)) for table in STAGED[resource]}
@@ -103,8 +103,8 @@ class StagingProcess:
     It is a help and never a condition: whatever goes wrong with it ends in `None`, and `stage` does the work.
     """
 
-    def __init__(self, capture: Capture, resource: str) -> None:
-        self._command = [sys.executable, "-m", "pipelines.staging", str(capture.path), resource]
+    def __init__(self, capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> None:
+        self._command = [sys.executable, "-m", "pipelines.staging", str(capture.path), resource, kinds.described]
         self._key = {KEY_VARIABLE: capture.key.text} if capture.key else {}
         self._schema = raw_table(resource).schema
         self._decided = False
@@ -229,12 +229,20 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError(fullname)
 
 
-def main(path: str, resource: str) -> None:
+def _kinds(described: str) -> Kinds:
+    if not described:
+        return STANDARD_KINDS
+    from pipelines.records.identifiers.configured import kinds_described  # noqa: PLC0415  pydantic takes as long as all else together
+
+    return kinds_described(described)
+
+
+def main(path: str, resource: str, described: str) -> None:
     """The process's own part: raw batches on stdin, what was staged on stdout."""
     sys.meta_path.insert(0, _NoPandas())
     keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
-        facts = stage_batches(Capture.open(Path(path), keys), resource, stream)
+        facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described))
     sys.stdout.buffer.write(msgspec.json.encode(facts))
 
 

@@ -159,6 +159,12 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     assert not any(secret in message for secret in ("correct horse", "12345"))
 
 
+def test_types_of_identifiers(load: Load) -> None:
+    """Each is a table; one that replaces a standard type may have its field."""
+    text = '[identifiers.pmcid]\npattern = "PMC[0-9]+"\nfields = ["pmc"]\n[identifiers.pmid]\npattern = "[0-9]+"\n'
+    assert {name: table.fields for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
+
+
 @pytest.mark.parametrize(
     ("head", "expected"),
     [
@@ -191,6 +197,24 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
         ("this is no TOML", "is not valid TOML: "),
         ('[tenants.Old]\nbase_url = "https://h"\napi = "v2"', "tenants.Old: a tenant's name is lower case letters"),
+        *(
+            (f"[identifiers.{name}]\n{table}", f"identifiers{expected}")
+            for name, table, expected in (
+                ("PMC", 'pattern = "x"', ".PMC: the name of a type is lower case letters, digits and _"),
+                ("pmcid", "", ".pmcid.pattern: is missing. Add it."),
+                ("pmcid", 'pattern = "["', ".pmcid.pattern: '[' is no regular expression"),
+                ("pmcid", 'pattern = "(a)"', ".pmcid.pattern: '(a)' has a group that captures"),
+                ("pmcid", 'pattern = "a*"', ".pmcid.pattern: 'a*' matches empty text"),
+                ("pmcid", 'pattern = "a"\nchekc = 1', ".pmcid.chekc: unknown key"),
+                ("pmcid", 'pattern = "a"\ncheck_digit = "crc"', ".pmcid.check_digit: 'crc' input should be 'luhn'"),
+                ("pmcid", 'pattern = "a"\ncase = "title"', ".pmcid.case: 'title' input should be 'upper'"),
+                ("pmcid", 'pattern = "a"\nlabels = [""]', ".pmcid.labels.0: "),
+                ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' holds something else"),
+                ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' holds something"),
+                ("title", 'pattern = "a"', ": holds something else in every publication"),
+                ("pmcid", 'pattern = "a"\nfields = ["doi"]', ": gives the field doi to two types, doi and pmcid"),
+            )
+        ),
         ('[tenants."../x"]\nbase_url = "https://h"\napi = "v2"', "tenants.../x: a tenant's name is lower case letters"),
     ],
 )

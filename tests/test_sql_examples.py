@@ -88,7 +88,7 @@ def test_possible_duplicates_share_their_identifier(ask: Ask, catalogue: duckdb.
         assert len(set(ids)) == row["records"] > 1
         holders = catalogue.execute(
             "SELECT p.id, p.publishable_type FROM publication_identifiers AS i JOIN publications AS p ON p.id = i.publication_id "
-            "WHERE (i.type, i.raw) = (?, ?)",
+            "WHERE (i.type, i.value) = (?, ?)",
             [row["type"], row["identifier"]],
         ).fetchall()
         assert set(ids) <= {str(holder) for holder, _kind in holders}

@@ -11,8 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.batches import Row, StagedBatch, table_batch, transposed
 from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.records import claimed, read_entry, read_fields
+from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.residue import (
     ADDRESSES,
     bounded,
@@ -32,33 +38,11 @@ from pipelines.records.tables import (
 )
 from pipelines.records.values import day, decode_record, text_of, whole_number
 
-IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
-"""v2's flat identifier fields, in the order in which they are staged (service-api.md: "doi, isbn, pmid, ..."; trap A18)."""
-
-IDENTIFIER_LIST = "identifiers"
-"""v3's typed list (service-api.md: "array of objects, each: type, value")."""
-
 REFERENCES = ("contributor", "organization")
 """Records that a publication refers to (service-api.md: "contributor, category, organization references | id")."""
 
-MAPPED = frozenset(
-    {
-        "id",
-        "title",
-        "publishable_type",
-        "published_on",
-        "abstract",
-        "authors",
-        "categories",
-        "cover",
-        "assets",
-        *IDENTIFIER_FIELDS,
-        IDENTIFIER_LIST,
-        *REFERENCES,
-        *ADDRESSES,
-    }
-)
-"""Keys of a record that have columns or tables of their own, or are ignored by name."""
+MAPPED = PUBLICATION_KEYS | {IDENTIFIER_LIST} | ADDRESSES
+"""Keys of a record that have columns or tables of their own, or are ignored by name; so do the fields of identifiers."""
 
 IDENTIFIER_KEYS = frozenset({"type", "value"})
 AUTHOR_KEYS = frozenset({"name", "type"})
@@ -70,18 +54,19 @@ ASSET_KEYS = frozenset({"id", "publication_id", "name", "content_type", "file"})
 STORED_KEYS = FILE_KEYS | ADDRESSES
 
 
-def stage_publications(payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
+def stage_publications(payloads: Sequence[bytes], hashes: Sequence[str], kinds: Kinds = STANDARD_KINDS) -> StagedBatch:
     """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each in hexadecimal. Never raises on data."""
     records = [decode_record(payload) for payload in payloads]
-    residues: list[dict[str, Any]] = [unknown_keys(record, MAPPED) for record in records]
+    mapped = MAPPED.union(field for field, _kind in kinds.fields)
+    residues: list[dict[str, Any]] = [unknown_keys(record, mapped) for record in records]
     ids = [whole_number(record.get("id")) for record in records]
     keep_if_changed(records, "id", ids, residues)
     children = {
-        PUBLICATION_IDENTIFIERS: _identifiers(records, ids, residues),
         PUBLICATION_AUTHORS: _authors(records, ids, residues),
         PUBLICATION_CATEGORIES: _categories(records, ids, residues),
         PUBLICATION_FILES: _files(records, ids, residues),
     }
+    found = [_identifiers(record, residue, kinds) for record, residue in zip(records, residues, strict=True)]
     published = [record.get("published_on") for record in records]
     columns: list[Sequence[Any]] = [
         ids,
@@ -98,37 +83,33 @@ def stage_publications(payloads: Sequence[bytes], hashes: Sequence[str]) -> Stag
     return StagedBatch(
         {
             PUBLICATIONS.name: table_batch(PUBLICATIONS, columns),
+            PUBLICATION_IDENTIFIERS.name: identifier_batch(ids, found),
             **{table.name: table_batch(table, transposed(rows, table)) for table, rows in children.items()},
         },
         bounded(residue_counts(residues)),
     )
 
 
-def _identifiers(records: list[dict[str, Any]], ids: list[int | None], residues: list[dict[str, Any]]) -> list[Row]:
-    rows: list[Row] = []
-    for record, publication_id, residue in zip(records, ids, residues, strict=True):
-        found = [*_flat_identifiers(record), *_typed_identifiers(record, residue)]
-        rows += [(publication_id, position, *one) for position, one in enumerate(found)]
-    return rows
+def _identifiers(record: dict[str, Any], residue: dict[str, Any], kinds: Kinds) -> list[Identifier]:
+    found: list[Identifier] = []
+    read_fields([record.get(field) for field, _kind in kinds.fields], found, kinds)
+    for number, entry in enumerate(_items(record, IDENTIFIER_LIST, residue)):
+        where = f"{IDENTIFIER_LIST}[{number}]"
+        if type(entry) is dict:
+            nested_residue(entry, IDENTIFIER_KEYS, where, residue)
+        kind, raw = claimed(entry)
+        if not read_entry(kind, raw, found, kinds) and kind:
+            leave(residue, f"{where}.type", entry["type"])
+    return found
 
 
-def _flat_identifiers(record: dict[str, Any]) -> Iterator[Row]:
-    """Type, value and source field of each of v2's fields that is filled."""
-    for source_field in IDENTIFIER_FIELDS:
-        value = record.get(source_field)
-        if value is not None and value != "":
-            for one in value if type(value) is list else (value,):
-                yield source_field, text_of(one) or "", source_field
-
-
-def _typed_identifiers(record: dict[str, Any], residue: dict[str, Any]) -> Iterator[Row]:
-    """Type, value and source field of each entry of v3's list."""
-    for position, one in enumerate(_items(record, IDENTIFIER_LIST, residue)):
-        if type(one) is dict:
-            nested_residue(one, IDENTIFIER_KEYS, f"{IDENTIFIER_LIST}[{position}]", residue)
-            yield text_of(one.get("type")) or "", text_of(one.get("value")) or "", IDENTIFIER_LIST
-        else:
-            yield "", text_of(one) or "", IDENTIFIER_LIST
+def identifier_batch(ids: Sequence[int | None], found: Sequence[Sequence[Identifier]]) -> pa.RecordBatch:
+    """The rows of publication_identifiers: what was found in each record."""
+    every = [one for identifiers in found for one in identifiers]
+    types, values, raws, fields, positions, verdicts, rules = zip(*every, strict=True) if every else [()] * 7
+    owners = [publication_id for publication_id, identifiers in zip(ids, found, strict=True) for _one in identifiers]
+    columns = [owners, positions, types, values, raws, fields, verdicts, [rule or None for rule in rules]]
+    return table_batch(PUBLICATION_IDENTIFIERS, columns)
 
 
 def _references(records: list[dict[str, Any]], residues: list[dict[str, Any]]) -> Iterator[Sequence[Any]]:

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
 
+from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.records.batches import Row, StagedBatch, table_batch
 from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
-from pipelines.records.publications import IDENTIFIER_FIELDS, IDENTIFIER_LIST, stage_publications
-from pipelines.records.residue import bounded, residue_counts, residue_json
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.records import read_entry, read_fields
+from pipelines.records.identifiers.verdicts import Identifier
+from pipelines.records.publications import identifier_batch, stage_publications
+from pipelines.records.residue import bounded, leave, residue_counts, residue_json
 from pipelines.records.tables import (
     PUBLICATION_AUTHORS,
     PUBLICATION_CATEGORIES,
@@ -96,11 +101,6 @@ class _Publication(_Exact):
     categories: list[_Category | str] | None = None
     cover: _StoredFile | None = None
     assets: list[_Asset] | None = None
-    doi: str | None = None
-    isbn: str | None = None
-    issn: str | None = None
-    arxiv_id: str | None = None
-    pmid: str | None = None
     identifiers: list[_Identifier] | None = None
     contributor: _Reference | None = None
     organization: _Reference | None = None
@@ -112,20 +112,30 @@ class _Publication(_Exact):
 class RegularPublications:
     """Stages batches of regular records. `learn` tells it keys that this library has beyond the document's."""
 
-    def __init__(self) -> None:
+    def __init__(self, kinds: Kinds = STANDARD_KINDS) -> None:
+        self._kinds = kinds
+        self._flat = {f"flat_{index}": field for index, (field, _kind) in enumerate(kinds.fields)}
+        self._flat_values: Callable[[Any], tuple[str | None, ...]] = attrgetter(*self._flat)
         self._extra: dict[str, str] = {}
-        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(_Publication, float_hook=parse_float).decode
+        self._decode = self._decoder()
+
+    def _decoder(self) -> Callable[[bytes], Any]:
+        """Decodes a publication with the fields of identifiers and what was learnt."""
+        fields = [
+            *((name, str | None, None) for name in self._flat),
+            *((name, Any, msgspec.UNSET) for name in self._extra),
+        ]
+        kind = msgspec.defstruct("_Named", fields, bases=(_Publication,), rename=self._flat | self._extra, gc=False)
+        return msgspec.json.Decoder(kind, float_hook=parse_float).decode
 
     def learn(self, keys: Iterable[str]) -> None:
         """Take these keys of records for residue from now on, instead of for surprises."""
-        known = {*self._extra.values(), *_Publication.__struct_fields__}
+        known = {*self._extra.values(), *self._flat.values(), *_Publication.__struct_fields__}
         new = [key for key in keys if key not in known and not _UNLEARNABLE.search(key)]
         if not new or len(self._extra) + len(new) > MAX_EXTRA_KEYS:
             return
         self._extra.update({f"extra_{len(self._extra) + index}": key for index, key in enumerate(sorted(new))})
-        fields = [(name, Any, msgspec.UNSET) for name in self._extra]
-        kind = msgspec.defstruct("_Learned", fields, bases=(_Publication,), rename=self._extra, gc=False)
-        self._decode = msgspec.json.Decoder(kind, float_hook=parse_float).decode
+        self._decode = self._decoder()
 
     def stage(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch | None:
         """As `stage_publications`; `None` when some record is not regular."""
@@ -136,7 +146,8 @@ class RegularPublications:
         files = _files(records)
         if files is None:
             return None
-        residues = [self._residue(record) for record in records] if self._extra else [{}] * len(records)
+        residues = [self._residue(record) for record in records]
+        found = [self._identifiers(record, residue) for record, residue in zip(records, residues, strict=True)]
         published = [record.published_on for record in records]
         ids = [record.id for record in records]
         columns: dict[Table, list[Sequence[Any]]] = {
@@ -153,37 +164,26 @@ class RegularPublications:
                 [residue_json(residue) for residue in residues],
                 hashes,
             ],
-            PUBLICATION_IDENTIFIERS: _columns(_identifiers(records), PUBLICATION_IDENTIFIERS),
             PUBLICATION_AUTHORS: _authors(ids, [record.authors or () for record in records]),
             PUBLICATION_CATEGORIES: _categories(ids, [record.categories or () for record in records]),
             PUBLICATION_FILES: _columns(files, PUBLICATION_FILES),
         }
         batches = {table.name: table_batch(table, values) for table, values in columns.items()}
+        batches[PUBLICATION_IDENTIFIERS.name] = identifier_batch(ids, found)
         return StagedBatch(batches, bounded(residue_counts(residues)))
 
     def _residue(self, record: Any) -> dict[str, Any]:
         found = ((key, getattr(record, name)) for name, key in self._extra.items())
         return {key: value for key, value in found if value is not msgspec.UNSET}
 
-
-def _identifiers(records: Sequence[Any]) -> list[Row]:
-    rows: list[Row] = []
-    for record in records:
-        values = (
-            record.doi,
-            record.isbn,
-            record.issn,
-            record.arxiv_id,
-            record.pmid,
-        )  # in the order of IDENTIFIER_FIELDS
-        filled = [(field, value) for field, value in zip(IDENTIFIER_FIELDS, values, strict=True) if value]
-        rows += [(record.id, position, field, value, field) for position, (field, value) in enumerate(filled)]
-        if record.identifiers:
-            rows += [
-                (record.id, position, one.type or "", one.value or "", IDENTIFIER_LIST)
-                for position, one in enumerate(record.identifiers, start=len(filled))
-            ]
-    return rows
+    def _identifiers(self, record: Any, residue: dict[str, Any]) -> list[Identifier]:
+        found: list[Identifier] = []
+        read_fields(self._flat_values(record), found, self._kinds)
+        for number, entry in enumerate(record.identifiers or ()):
+            kind = entry.type or ""
+            if not read_entry(kind, entry.value or "", found, self._kinds) and kind:
+                leave(residue, f"{IDENTIFIER_LIST}[{number}].type", kind)
+        return found
 
 
 def _references(found: Sequence[_Reference | None]) -> list[Sequence[Any]]:
@@ -249,13 +249,14 @@ def _columns(rows: list[Row], table: Table) -> list[Sequence[Any]]:
 class PublicationStager:
     """Stages the publications of one library, batch by batch: the quick way where it can, the general way where it must."""
 
-    def __init__(self) -> None:
-        self._regular = RegularPublications()
+    def __init__(self, kinds: Kinds = STANDARD_KINDS) -> None:
+        self._kinds = kinds
+        self._regular = RegularPublications(kinds)
 
     def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
         """Stage one batch; never raises on data."""
         staged = self._regular.stage(payloads, hashes)
         if staged is None:
-            staged = stage_publications(payloads, hashes)
+            staged = stage_publications(payloads, hashes, self._kinds)
             self._regular.learn(key for key in staged.residue)
         return staged

@@ -124,22 +124,43 @@ PUBLICATIONS = Table(
 
 PUBLICATION_IDENTIFIERS = Table(
     "publication_identifiers",
-    "One row for each identifier, as it stands: nothing is cleaned, split or checked yet.",
+    "One row for each identifier, checked and where that is certain repaired, beside what the service sent; one text may hold several.",
     ("publication_id", "position"),
     (
         _PUBLICATION_ID,
-        _POSITION,
+        Column("position", pa.int32(), "Place among the identifiers of the publication, from 0.", required=True),
         Column(
             "type",
             pa.string(),
-            "Kind of identifier that the field or the entry claims: doi, isbn, issn, arxiv_id, pmid or another one.",
+            "What the value is: the type that its field or entry names (doi, isbn, issn, arxiv_id, pmid or another one), unless it is "
+            "certainly another.",
             required=True,
         ),
-        Column("raw", pa.string(), "The value exactly as the service sent it.", required=True),
         Column(
-            "source_field", pa.string(), "The record's field that holds the value: identifiers in v3.", required=True
+            "value",
+            pa.string(),
+            "The identifier in its canonical form; where it is none (see verdict), the text as it was found.",
+            required=True,
+        ),
+        Column(
+            "raw", pa.string(), "The text of the whole field or entry, exactly as the service sent it.", required=True
+        ),
+        Column(
+            "source_field", pa.string(), "The record's field that holds the text: identifiers in v3.", required=True
+        ),
+        Column(
+            "verdict",
+            pa.string(),
+            "valid, repaired (both are identifiers), invalid (breaks the rules of its type) or unrecognised (does not look like one).",
+            required=True,
+        ),
+        Column(
+            "rule",
+            pa.string(),
+            "The rules that led to the verdict, joined by +; empty for what is valid as it stands. docs/identifiers.md explains each.",
         ),
     ),
+    indexes=(("type", "value"),),
 )
 
 PUBLICATION_AUTHORS = Table(

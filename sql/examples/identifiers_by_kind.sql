@@ -2,8 +2,8 @@
 SELECT
     type,
     count(*) AS filled,
-    count(DISTINCT raw) AS different,
-    count(*) - count(DISTINCT raw) AS repeated
+    count(DISTINCT value) AS different,
+    count(*) - count(DISTINCT value) AS repeated
 FROM publication_identifiers
 GROUP BY type
 ORDER BY filled DESC;

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.errors import ConfigurationError
-from pipelines.records.identifiers.configured import kind_of
-from pipelines.records.identifiers.kinds import Kinds
+from pipelines.identifier_types import IdentifierSettings
+from pipelines.records.identifiers.configured import kinds_described, kinds_of
 from pipelines.records.identifiers.records import identify, to_v2, to_v3
 from pipelines.records.identifiers.verdicts import GOOD
 from tests.identifiers import texts
@@ -28,7 +27,11 @@ ORCID = {
     "check_digit": "mod_11_2",
 }
 HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}
-KINDS = Kinds([kind_of("pmcid", PMCID), kind_of("orcid", ORCID), kind_of("handle", HANDLE)])
+TABLES = {
+    name: IdentifierSettings.model_validate(table)
+    for name, table in (("pmcid", PMCID), ("orcid", ORCID), ("handle", HANDLE))
+}
+KINDS = kinds_of(TABLES)
 
 
 def read(kind: str, text: str) -> list[tuple[str, ...]]:
@@ -84,20 +87,9 @@ def test_every_field_of_a_type_is_read_and_given_back() -> None:
     assert {key: value for key, value in back.items() if value is not None} == {"pmcid": "PMC1", "pmc": "PMC2"}
 
 
-@pytest.mark.parametrize(
-    ("name", "table", "words"),
-    [
-        ("PMC id", {"pattern": "x"}, "identifiers.PMC id: a type is named by"),
-        ("pmcid", {}, "identifiers.pmcid.pattern: "),
-        ("pmcid", {"pattern": "["}, "identifiers.pmcid.pattern: .*no regular expression"),
-        ("pmcid", {"pattern": "(a)"}, "identifiers.pmcid.pattern: .*a group that captures"),
-        ("pmcid", {"pattern": "a*"}, "identifiers.pmcid.pattern: .*matches empty text"),
-        ("pmcid", {"pattern": "a", "chekc": "luhn"}, "identifiers.pmcid.chekc: "),
-        ("pmcid", {"pattern": "a", "check_digit": "crc"}, "identifiers.pmcid.check_digit: "),
-        ("pmcid", {"pattern": "a", "case": "title"}, "identifiers.pmcid.case: "),
-        ("pmcid", {"pattern": "a", "labels": ("",)}, "identifiers.pmcid.labels.0: "),
-    ],
-)
-def test_a_mistake_in_a_table_names_its_key(name: str, table: dict[str, object], words: str) -> None:
-    with pytest.raises(ConfigurationError, match=words):
-        kind_of(name, table)
+def test_another_process_has_the_same_kinds() -> None:
+    """The text that the staging process is given tells all of them."""
+    again = kinds_described(KINDS.described)
+    assert again.described == KINDS.described
+    assert [field for field, _kind in again.fields] == [field for field, _kind in KINDS.fields]
+    assert again.read("pmcid", "pmcid: pmc1; PMC2") == KINDS.read("pmcid", "pmcid: pmc1; PMC2")

@@ -130,8 +130,11 @@ def test_other_fields_are_residue(serve: Serve) -> None:
         "publication_id": 1,
         "position": 0,
         "type": "handle",
+        "value": "2027/1",
         "raw": "2027/1",
         "source_field": "identifiers",
+        "verdict": "unrecognised",
+        "rule": "unknown_type",
     }
     assert [row["id"] for row in rows(snapshot, "users")] == [11, 12]
     assert [row["role"] for row in rows(snapshot, "user_roles")] == ["admin"]

@@ -1,32 +1,20 @@
-"""Further kinds of identifiers, each described by a table of the configuration.
-
-[identifiers.pmcid]
-pattern = "PMC[1-9][0-9]{0,7}"          # what the whole value is, a regular expression
-fields = ["pmcid", "pmc"]               # fields of v2 that hold it; without this, the one of the type's name
-labels = ["PMCID:"]                     # what may stand before it
-addresses = ["https://www.ncbi.nlm.nih.gov/pmc/articles/"]
-case = "upper"                          # or "lower", "keep"
-separators = ";,"                       # between several values; without this, a field holds one
-check_digit = "mod_11_2"                # by python-stdnum: one that CheckDigit names
-certain = true                          # the pattern alone is proof, so that it is found in fields of other types too
-"""
+"""Further kinds of identifiers, each as a table of the configuration describes it (identifier_types.py)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from stdnum import damm, luhn, verhoeff
 from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
 
-from pipelines.errors import ConfigurationError
-from pipelines.records.identifiers.kinds import Kind
+from pipelines.identifier_types import IdentifierSettings
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kind, Kinds
 from pipelines.records.identifiers.tidying import tidied
 from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, Found, good, once
 
-CheckDigit = Literal["luhn", "verhoeff", "damm", "mod_11_2", "mod_11_10", "mod_37_2", "mod_37_36", "mod_97_10"]
+_TABLES = TypeAdapter(dict[str, IdentifierSettings])
 
 _HOLDS: dict[str, Callable[[str], bool]] = {
     "luhn": luhn.is_valid,
@@ -42,51 +30,21 @@ _NOT_CHECKED = re.compile(r"[^0-9A-Za-z*]")
 _CASES: dict[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lower, "keep": str}
 
 
-def _expression(pattern: str) -> str:
-    try:
-        compiled = re.compile(pattern, re.ASCII)
-    except re.error as error:
-        raise ValueError(f"is no regular expression ({error})") from None
-    if compiled.groups:
-        raise ValueError("has a group that captures; write (?:…) instead of (…)")
-    if compiled.fullmatch(""):
-        raise ValueError("matches empty text; no identifier is empty")
-    return pattern
+def kinds_of(tables: Mapping[str, IdentifierSettings]) -> Kinds:
+    """The standard kinds and those that the tables describe."""
+    if not tables:
+        return STANDARD_KINDS
+    described = _TABLES.dump_json(dict(tables), exclude_defaults=True).decode()
+    return Kinds([kind_of(name, table) for name, table in tables.items()], described)
 
 
-TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
-Text = Annotated[str, StringConstraints(min_length=1)]
+def kinds_described(text: str) -> Kinds:
+    """The kinds again that gave this `described`."""
+    return kinds_of(_TABLES.validate_json(text))
 
 
-class IdentifierSettings(BaseModel):
-    """The table of one type."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    pattern: Annotated[Text, AfterValidator(_expression)]
-    fields: tuple[Text, ...] = ()
-    labels: tuple[Text, ...] = ()
-    addresses: tuple[Text, ...] = ()
-    case: Literal["upper", "lower", "keep"] = "keep"
-    separators: str = ""
-    check_digit: CheckDigit | None = None
-    certain: bool = Field(default=False, strict=True)
-
-
-def kind_of(name: str, table: Mapping[str, object]) -> Kind:
-    """The kind that a table describes; a mistake in it is a ConfigurationError that names the key."""
-    try:
-        TypeAdapter(TypeName).validate_python(name)
-    except ValidationError:
-        raise ConfigurationError(
-            f"identifiers.{name}: a type is named by lower-case letters, digits and _, beginning with a letter"
-        ) from None
-    try:
-        settings = IdentifierSettings.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, ("identifiers", name, *first["loc"])))
-        raise ConfigurationError(f"{key}: {first['msg']}") from None
+def kind_of(name: str, settings: IdentifierSettings) -> Kind:
+    """The kind that a table describes."""
     reader = _Reader(name, settings)
     certain = rf"(?<![\w.-])(?:{settings.pattern})(?![\w-])" if settings.certain else ""
     return Kind(name, settings.fields or (name,), reader.quick, reader.read, certain)

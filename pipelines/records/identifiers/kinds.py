@@ -49,7 +49,9 @@ STANDARD = (
 class Kinds:
     """The kinds a library has: the standard ones, and those of its configuration, which may replace a standard one."""
 
-    def __init__(self, configured: Iterable[Kind] = ()) -> None:
+    def __init__(self, configured: Iterable[Kind] = (), described: str = "") -> None:
+        self.described = described
+        """What `configured.kinds_described` makes the same kinds of, for another process; empty for the standard ones."""
         self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
         self._others: dict[str, re.Pattern[str]] = {}

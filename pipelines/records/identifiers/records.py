@@ -6,22 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import text_of
 
-LIST = "identifiers"
-"""v3's typed list (service-api.md: "array of objects, each: type, value")."""
-
 Entry = dict[str, str]
-"""One entry of that list: type and value."""
+"""One entry of v3's list: type and value."""
 
 
 def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
     """Every identifier of a record of either version, fields first. Takes any JSON."""
     found: list[Identifier] = []
-    for field, kind in kinds.fields:
-        value = record.get(field)
+    read_fields([record.get(field) for field, _kind in kinds.fields], found, kinds)
+    entries = record.get(IDENTIFIER_LIST)
+    if type(entries) is list:
+        for entry in entries:
+            read_entry(*claimed(entry), found, kinds)
+    return found
+
+
+def read_fields(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> None:
+    """Add to `found` the identifiers of a record's flat fields; `values` has what each of `kinds.fields` holds."""
+    for (field, kind), value in zip(kinds.fields, values, strict=True):
         if value is None or value == "":
             continue
         if type(value) is str:
@@ -33,12 +40,13 @@ def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[I
         for one in value if type(value) is list else (value,):
             raw = text_of(one) or ""
             _append(found, kinds.read(kind.name, raw), raw, field)
-    entries = record.get(LIST)
-    if type(entries) is list:
-        for entry in entries:
-            claimed, raw = _claimed(entry)
-            _append(found, kinds.read(claimed, raw), raw, LIST)
-    return found
+
+
+def read_entry(kind: str, raw: str, found: list[Identifier], kinds: Kinds) -> bool:
+    """Add to `found` the identifiers of an entry of v3's list; tells whether all of them are of the type that it names."""
+    values = kinds.read(kind, raw)
+    _append(found, values, raw, IDENTIFIER_LIST)
+    return all(one.type == kind for one in values)
 
 
 def _append(found: list[Identifier], values: Iterable[Sequence[str]], raw: str, field: str) -> None:
@@ -46,7 +54,7 @@ def _append(found: list[Identifier], values: Iterable[Sequence[str]], raw: str, 
         found.append(Identifier(kind, value, raw, field, len(found), verdict, rule))
 
 
-def _claimed(entry: object) -> tuple[str, str]:
+def claimed(entry: object) -> tuple[str, str]:
     """Type and value of an entry of the list, as text."""
     if type(entry) is dict:
         return text_of(entry.get("type")) or "", text_of(entry.get("value")) or ""

@@ -1,0 +1,73 @@
+"""The tables of bookferry.toml that describe further types of identifiers, checked.
+
+[identifiers.pmcid]
+pattern = "PMC[1-9][0-9]{0,7}"          # what the whole value is, a regular expression
+fields = ["pmcid", "pmc"]               # fields of v2 that hold it; without this, the one of the type's name
+labels = ["PMCID:"]                     # what may stand before it
+addresses = ["https://www.ncbi.nlm.nih.gov/pmc/articles/"]
+case = "upper"                          # or "lower", "keep"
+separators = ";,"                       # between several values; without this, a field holds one
+check_digit = "mod_11_2"                # by python-stdnum: one that CheckDigit names
+certain = true                          # the pattern alone is proof, so that it is found in fields of other types too
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from pipelines.inventory import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
+
+CheckDigit = Literal["luhn", "verhoeff", "damm", "mod_11_2", "mod_11_10", "mod_37_2", "mod_37_36", "mod_97_10"]
+
+
+def _expression(pattern: str) -> str:
+    try:
+        compiled = re.compile(pattern, re.ASCII)
+    except re.error as error:
+        raise ValueError(f"is no regular expression ({error})") from None
+    if compiled.groups:
+        raise ValueError("has a group that captures; write (?:…) instead of (…)")
+    if compiled.fullmatch(""):
+        raise ValueError("matches empty text; no identifier is empty")
+    return pattern
+
+
+def _free(field: str) -> str:
+    if field in PUBLICATION_KEYS or field == IDENTIFIER_LIST or field.endswith("url"):
+        raise ValueError("holds something else in every publication; name another field")
+    return field
+
+
+TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+Text = Annotated[str, StringConstraints(min_length=1)]
+FieldName = Annotated[str, StringConstraints(pattern=r'^[^"\\\x00-\x1f]+$'), AfterValidator(_free)]
+"""A key of a record; those with quotes, backslashes and control characters cannot be read the quick way."""
+
+
+class IdentifierSettings(BaseModel):
+    """The table of one type."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pattern: Annotated[Text, AfterValidator(_expression)]
+    fields: tuple[FieldName, ...] = ()
+    labels: tuple[Text, ...] = ()
+    addresses: tuple[Text, ...] = ()
+    case: Literal["upper", "lower", "keep"] = "keep"
+    separators: str = ""
+    check_digit: CheckDigit | None = None
+    certain: bool = Field(default=False, strict=True)
+
+
+def with_fields_of_their_own(tables: dict[str, IdentifierSettings]) -> dict[str, IdentifierSettings]:
+    """The tables, where no field belongs to two types; for a validator."""
+    owners = {field: field for field in IDENTIFIER_FIELDS if field not in tables}
+    for name, table in tables.items():
+        for field in table.fields or (_free(name),):
+            owner = owners.setdefault(field, name)
+            if owner != name:
+                raise ValueError(f"gives the field {field} to two types, {owner} and {name}; leave it to one of them")
+    return tables
