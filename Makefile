@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format lock bench clean
+.PHONY: demo test lint format docs lock bench clean
 
 demo: $(STAMP)
 	$(BIN)/bookferry demo
@@ -21,6 +21,10 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The data dictionary, made from the descriptions of the tables.
+docs: $(STAMP)
+	$(BIN)/bookferry tables --markdown > docs/tables.md
 
 # Measures a backup against dlt, on one server, in one run.
 bench: $(STAMP)

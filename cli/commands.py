@@ -20,7 +20,7 @@ from cli.query import Form, answer_query, chosen_sql, list_examples, show_sql
 from cli.report import report_on
 from cli.retention import prune_snapshots
 from cli.snapshots import list_snapshots, show_snapshot
-from cli.tables import show_tables
+from cli.tables import print_dictionary, show_tables
 from cli.verification import verify_snapshots
 from cli.whoami import who
 from pipelines.errors import ExitStatus
@@ -314,10 +314,15 @@ def query(  # noqa: PLR0917  one option after the other
 @command
 def tables(
     table: Annotated[str | None, typer.Argument(help="Describe the columns of this table.")] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Every table with its columns, as Markdown: the page docs/tables.md.")
+    ] = False,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """The data dictionary: every staged table, or the columns of one."""
+    if markdown:
+        return print_dictionary(Output(as_json=json))
     return show_tables(_settings_if_any(config), table, Output(as_json=json))
 
 

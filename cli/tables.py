@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 
+from cli.dictionary import markdown, types
 from cli.output import Output, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, TABLES, Column, Table
+from pipelines.mistakes import did_you_mean
+from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table
 from pipelines.settings import Settings
-from pipelines.store.catalogue import SNAPSHOTS, newest_holding
+from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_holding
 from pipelines.store.stores import open_data
 
 
@@ -31,29 +33,61 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
         ]
         output.result({"tables": listed}, lambda console: _print_tables(console, rows))
         return ExitStatus.COMPLETE
-    table = next((one for one in _described() if one.name == name.removesuffix("_history")), None)
-    if table is None:
-        raise ConfigurationError(f"There is no table '{name}'. Tables: {', '.join(one.name for one in _described())}.")
-    columns = (*(() if table is SNAPSHOTS else SNAPSHOT_COLUMNS), *table.columns)
+    table = _view(name)
     document = {
         "table": name,
         "comment": table.comment,
+        "key": list(table.key),
         "columns": [
-            {"column": one.name, "type": str(one.type), "comment": one.comment, "personal": one.personal}
-            for one in columns
+            {
+                "column": one.name,
+                "type": str(one.type),
+                **dict(zip(("arrow", "duckdb", "postgres"), types(one), strict=True)),
+                "comment": one.comment,
+                "required": one.required,
+                "personal": one.personal,
+                "references": one.references or None,
+            }
+            for one in table.columns
         ],
     }
-    output.result(document, lambda console: _print_columns(console, table.comment, columns))
+    output.result(document, lambda console: _print_columns(console, table))
     return ExitStatus.COMPLETE
 
 
-def _print_columns(console: Console, title: str, columns: Sequence[Column]) -> None:
-    rows = [(one.name, str(one.type), "personal" if one.personal else "", one.comment) for one in columns]
-    if any(one.personal for one in columns):
-        console.print(table_of(("column", "type", "", "meaning"), rows, title=title))
-        console.print("Personal columns are in no view that everybody sees: `bookferry query --personal` shows them.")
+def print_dictionary(output: Output) -> ExitStatus:
+    """All of it, as the Markdown of docs/tables.md."""
+    text = markdown()
+    output.result({"markdown": text}, lambda _console: output.write(text))
+    return ExitStatus.COMPLETE
+
+
+def _view(name: str) -> Table:
+    """The description of what a query sees under a name."""
+    views = {one.name: one for one in _described()}
+    if name in views:
+        table = views[name]
+    elif (base := name.removesuffix("_history")) in views and views[base] is not SNAPSHOTS:
+        table = replace(views[base], comment=f"{views[base].comment} Every complete snapshot.")
+    elif (base := name.removesuffix("_deleted")) in {tables[0].name for tables in STAGED.values()}:
+        return deleted_view(views[base])
     else:
-        console.print(table_of(("column", "type", "meaning"), [(*row[:2], row[3]) for row in rows], title=title))
+        known = [one.name for one in _described()]
+        raise ConfigurationError(f"There is no table '{name}'{did_you_mean(name, known)}. Tables: {', '.join(known)}.")
+    return table if table is SNAPSHOTS else replace(table, columns=(*SNAPSHOT_COLUMNS, *table.columns))
+
+
+def _print_columns(console: Console, table: Table) -> None:
+    rows = [(one.name, types(one)[1].lower(), _meaning(one)) for one in table.columns]
+    console.print(table_of(("column", "type", "meaning"), rows, title=table.comment, whole=("column",)))
+    key = dict.fromkeys([*(one.name for one in table.columns if one in SNAPSHOT_COLUMNS), *table.key])
+    console.print(f"Its rows are told apart by {', '.join(key)}.")
+    if any(one.personal for one in table.columns):
+        console.print("Personal columns are in no view that everybody sees: `bookferry query --personal` shows them.")
+
+
+def _meaning(column: Column) -> str:
+    return f"{column.comment}{' Always filled.' if column.required else ''}{' Personal.' if column.personal else ''}"
 
 
 def _described() -> list[Table]:

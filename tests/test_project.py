@@ -33,7 +33,7 @@ def _tracked(*folders: str) -> list[Path]:
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make here")
-@pytest.mark.parametrize("target", ["demo", "test", "lint", "format", "lock", "bench", "clean"])
+@pytest.mark.parametrize("target", ["demo", "test", "lint", "format", "docs", "lock", "bench", "clean"])
 def test_make_knows_its_targets(target: str) -> None:
     subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
 

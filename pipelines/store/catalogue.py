@@ -49,7 +49,7 @@ SNAPSHOTS = Table(
     ),
 )
 
-_SQL_TYPES = {
+SQL_TYPES = {
     pa.int64(): "BIGINT",
     pa.int32(): "INTEGER",
     pa.string(): "VARCHAR",
@@ -57,6 +57,7 @@ _SQL_TYPES = {
     _BOOLEAN: "BOOLEAN",
     _TIME: "TIMESTAMP WITH TIME ZONE",
 }
+"""Arrow's type → DuckDB's."""
 
 _FROM_PATH = ", ".join(
     f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS
@@ -89,11 +90,7 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
 
     `personal`: in this connection, and nowhere else, the tables of people have all their columns, decrypted with the keys of `data`.
     """
-    snapshots = data.snapshots()
-    if not snapshots:
-        raise ConfigurationError(
-            f"There is no snapshot in {data.objects.address} yet, so there is nothing to ask. Run `bookferry backup TENANT` first."
-        )
+    snapshots = _to_be_asked(data)
     if not _is_current(data, snapshots):
         rebuild_catalogue(data)
     with storage_errors(data.catalogue_path):
@@ -104,6 +101,26 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
         if personal:
             _show_personal(database, data.keys, snapshots)
         yield database
+
+
+def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
+    """The same views in a DuckDB that the caller keeps as long as wanted: nothing is written, and no later backup changes what it shows."""
+    snapshots = _to_be_asked(data)
+    database = duckdb.connect()
+    data.objects.attach(database)
+    for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
+        database.execute(statement)
+    if personal:
+        _show_personal(database, data.keys, snapshots)
+    return database
+
+
+def _to_be_asked(data: DataFolder) -> list[Snapshot]:
+    if not (snapshots := data.snapshots()):
+        raise ConfigurationError(
+            f"There is no snapshot in {data.objects.address} yet, so there is nothing to ask. Run `bookferry backup TENANT` first."
+        )
+    return snapshots
 
 
 def _show_personal(database: duckdb.DuckDBPyConnection, keys: PersonalKeys, snapshots: Sequence[Snapshot]) -> None:
@@ -193,7 +210,7 @@ def newest_holding(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]
 def _view(table: Table, source: str) -> list[str]:
     """A view with the columns and types of `table`, whatever its source lacks: an old snapshot may be without a new column."""
     names = ", ".join(_quoted(column.name) for column in table.columns)
-    nothing = ", ".join(f"NULL::{_SQL_TYPES[column.type]} AS {_quoted(column.name)}" for column in table.columns)
+    nothing = ", ".join(f"NULL::{SQL_TYPES[column.type]} AS {_quoted(column.name)}" for column in table.columns)
     rows = f"SELECT {nothing} WHERE false" + (f" UNION ALL BY NAME {source}" if source else "")
     view = _quoted(table.name)
     return [
@@ -223,8 +240,7 @@ def _refusing(table: Table, message: str) -> str:
     """Rows that are an error, whichever columns somebody asks for, compares or counts."""
     error = f"error({literal(message)})"
     columns = ", ".join(
-        f"{error}::{_SQL_TYPES[column.type]} AS {_quoted(column.name)}"
-        for column in (*SNAPSHOT_COLUMNS, *table.columns)
+        f"{error}::{SQL_TYPES[column.type]} AS {_quoted(column.name)}" for column in (*SNAPSHOT_COLUMNS, *table.columns)
     )
     return f"SELECT {columns} WHERE {error}::BOOLEAN"
 
@@ -257,7 +273,7 @@ def row_of(snapshot: Snapshot) -> dict[str, str | int | bool]:
 
 def _manifests(snapshots: Iterable[Snapshot]) -> str:
     rows = [
-        ", ".join(f"{literal(str(row[column.name]))}::{_SQL_TYPES[column.type]}" for column in SNAPSHOTS.columns)
+        ", ".join(f"{literal(str(row[column.name]))}::{SQL_TYPES[column.type]}" for column in SNAPSHOTS.columns)
         for row in map(row_of, snapshots)
     ]
     columns = ", ".join(_quoted(column.name) for column in SNAPSHOTS.columns)

@@ -307,7 +307,7 @@ def test_the_data_dictionary(library: BackedUp, tmp_path: Path) -> None:
     without = {one["table"]: one for one in run("tables", "--json", folder=tmp_path).document["tables"]}
     assert without["publications"]["rows"] is None
     shown = library.run("tables").out
-    assert all(table.comment in shown for table in TABLES.values())
+    assert all(table.comment[:80] in shown for table in TABLES.values()), "longer ones are folded"
 
 
 @pytest.mark.parametrize("name", ["publications", "publications_history", "raw_publications", "snapshots"])

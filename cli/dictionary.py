@@ -1,0 +1,92 @@
+"""The data dictionary as Markdown: docs/tables.md, made from the descriptions of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table
+from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES
+from pipelines.store.postgres.definitions import sql_type
+
+_HEAD = """\
+# Tables
+
+What every table and column means. This page is made by `bookferry tables --markdown` (in a checkout: `make docs`) from the
+descriptions that the Parquet files, the views in DuckDB and Postgres, their comments and the checks in Dagster are made from, too.
+[analysts.md](analysts.md) shows how to ask.
+
+## Which rows a name shows
+
+| name | rows |
+|---|---|
+| `publications` and every other table | the newest complete snapshot of each library that holds it: how things are |
+| `publications_history`, and so for every table | every complete snapshot; `snapshot` tells them apart |
+| `publications_as_of('old', TIMESTAMP '2026-11-01 00:00:00')`, and so for every table | one library as it was at an instant: its newest \
+complete snapshot that began by then |
+| {deleted} | records that one complete snapshot has and the next complete one has not, with the column `missing_in`: that next one |
+| `snapshots` | one row for each snapshot, the partial ones too |
+
+The files of a snapshot have the same names: `snapshots/tenant=old/snapshot=20261120T020000Z/publications.parquet`, and
+`raw/publications.parquet` for `raw_publications`. In Postgres the raw tables are left out.
+
+## What all tables have in common
+
+Every table but `snapshots` begins with two columns; in the files they are the names of the folders. Numbers such as `id` are the
+library's own: two libraries use the same ones, so **join by `tenant`, too**.
+
+{common}
+"Key" are the columns that, with `tenant` and `snapshot`, tell the rows apart. "Always filled" is a promise; every other column may be empty
+(NULL). **Personal** columns are in no view that everybody sees: `bookferry query --personal` shows them. Times are in UTC.
+
+## All tables
+
+"""
+
+
+def markdown() -> str:
+    """The whole page."""
+    deleted = ", ".join(f"`{tables[0].name}_deleted`" for tables in STAGED.values())
+    parts = [
+        _HEAD.format(deleted=deleted, common=_columns(SNAPSHOT_COLUMNS)),
+        _table(
+            ("table", "holds"),
+            ((f"[{one.name}](#{one.name})", one.comment) for one in (*TABLES.values(), SNAPSHOTS, *RAW_TABLES)),
+        ),
+    ]
+    for resource, tables in STAGED.items():
+        parts += [f"\n## From {resource}\n", *(_section(table) for table in tables)]
+    parts += ["\n## About the snapshots\n", _section(SNAPSHOTS)]
+    parts += ["\n## As the service sent it\n", *(_section(table) for table in RAW_TABLES)]
+    return "".join(parts)
+
+
+def _section(table: Table) -> str:
+    key = ", ".join(f"`{name}`" for name in table.key)
+    return f"\n### {table.name}\n\n{table.comment} Key: {key}.\n\n{_columns(table.columns)}"
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    return _table(("column", "Arrow", "DuckDB", "Postgres", "meaning"), map(_column, columns))
+
+
+def _column(column: Column) -> tuple[str, ...]:
+    return (f"`{column.name}`", *types(column), " ".join(_meaning(column)))
+
+
+def types(column: Column) -> tuple[str, str, str]:
+    """The type of a column in Arrow, in DuckDB and in Postgres."""
+    return str(column.type), SQL_TYPES[column.type], sql_type(column)
+
+
+def _meaning(column: Column) -> Iterator[str]:
+    of = column.references
+    yield column.comment.replace(f"({of})", f"([{of}](#{of.partition('.')[0]}))") if of else column.comment
+    if column.required:
+        yield "Always filled."
+    if column.personal:
+        yield "**Personal.**"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *(tuple(cell.replace("|", "\\|") for cell in row) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,0 +1,71 @@
+"""The staged tables in Python, for notebooks and scripts: `library().publications.df()`.
+
+Each table is a relation of DuckDB: a query that is not asked yet. `.df()` makes it a pandas DataFrame, `.to_arrow_table()` an Arrow table,
+`.to_arrow_reader(10_000)` a stream of Arrow batches for what does not fit into memory; `.filter()`, `.aggregate()` and the other methods
+make new relations of it, and DuckDB then reads only the columns and rows that the answer needs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+from pipelines.errors import ConfigurationError
+from pipelines.examples import example
+from pipelines.mistakes import did_you_mean
+from pipelines.settings import find_config, load_settings
+from pipelines.store.catalogue import catalogue_in_memory
+from pipelines.store.sealing import personal_keys
+from pipelines.store.stores import open_data
+
+
+def library(config: str | Path | None = None, *, personal: bool = False) -> Tables:
+    """The tables as they are now, of the data that bookferry.toml names: `config`, else $BOOKFERRY_CONFIG, else the working folder's.
+
+    Works for data in a folder and in a bucket, and writes nothing. A later backup is seen by calling it again. `personal`: with the
+    personal columns, as with `bookferry query --personal`.
+    """
+    settings = load_settings(find_config(Path(config) if config is not None else None))
+    return Tables(catalogue_in_memory(open_data(settings, personal_keys(settings)), personal=personal))
+
+
+class Tables:
+    """The views of the catalogue, as attributes. `connection` is the DuckDB that holds them, for whatever else one wants of it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+
+    @property
+    def names(self) -> list[str]:
+        """Of all tables."""
+        found = self.connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
+        return [name for (name,) in found.fetchall()]
+
+    def table(self, name: str) -> duckdb.DuckDBPyRelation:
+        """One table; a `ConfigurationError` where there is none of that name."""
+        if name not in self.names:
+            raise ConfigurationError(f"There is no table '{name}'{did_you_mean(name, self.names)}.")
+        return self.connection.view(name)
+
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """The answer to a query."""
+        return self.connection.sql(query)
+
+    def example(self, name: str) -> duckdb.DuckDBPyRelation:
+        """The answer to an example of `bookferry query --list-examples`."""
+        return self.sql(example(name).sql)
+
+    def __getattr__(self, name: str) -> duckdb.DuckDBPyRelation:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            return self.table(name)
+        except ConfigurationError as error:
+            raise AttributeError(str(error)) from None
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.names]
+
+    def __repr__(self) -> str:
+        return f"Tables({', '.join(name for name in self.names if not name.endswith(('_history', '_deleted')))})"
