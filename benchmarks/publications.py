@@ -3,12 +3,15 @@
 Records come in blocks of 50. The text of `TEMPLATES` blocks is made once; a block is one of them with its number set in wherever a
 real library would not repeat itself (ids, identifiers, titles, file names, half of the authors). Rendering a page is then one
 replacement in a piece of memory, and no page is ever kept.
+
+Identifiers are as libraries have them: most are what they say, written in the ways that people write them, and one ISBN in thirty is not.
 """
 
 from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -23,6 +26,9 @@ MIN_BYTES, MAX_BYTES = 1500, 3000
 
 _MARK = "#######"
 """Stands for the number of a block; as long as the number, so that rendering moves nothing."""
+
+_BOOK_MARK = "~~~~~~~"
+"""Stands for the same number in an ISBN: its last six digits and one that makes up for them, so that any check digit stays right."""
 
 _FIRST = 1_000_000
 """Number of the first block: none has fewer digits, none among the first 400 million records has more."""
@@ -76,7 +82,22 @@ def _json(record: dict[str, Any]) -> bytes:
 
 
 def _set_number(template: bytes, block: int) -> bytes:
-    return template.replace(_MARK.encode(), b"%07d" % (_FIRST + block))
+    return template.replace(_MARK.encode(), b"%07d" % (_FIRST + block)).replace(
+        _BOOK_MARK.encode(), _book_number(block)
+    )
+
+
+def _book_number(block: int) -> bytes:
+    """Seven digits that, weighted as they stand in an ISBN-13, sum up to a multiple of ten."""
+    digits = f"{block % 1_000_000:06}"
+    weighed = sum(map(int, digits[::2])) + 3 * sum(map(int, digits[1::2]))
+    return f"{digits}{-weighed % 10}".encode()
+
+
+def _checked(digits: str, weights: Sequence[int], modulus: int) -> str:
+    """The digits with their check digit; marks weigh nothing."""
+    weighed = sum(weight * int(digit) for weight, digit in zip(weights, digits, strict=True) if digit != _BOOK_MARK[0])
+    return f"{digits}{'0123456789X'[-weighed % modulus]}"
 
 
 class _Writer:
@@ -98,13 +119,13 @@ class _Writer:
             "published_on": f"{chance.randint(1890, 2026)}-{chance.randint(1, 12):02}-{chance.randint(1, 28):02}",
             "abstract": "",
             "authors": [self._author(number) for _author in range(chance.randint(1, 5))],
-            "doi": f"10.5555/bench.{number}" if chance.random() < 0.7 else None,
-            "isbn": f"978-3-{chance.randint(1000, 9999)}-{number[:-2]}-{place % 10}" if kind == "Book" else None,
-            "issn": f"{chance.randint(1000, 9999)}-{chance.randint(1000, 9999)}" if kind == "Article" else None,
-            "arxiv_id": f"{chance.randint(10, 26)}{chance.randint(1, 12):02}.{chance.randint(10000, 99999)}"
+            "doi": self._doi(number) if chance.random() < 0.7 else None,
+            "isbn": self._isbn(place) if kind == "Book" else None,
+            "issn": self._issn() if kind == "Article" else None,
+            "arxiv_id": f"{chance.randint(15, 26)}{chance.randint(1, 12):02}.{chance.randint(10000, 99999)}"
             if chance.random() < 0.2
             else None,
-            "pmid": number if chance.random() < 0.3 else None,
+            "pmid": number[:-1] if chance.random() < 0.3 else None,
             "import_state": chance.choice(("imported", "manual", None)),
             "categories": [
                 {"id": one, "name": self._category(one)} for one in chance.sample(range(1, 400), chance.randint(0, 4))
@@ -115,6 +136,21 @@ class _Writer:
         missing = chance.randint(MIN_BYTES, MAX_BYTES) - len(_json(record))
         record["abstract"] = self._text(max(40, missing // 6)).capitalize()
         return _json(record)
+
+    def _doi(self, number: str) -> str:
+        written = self._chance.choices(("10.5555/bench.{}", "https://doi.org/10.5555/bench.{}"), (3, 1))[0]
+        return written.format(number)
+
+    def _isbn(self, place: int) -> str:
+        number = _checked(f"978{place // 10}{_BOOK_MARK}{place % 10}", (1, 3) * 6, 10)
+        if self._chance.random() < 1 / 30:
+            number = f"{number[:-1]}{(int(number[-1]) + 1) % 10}"
+        hyphened = "-".join((number[:3], number[3], number[4:11], number[11], number[12]))
+        return self._chance.choices((number, hyphened, f"{hyphened} (pbk.)"), (5, 4, 1))[0]
+
+    def _issn(self) -> str:
+        number = _checked(f"{self._chance.randint(0, 9_999_999):07}", range(8, 1, -1), 11)
+        return f"{number[:4]}-{number[4:]}"
 
     def _text(self, words: int) -> str:
         return " ".join(self._chance.choices(self._words, cum_weights=self._often, k=words))

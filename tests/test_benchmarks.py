@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ import pytest
 
 from benchmarks.backup import Figures, Run, ratios, table
 from benchmarks.publications import Publications
+from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.records.identifiers.records import identify
+from pipelines.records.identifiers.verdicts import GOOD
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,6 +82,11 @@ def test_records_are_the_same_whatever_the_page_size_and_have_the_documented_sha
     one_by_one = [json.loads(publications.json(number, number + 1)) for number in range(300)]
     assert together == one_by_one
     assert len({record["id"] for record in together}) == 300
+    verdicts = Counter((one.type, one.verdict in GOOD) for record in together for one in identify(record))
+    assert {kind: verdicts[kind, True] > 20 for kind, _good in verdicts} == dict.fromkeys(IDENTIFIER_FIELDS, True)
+    assert 0 < sum(number for (_kind, good), number in verdicts.items() if not good) < 10
+    isbns = [record["isbn"] for record in together if record["isbn"]]
+    assert len(set(isbns)) == len(isbns)
     fields = {
         "id",
         "title",

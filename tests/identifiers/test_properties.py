@@ -153,12 +153,28 @@ def test_every_raw_value_is_found_in_the_rows(record: dict[str, object], entries
     assert len([one for one in found if one.source_field == "identifiers"]) >= len(entries)
 
 
-lone_numbers = st.text("0123456789X", min_size=6, max_size=13)
+lone_numbers = st.text("0123456789X", min_size=6, max_size=13) | st.text("0123456789X-", min_size=6, max_size=17)
+hyphened = st.builds(
+    lambda number, places: "".join("-" * (place in places) + one for place, one in enumerate(number)),
+    texts.isbns_10 | texts.isbns_13,
+    st.sets(st.integers(0, 13), max_size=4),
+)
+wrapped_dois = st.builds(
+    str.__add__,
+    st.sampled_from(["https://doi.org/", "http://dx.doi.org/", "HTTPS://DOI.ORG/", "doi:", "DOI:", "doi.org/"]),
+    texts.dois_in_any_case,
+)
 
 
 @given(
     st.sampled_from(STANDARD),
-    texts.valid.map(lambda pair: pair[1]) | texts.isbns_10 | texts.dois_in_any_case | lone_numbers,
+    texts.valid.map(lambda pair: pair[1])
+    | texts.valid.map(lambda pair: pair[1].replace("-", ""))
+    | texts.isbns_10
+    | hyphened
+    | texts.dois_in_any_case
+    | wrapped_dois
+    | lone_numbers,
 )
 def test_the_quick_way_says_what_the_long_way_says(kind: Kind, text: str) -> None:
     found = kind.quick(text)

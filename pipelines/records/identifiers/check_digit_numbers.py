@@ -61,6 +61,9 @@ _CARD = " .:=+*\"'{}<>-"
 """What may be left around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
 
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
+_LONE = re.compile(r"[0-9](?:[0-9-]*[0-9Xx])?")
+"""One run of digits and hyphens: nothing is around it or between."""
+
 _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
 _MANY_DIGITS = re.compile(r"(?:[0-9][ -]*){7}")
@@ -73,6 +76,8 @@ ZEROS = "leading_zeros"
 
 def read_numbers(numbers: Numbers, text: str) -> list[Found]:
     """Every value of a text. What is around the numbers must be known words, or their piece is not recognised."""
+    if _LONE.fullmatch(text):
+        return once(_with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None))
     tidy, rules = tidied(text)
     if _PLACEHOLDER.fullmatch(tidy):
         return [Found(numbers.name, text, UNRECOGNISED, "nothing")]

@@ -18,6 +18,9 @@ _SHORT = r"10/[a-z0-9]{3,12}"
 _PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
 """DOIs of nothing but the characters that agencies advise: nothing can be hidden in them."""
 
+_WRAPPED = re.compile(rf"(?:(https?://(?:dx\.)?doi\.org/)|doi:)({_PLAIN.pattern})", re.IGNORECASE)
+"""The same as people mostly write it: in the resolver's address or behind its name."""
+
 _RESOLVER = (
     r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
 )
@@ -45,11 +48,15 @@ _DASH = re.compile(f"[{DASHES}]")
 
 
 def quick(text: str) -> Found | None:
-    """The value of a text that is a DOI of plain characters; else None."""
-    if not _PLAIN.fullmatch(text):
-        return None
-    lower = text.lower()
-    return Found("doi", lower, VALID, "") if lower == text else Found("doi", lower, REPAIRED, "case")
+    """The value of a text that is a DOI of plain characters, alone, in its address or behind its name; else None."""
+    if _PLAIN.fullmatch(text):
+        lower = text.lower()
+        return Found("doi", lower, VALID, "") if lower == text else Found("doi", lower, REPAIRED, "case")
+    if wrapped := _WRAPPED.fullmatch(text):
+        written, rule = wrapped[2], "address" if wrapped[1] else "label"
+        lower = written.lower()
+        return Found("doi", lower, REPAIRED, rule if lower == written else f"{rule}+case")
+    return None
 
 
 def read(text: str) -> list[Found]:

@@ -15,6 +15,7 @@ from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
+_HYPHENED = re.compile(r"[0-9](?:-?[0-9])*-[0-9X]")
 _SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{7}X)")
 """An ISBN-10 without its first zeros; three is the most that is seen, where the publisher is 0-00."""
 
@@ -41,6 +42,13 @@ def quick(text: str) -> Found | None:
         number, rule = text, "isbn_10"
     elif _SHORT.fullmatch(text):
         number, rule = text.zfill(10), "leading_zeros+isbn_10"
+    elif _HYPHENED.fullmatch(text):
+        number, rule = text.replace("-", ""), "hyphens+isbn_10"
+        if _13.fullmatch(number):
+            holds = isbn_13_holds(number) and number not in _MADE_UP
+            return Found("isbn", number, REPAIRED, "hyphens") if holds else None
+        if not _10.fullmatch(number):
+            return None
     else:
         return None
     return (

@@ -7,7 +7,7 @@ import re
 from pipelines.records.identifiers.check_digit_numbers import LABEL_ISSN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
 from pipelines.records.identifiers.tidying import AFTER, BEFORE
-from pipelines.records.identifiers.verdicts import VALID, Found
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
 
 _ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
 _8 = re.compile(r"[0-9]{7}[0-9X]")
@@ -24,11 +24,15 @@ _MADE_UP = frozenset({"00000000", "12345679"})
 
 
 def quick(text: str) -> Found | None:
-    """The value of a text that is an ISSN in its standard form; else None."""
+    """The value of a text that is an ISSN, with or without its hyphen; else None."""
     if _ISSN.fullmatch(text):
-        number = text[:4] + text[5:]
-        if issn_holds(number) and number not in _MADE_UP:
-            return Found("issn", text, VALID, "")
+        number, value, rule = text[:4] + text[5:], text, ""
+    elif _8.fullmatch(text):
+        number, value, rule = text, f"{text[:4]}-{text[4:]}", "hyphens"
+    else:
+        return None
+    if issn_holds(number) and number not in _MADE_UP:
+        return Found("issn", value, REPAIRED if rule else VALID, rule)
     return None
 
 

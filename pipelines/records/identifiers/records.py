@@ -11,6 +11,9 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import text_of
 
+_new = tuple.__new__
+"""Makes a named tuple in half the time, where there are two of them in every record."""
+
 Entry = dict[str, str]
 """One entry of v3's list: type and value."""
 
@@ -35,7 +38,7 @@ def read_fields(values: Iterable[Any], found: list[Identifier], kinds: Kinds) ->
             quick = kind.quick(value)
             if quick is not None:
                 name, identifier, verdict, rule = quick
-                found.append(Identifier(name, identifier, value, field, len(found), verdict, rule))
+                found.append(_new(Identifier, (name, identifier, value, field, len(found), verdict, rule)))
                 continue
         for one in value if type(value) is list else (value,):
             raw = text_of(one) or ""
