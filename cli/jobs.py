@@ -47,6 +47,11 @@ retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, 
 ROOM = 1024 * 1024
 """Bytes. A disk with less than this is full for a database."""
 
+_TERMINAL = {
+    "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
+}
+"""A command's output is on its terminal. Dagster would copy it through four processes, whose end at Ctrl-C is a traceback each."""
+
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -174,6 +179,7 @@ def _kept_stops() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     import dagster as dg  # noqa: PLC0415  see the module's charter
+    from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415  the only way to open an instance with overrides
 
     home = dagster_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
@@ -182,7 +188,7 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
             storage_errors(home),
             _one_at_a_time(home),
         ):  # Dagster makes its tables without looking whether another does
-            instance = dg.DagsterInstance.from_config(str(home))
+            instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
         with instance:
             yield instance
 

@@ -27,6 +27,10 @@ _WHO = (
     "TokenRefreshRequired",
 )
 _MAY = ("AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure")
+_UNKNOWN = ("NotImplemented", "MethodNotAllowed")
+_ONE_BY_ONE = (
+    "If the store cannot delete many objects with one request, set AWS_DISABLE_BULK_DELETE=true in the environment"
+)
 _AWAY = (
     "error sending request",
     "operation timed out",
@@ -81,14 +85,14 @@ def _told(error: Exception, text: str, trying: str, address: str) -> BookferryEr
             f"{tried}: that is not permitted ({came}). Whoever owns the bucket has to permit listing it, and reading, writing and deleting "
             "objects below that address."
         )
-    if _says(text, _AWAY):
+    unknown = _says(text, _UNKNOWN)
+    if _says(text, _AWAY) and not unknown:
         return TemporaryError(
             f"{tried}: the service cannot be reached, or fails ({came}). Look whether the endpoint and region in the environment are right "
             "and the network is there, then run the command again. What was published before is untouched."
         )
-    return StorageError(
-        f"{tried}: {came}. Mend that and run the command again. What was published before is untouched."
-    )
+    mend = _ONE_BY_ONE if unknown else "Mend that"
+    return StorageError(f"{tried}: {came}. {mend} and run the command again. What was published before is untouched.")
 
 
 def _says(text: str, words: tuple[str, ...]) -> bool:

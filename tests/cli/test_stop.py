@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -24,9 +25,12 @@ SAID = "Stopped before the end. Nothing was published and the last good snapshot
 
 
 def _end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[float, str, str]:
-    """Send a signal; seconds until the end, stdout, stderr."""
+    """Send a signal, to all of its group where it leads one; seconds until the end, stdout, stderr."""
     asked = time.monotonic()
-    process.send_signal(number)
+    if os.getpgid(process.pid) == process.pid:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     out, err = process.communicate(timeout=PATIENCE)
     return time.monotonic() - asked, out, err
 
@@ -47,7 +51,8 @@ def _waiting_for_an_answer(home: Home) -> None:
 
 
 def _foreground() -> None:
-    """A shell's job in the foreground hears Ctrl-C, whatever started the tests."""
+    """A shell's job in the foreground hears Ctrl-C, whatever started the tests; and so does each process that it started."""
+    os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

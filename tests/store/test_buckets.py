@@ -11,7 +11,7 @@ from obstore.store import MemoryStore
 
 from pipelines.doctor.findings import Status
 from pipelines.doctor.storage import FOLDER, bucket
-from pipelines.errors import BookferryError, ConfigurationError, TemporaryError
+from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.store.buckets import Bucket, open_bucket
 from tests.service.scripted import Answer, ScriptedServer
 from tests.store.s3 import S3, SECRET
@@ -52,6 +52,7 @@ def opened(endpoint: str, monkeypatch: pytest.MonkeyPatch, address: str = "s3://
             "is not permitted (AccessDenied: Access Denied)",
         ),
         (refusal("SlowDown", "Please reduce your request rate.", 503), TemporaryError, "or fails"),
+        (refusal("NotImplemented", "Not supported", 501), StorageError, "set AWS_DISABLE_BULK_DELETE=true"),
     ],
 )
 @pytest.mark.parametrize(
