@@ -38,11 +38,11 @@ def tenant_assets(
 
 
 def tenant_keys(tenant: str, resources: Iterable[str]) -> list[dg.AssetKey]:
-    """The keys of a tenant's assets for the given resources, the snapshot included."""
+    """The keys of a tenant's assets for the given resources, the snapshot and its report included."""
     names = [
         name for resource in resources for name in (f"raw_{resource}", *(table.name for table in STAGED[resource]))
     ]
-    names += ["files"] if PUBLICATIONS in resources else []
+    names += ["files", "report"] if PUBLICATIONS in resources else []
     return [dg.AssetKey([tenant, name]) for name in (*names, "snapshot")]
 
 

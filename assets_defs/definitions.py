@@ -9,6 +9,7 @@ from assets_defs.dead_runs import dead_runs
 from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.notifications import notifications
+from assets_defs.report import report_assets
 from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
@@ -34,6 +35,7 @@ def build_definitions(
             for asset in (
                 *tenant_assets(name, resources, backup_freshness(settings)),
                 *file_assets(name, resources),
+                *report_assets(name, resources),
             )
         ]
         + verification_assets(settings)

@@ -22,6 +22,7 @@ from filelock import FileLock
 from cli.main import STOP_SIGNALS, StopRequest
 from cli.progress import ProgressDisplay
 from pipelines.library import Library
+from pipelines.report.making import Report
 from pipelines.settings import Settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.durable import storage_error, storage_errors
@@ -150,6 +151,10 @@ class _StoppableLibrary(Library):
     def publish(self, tenant: str, run: str) -> Snapshot:
         self._end_if_stopped()
         return super().publish(tenant, run)
+
+    def report(self, tenant: str) -> Report:
+        self._end_if_stopped()
+        return super().report(tenant)
 
     def _end_if_stopped(self) -> None:
         if self._stopped():

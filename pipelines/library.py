@@ -15,6 +15,7 @@ from pipelines import backup, files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_mistake
 from pipelines.records.identifiers.configured import kinds_of
+from pipelines.report.making import Report, make_report
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock
 from pipelines.settings import Settings, TenantSettings, load_settings
@@ -123,6 +124,16 @@ class Library:
                 f"Snapshot {snapshot.name} is whole and published, but {self.data.catalogue_path.name} does not show it: {error}"
             ) from error
         return snapshot
+
+    def report(self, tenant: str) -> Report:
+        """Make the report of the newest snapshot of `tenant` that holds publications, be it complete or not."""
+        self._hold_lease(tenant)
+        found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
+        if not found:
+            raise ConfigurationError(
+                f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
+            )
+        return make_report(self.data, found[-1], now=_now())
 
     def close(self) -> None:
         """Give the leases back."""

@@ -18,7 +18,7 @@ from filelock import FileLock
 from pipelines.errors import ConfigurationError
 from pipelines.report.issues import Sort, Tally, issues_of, write_issues
 from pipelines.report.pages import Told, html_of, markdown_of, plots_of
-from pipelines.report.plots import as_png
+from pipelines.report.plots import as_image
 from pipelines.store.durable import storage_errors
 from pipelines.store.findings import Figures, open_findings
 from pipelines.store.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
@@ -95,10 +95,9 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Repor
     return Report(told=told, paths=Paths(html, markdown, issues))
 
 
-def picture_of(report: Report) -> bytes:
-    """The plots of a report as a PNG."""
-    plots = plots_of(report.told)
-    return as_png([plots["verdicts"], plots["sorts"]])
+def pictures_of(report: Report) -> str:
+    """The plots of a report as Markdown that needs nothing else."""
+    return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report.told).values() if plot.bars)
 
 
 def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> Told:

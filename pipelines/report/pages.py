@@ -18,7 +18,7 @@ from pipelines.records.advice import MENDED, general_advice, label_of, name_of
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.issues import Sort, shown, words_and
-from pipelines.report.plots import Bar, Plot, as_svg
+from pipelines.report.plots import Bar, Plot, for_page
 from pipelines.store.captures import FileTotals
 from pipelines.store.findings import Figures, Group, Verdicts
 from pipelines.store.snapshots import Manifest
@@ -59,7 +59,7 @@ def html_of(told: Told) -> str:
     """The page."""
     from markupsafe import Markup  # noqa: PLC0415  with Jinja
 
-    plots = {name: Markup(as_svg(plot)) for name, plot in plots_of(told).items()}  # noqa: S704  made by matplotlib, which escapes
+    plots = {name: Markup(for_page(plot)) for name, plot in plots_of(told).items()}  # noqa: S704  it escapes its labels
     css = Markup(_template("report.css"))  # noqa: S704  a file of ours
     return (
         _environment(escaping=True).from_string(_template("report.html")).render(**_context(told), plots=plots, css=css)

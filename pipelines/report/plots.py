@@ -1,26 +1,26 @@
-"""The plots of a report: as SVG in the colours of the page that holds them, and as a PNG for whoever shows no page.
+"""The plots of a report: horizontal bars, as SVG, in the colours of the page that holds them or on their own.
 
-matplotlib costs a second to import, so it is imported when something is drawn.
+Written by hand: bars are rectangles, and a plotting library would cost every backup a second to import.
 """
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+WIDTH, LABELS, NOTES = 460, 182, 54
+"""Of a plot, of the column of labels in it, and of the numbers behind the longest bar; pixels, where the page has room."""
 
-WIDTH = 5.2
-"""Inches: small enough that the labels can be read on a telephone."""
+ROW, BAR, TEXT = 26, 15, 12.5
+"""Height of a row, of the bar in it, and of its text."""
 
-ROW, AROUND = 0.36, 0.5
-"""Inches of a bar with its gap, and of what is around all of them."""
+LONGEST = 27
+"""Characters of a label that the column has room for."""
 
-LIGHT = {
+COLOURS = {
+    "paper": "#ffffff",
     "ink": "#1f2933",
     "line": "#d5dae0",
     "valid": "#2f6f5e",
@@ -29,18 +29,7 @@ LIGHT = {
     "unrecognised": "#d99a3c",
     "plain": "#44679f",
 }
-"""Colour of each name on white."""
-
-_TOKENS = {name: f"#00{number:02x}fe" for number, name in enumerate(LIGHT)}
-"""Colours that stand for names until the page's own take their place."""
-
-_SETTINGS: Any = {
-    "text.parse_math": False,  # a label from a library may look like TeX
-    "svg.fonttype": "none",
-    "svg.hashsalt": "bookferry",
-    "font.family": "sans-serif",
-    "font.size": 10,
-}
+"""Of a plot on its own. A page has a CSS variable for each."""
 
 
 class Bar(NamedTuple):
@@ -52,7 +41,7 @@ class Bar(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """Horizontal bars; `colours` names the colour of each part, which `legend` explains."""
+    """Bars below a title; `colours` names the colour of each part, and `legend` what it means."""
 
     title: str
     colours: Sequence[str]
@@ -60,77 +49,52 @@ class Plot(NamedTuple):
     legend: Sequence[str] = ()
 
 
-def as_svg(plot: Plot) -> str:
-    """An `<svg>` to be put into a page that has a CSS variable for each colour."""
-    import matplotlib as mpl  # noqa: PLC0415  see the module's charter
-
-    with mpl.rc_context(_SETTINGS), io.StringIO() as file:
-        figure = _figure([plot], _TOKENS)
-        figure.savefig(
-            file, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Type", "Format"))
-        )
-        return _for_page(file.getvalue(), plot.title)
+def for_page(plot: Plot) -> str:
+    """An `<svg>` to be put into a page that tells title and legend itself."""
+    height = ROW * len(plot.bars)
+    bars = "".join(_bars(plot, 0, lambda name: f"var(--{name})"))
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(plot.title)}">{bars}</svg>'
 
 
-def as_png(plots: Sequence[Plot]) -> bytes:
-    """Plots side by side, on white."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    with mpl.rc_context(_SETTINGS), io.BytesIO() as file:
-        _figure(plots, LIGHT, titles=True).savefig(file, format="png", dpi=100, metadata={"Software": None})
-        return file.getvalue()
-
-
-def _figure(plots: Sequence[Plot], colours: Mapping[str, str], *, titles: bool = False) -> Figure:
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    rows = max(len(plot.bars) for plot in plots)
-    height = AROUND + ROW * max(rows, 1) + (0.6 if titles else 0)
-    figure = Figure(figsize=(WIDTH * len(plots), height), layout="constrained")
-    for number, plot in enumerate(plots, start=1):
-        _draw(figure.add_subplot(1, len(plots), number), plot, colours, titles=titles)
-    return figure
+def as_image(plot: Plot) -> str:
+    """A picture of its own, as a data URI."""
+    top = 2 * ROW if plot.legend else ROW
+    height = top + ROW * len(plot.bars) + 6
+    inside = [
+        f'<rect width="{WIDTH}" height="{height}" fill="{COLOURS["paper"]}"/>',
+        _text(8, 18, plot.title, COLOURS["ink"], 'font-weight="bold"'),
+        *_legend(plot),
+        *_bars(plot, top, COLOURS.__getitem__),
+    ]
+    shape = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {shape}>{"".join(inside)}</svg>'
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-def _draw(axes: Axes, plot: Plot, colours: Mapping[str, str], *, titles: bool) -> None:
-    places = range(len(plot.bars))
-    left = [0] * len(plot.bars)
-    for part, colour in enumerate(plot.colours):
-        widths = [bar.parts[part] for bar in plot.bars]
-        label = plot.legend[part] if plot.legend else None
-        axes.barh(places, widths, left=left, height=0.62, color=colours[colour], label=label, clip_on=False)
-        left = [start + width for start, width in zip(left, widths, strict=True)]
-    longest = max(left, default=0) or 1
-    for place, bar, end in zip(places, plot.bars, left, strict=True):
-        axes.text(end + longest * 0.02, place, bar.note, va="center", color=colours["ink"], fontsize=9)
-    axes.set_yticks(places, [_label(bar.label) for bar in plot.bars], color=colours["ink"])
-    axes.set_xlim(0, longest * 1.3)
-    axes.set_ylim(max(len(plot.bars), 1) - 0.5, -0.5)
-    axes.xaxis.set_visible(False)
-    axes.tick_params(left=False)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side == "left")
-        spine.set_color(colours["line"])
-    if titles:
-        axes.set_title(plot.title, loc="left", color=colours["ink"], fontsize=11)
-        if plot.legend:
-            axes.legend(loc="upper center", bbox_to_anchor=(0.45, 0), ncols=len(plot.legend), frameon=False, fontsize=8)
+def _bars(plot: Plot, top: int, colour: Callable[[str], str]) -> Iterator[str]:
+    scale = (WIDTH - LABELS - NOTES) / max((sum(bar.parts) for bar in plot.bars), default=1)
+    for row, bar in enumerate(plot.bars):
+        y, x = top + row * ROW, float(LABELS)
+        base = y + ROW / 2 + TEXT / 3
+        label = bar.label if len(bar.label) <= LONGEST else f"{bar.label[: LONGEST - 1]}…"
+        yield _text(LABELS - 8, base, label, colour("ink"), 'text-anchor="end"')
+        for part, name in zip(bar.parts, plot.colours, strict=True):
+            width = max(part * scale, 1) if part else 0  # what is there is seen
+            yield f'<rect x="{x:.1f}" y="{y + (ROW - BAR) / 2}" width="{width:.1f}" height="{BAR}" fill="{colour(name)}"/>'
+            x += width
+        yield _text(x + 6, base, bar.note, colour("ink"))
+    if plot.bars:
+        bottom = top + ROW * len(plot.bars)
+        yield f'<line x1="{LABELS}" x2="{LABELS}" y1="{top}" y2="{bottom}" stroke="{colour("line")}"/>'
 
 
-def _label(text: str) -> str:
-    """A label that the font of every machine has signs for; the table beside the plot has the text itself."""
-    return text.encode("ascii", "replace").decode()
+def _legend(plot: Plot) -> Iterator[str]:
+    x = 8.0
+    for name, meaning in zip(plot.colours, plot.legend, strict=False):
+        yield f'<rect x="{x:.0f}" y="{ROW + 2}" width="10" height="10" fill="{COLOURS[name]}"/>'
+        yield _text(x + 15, ROW + 12, meaning, COLOURS["ink"])
+        x += 32 + 6.6 * len(meaning)
 
 
-def _for_page(svg: str, title: str) -> str:
-    """Without what only a file of its own needs, with the page's colours, and with a name for those who do not see it."""
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<defs>.*?</defs>\s*", "", body, flags=re.DOTALL)
-    body = re.sub(r' id="[^"]*"', "", body)
-    body = re.sub(r"font-family: [^;]*; ", "", body)
-    body = re.sub(
-        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{title}">', body, count=1
-    )
-    for name, token in _TOKENS.items():
-        body = body.replace(token, f"var(--{name})")
-    return body.strip()
+def _text(x: float, y: float, text: str, colour: str, how: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{TEXT}" fill="{colour}" {how}>{escape(text)}</text>'

@@ -42,6 +42,7 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
         *(table.name for table in STAGED["publications"]),
         "files",
         "snapshot",
+        "report",
         "verification",
     ]
     assert set(specs(defs)) == {dg.AssetKey([tenant, name]) for tenant in tenants for name in names}

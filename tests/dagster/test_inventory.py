@@ -65,7 +65,7 @@ def test_a_night_of_everything(new: Night, sandbox: SandboxProcess) -> None:
     result = new.run("new", resources=RESOURCES)
     assert result.success
     events = [event.asset_key.path[1] for event in result.get_asset_materialization_events() if event.asset_key]
-    expected = {f"raw_{resource}" for resource in RESOURCES} | {"files", "snapshot"}
+    expected = {f"raw_{resource}" for resource in RESOURCES} | {"files", "snapshot", "report"}
     expected |= {table.name for tables in STAGED.values() for table in tables}
     assert sorted(events) == sorted(expected)
     assert all(passed for passed, _severity in checks(result).values())

@@ -11,10 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from pipelines.records.identifiers.records import identify
 from pipelines.report.making import Report, make_report
 from pipelines.store.snapshots import DataFolder, Snapshot
 from tests.store.steps import make_snapshot
@@ -78,12 +74,7 @@ def hostile_records() -> list[dict[str, Any]]:
 
 def snapshot_of(data: DataFolder, records: list[dict[str, Any]], **options: Any) -> Snapshot:
     """A snapshot of some records, made by the steps of a backup."""
-    snapshot = make_snapshot(data, [json.dumps(record) for record in records], **options)
-    path = snapshot.path / "publication_identifiers.parquet"
-    if "verdict" not in pq.read_schema(path).names:
-        rows = [{"publication_id": record["id"], **one._asdict()} for record in records for one in identify(record)]
-        pq.write_table(pa.Table.from_pylist(rows), path)
-    return snapshot
+    return make_snapshot(data, [json.dumps(record) for record in records], **options)
 
 
 def report_of(data: DataFolder, records: list[dict[str, Any]], **options: Any) -> Report:

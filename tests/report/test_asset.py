@@ -1,0 +1,72 @@
+"""The report as a Dagster asset: its picture and figures, and that a backup is what it is without it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import dagster as dg
+import pytest
+
+from assets_defs.definitions import build_definitions
+from assets_defs.report import report_assets
+from pipelines.library import Library
+from pipelines.report.making import Report
+from pipelines.settings import Settings
+from pipelines.store.stores import open_data
+from tests.dagster.test_definitions import settings_for
+from tests.report.library import hostile_records, snapshot_of
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A library whose records mean harm, backed up once."""
+    settings = settings_for(tmp_path_factory.mktemp("report"), "old")
+    snapshot_of(open_data(settings), hostile_records(), complete=False)
+    return settings
+
+
+def materialized(library: Library) -> dg.ExecuteInProcessResult:
+    return dg.materialize(report_assets("old", ["publications"]), resources={"library": library})
+
+
+def test_its_picture_and_figures(settings: Settings) -> None:
+    """Markdown with images that need no network, and a table; of the newest snapshot, partial as it is."""
+    with Library(settings) as library:
+        result = materialized(library)
+    [event] = result.get_asset_materialization_events()
+    shown = event.materialization.metadata
+    for image in re.findall(r"\]\(data:image/svg\+xml;base64,([^)]+)\)", str(shown["picture"].value)):
+        drawn = ET.fromstring(base64.b64decode(image))
+        assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= {"svg", "rect", "text", "line"}
+    assert len(str(shown["picture"].value)) < 50_000
+    lines = Path(str(shown["issues"].value)).read_text("utf-8").splitlines()
+    assert shown["to_do"].value == len(lines) - 1 - int(str(shown["mended"].value))
+    assert (shown["complete"].value, shown["snapshot"].value) == (False, "old/20261120T020000Z")
+    [check] = result.get_asset_check_evaluations()
+    assert check.passed
+
+
+class _Failing(Library):
+    def report(self, tenant: str) -> Report:  # noqa: ARG002  it is the same for all
+        raise RuntimeError("the disk is full; see https://store.example.org/f?X-Amz-Signature=0123456789abcdef")
+
+
+def test_a_report_that_fails_is_a_warning_and_no_failed_backup(settings: Settings) -> None:
+    """The run succeeds; the check says what went wrong, without secrets (I10); no report is shown as made."""
+    with _Failing(settings) as library:
+        result = materialized(library)
+    assert result.success
+    assert result.get_asset_materialization_events() == []
+    [check] = result.get_asset_check_evaluations()
+    assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "the disk is full" in str(check.metadata["error"].value)
+    assert "0123456789abcdef" not in str(check.metadata["error"].value)
+
+
+def test_it_comes_after_the_snapshot_in_the_job_of_every_night(settings: Settings) -> None:
+    job = build_definitions(settings).resolve_job_def("nightly_backup")
+    graph = job.asset_layer.asset_graph
+    assert graph.get(dg.AssetKey(["old", "report"])).parent_keys == {dg.AssetKey(["old", "snapshot"])}
