@@ -9,6 +9,7 @@ from assets_defs.dead_runs import dead_runs
 from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.notifications import notifications
+from assets_defs.postgres import postgres_assets
 from assets_defs.report import report_assets
 from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
@@ -38,6 +39,7 @@ def build_definitions(
                 *report_assets(name, resources),
             )
         ]
+        + postgres_assets(settings)
         + verification_assets(settings)
         + sign_in_assets(settings),
         asset_checks=freshness_checks(settings),

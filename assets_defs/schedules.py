@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from assets_defs.backup import tenant_keys
+from assets_defs.postgres import postgres_keys
 from pipelines.library import tenant_resources
 from pipelines.settings import Settings
 
@@ -74,7 +75,7 @@ def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _n
         for name, tenant in settings.tenants.items():
             yield dg.RunRequest(
                 run_key=f"{name} {night:%Y-%m-%dT%H:%M%z}",
-                asset_selection=tenant_keys(name, tenant_resources(tenant)),
+                asset_selection=[*tenant_keys(name, tenant_resources(tenant)), *postgres_keys(settings, name)],
                 tags={"bookferry/tenant": name},
             )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
@@ -12,6 +13,7 @@ from cli.jobs import run_backup
 from cli.notify import told
 from cli.output import Output, counted, duration, size
 from cli.progress import ProgressDisplay
+from cli.stage import print_load, shown
 from pipelines.errors import ExitStatus
 from pipelines.library import checked_resources
 from pipelines.notify import Ending
@@ -19,6 +21,9 @@ from pipelines.records.files import COVER
 from pipelines.settings import Settings
 from pipelines.store.captures import FileTotals
 from pipelines.store.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from pipelines.store.postgres.loading import Staged
 
 
 def backup_tenant(
@@ -28,10 +33,17 @@ def backup_tenant(
     resources = checked_resources(settings.tenant(tenant), wanted)
     with told(settings, "backup", tenant, output) as this:
         with ProgressDisplay() as display:
-            snapshot = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
+            snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
         this.ending = Ending.of_backup(snapshot)
-    output.result(summary(snapshot), lambda console: print_summary(console, snapshot))
+    document = {**summary(snapshot), **({"postgres": [shown(one) for one in staged]} if settings.stages else {})}
+    output.result(document, lambda console: _print_all(console, snapshot, staged))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
+
+
+def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[Staged]) -> None:
+    for one in staged:
+        print_load(console, one)
+    print_summary(console, snapshot)
 
 
 def summary(snapshot: Snapshot) -> dict[str, Any]:

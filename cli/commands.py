@@ -20,6 +20,7 @@ from cli.query import Form, answer_query, chosen_sql, list_examples, show_sql
 from cli.report import report_on
 from cli.retention import prune_snapshots
 from cli.snapshots import list_snapshots, show_snapshot
+from cli.stage import stage_snapshots
 from cli.tables import print_dictionary, show_tables
 from cli.verification import verify_snapshots
 from cli.whoami import who
@@ -263,6 +264,25 @@ def report(
 ) -> ExitStatus:
     """Make the report of a snapshot: invalid identifiers, duplicates, missing files, as a page, as Markdown and as a table of issues."""
     return report_on(_settings(config), tenant, snapshot, Output(as_json=json))
+
+
+@app.command()
+@command
+def stage(
+    tenant: Annotated[
+        str | None, typer.Argument(help="A tenant of bookferry.toml; all that have snapshots if not given.")
+    ] = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="This complete snapshot instead of the newest one.")
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Every complete snapshot that the database does not have yet.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Load staged tables into the Postgres database that postgres_env names, again or for the first time. A backup does it by itself."""
+    return stage_snapshots(_settings(config), tenant, snapshot, Output(as_json=json), history=history)
 
 
 @app.command()

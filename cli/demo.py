@@ -62,7 +62,7 @@ def run(folder: Path, output: Output) -> ExitStatus:
         _write_config(config, tenant["base_url"])
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         with ProgressDisplay() as display:
-            snapshot = run_backup(load_settings(config), TENANT, default_resources("v2"), display)
+            snapshot = run_backup(load_settings(config), TENANT, default_resources("v2"), display).snapshot
     answers = _answers(open_data(load_settings(config)))
     document = {
         **summary(snapshot),

@@ -15,12 +15,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import FileLock
 
 from cli.main import STOP_SIGNALS, StopRequest
 from cli.progress import ProgressDisplay
+from pipelines.errors import StorageError
 from pipelines.library import Library
 from pipelines.report.making import Report
 from pipelines.settings import Settings
@@ -31,6 +32,8 @@ from pipelines.store.snapshots import Snapshot
 
 if TYPE_CHECKING:
     import dagster as dg
+
+    from pipelines.store.postgres.loading import Staged
 
 INSTANCE = """\
 # Dagster's settings for this data folder, written once by Bookferry; change them as you like.
@@ -72,6 +75,13 @@ def _one_at_a_time(home: Path) -> FileLock:
     return FileLock(home / ".opening.lock")
 
 
+class Made(NamedTuple):
+    """What a backup made: its snapshot, and what of it was loaded into Postgres."""
+
+    snapshot: Snapshot
+    staged: list[Staged]
+
+
 def run_backup(
     settings: Settings,
     tenant: str,
@@ -80,17 +90,20 @@ def run_backup(
     *,
     asked: Sequence[str] = (),
     with_files: bool = True,
-) -> Snapshot:
-    """Run the job `nightly_backup` for one tenant, here and now, and return what it published. `asked`: resources wanted by name."""
+) -> Made:
+    """Run the job `nightly_backup` for one tenant, here and now, and return what it made. `asked`: resources wanted by name."""
     if settings.tenant(tenant).api == "v2":
         settings.check_sign_in(tenant)  # a missing variable is told before anything starts
         personal_keys(settings).to_write()
+    if settings.stages:
+        settings.postgres()
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's charter
 
         from assets_defs.backup import tenant_keys  # noqa: PLC0415
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
         from assets_defs.notifications import COMMAND_LINE, STARTED_BY  # noqa: PLC0415
+        from assets_defs.postgres import postgres_keys  # noqa: PLC0415
         from resources.library import ASKED  # noqa: PLC0415
 
         with (
@@ -104,7 +117,7 @@ def run_backup(
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
-                    asset_selection=tenant_keys(tenant, resources),
+                    asset_selection=[*tenant_keys(tenant, resources), *postgres_keys(settings, tenant)],
                     tags={
                         "bookferry/tenant": tenant,
                         STARTED_BY: COMMAND_LINE,
@@ -114,7 +127,13 @@ def run_backup(
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                 if before.issuperset(snapshot.name for snapshot in library.data.snapshots(tenant)):
                     raise
-            return library.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
+            snapshot = library.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
+            if settings.stages and snapshot.manifest.complete and not library.staged:
+                raise StorageError(
+                    f"Snapshot {snapshot.name} is complete and published, but not in Postgres, because it was stopped. Run `bookferry "
+                    f"stage {tenant}`."
+                )
+            return Made(snapshot, library.staged)
 
 
 class _StoppableLibrary(Library):
@@ -155,6 +174,10 @@ class _StoppableLibrary(Library):
     def report(self, tenant: str) -> Report:
         self._end_if_stopped()
         return super().report(tenant)
+
+    def stage_into_postgres(self, tenant: str) -> list[Staged]:
+        self._end_if_stopped()
+        return super().stage_into_postgres(tenant)
 
     def _end_if_stopped(self) -> None:
         if self._stopped():

@@ -5,18 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 
-from pipelines.errors import BookferryError, ConfigurationError, StorageError
+from pipelines.errors import ConfigurationError
 from pipelines.records.tables import TABLES
 from pipelines.service.redaction import keep_secret
 from pipelines.settings import Settings
 from pipelines.store.catalogue import newest_holding
 from pipelines.store.postgres.loading import Database, Staged
 from pipelines.store.snapshots import DataFolder, Snapshot
-
-
-def stages(settings: Settings) -> bool:
-    """Whether the settings name a database for the tables."""
-    return settings.postgres_env is not None and settings.staging.load
 
 
 def open_database(settings: Settings, environ: Mapping[str, str] = os.environ) -> Database:
@@ -33,17 +28,7 @@ def open_database(settings: Settings, environ: Mapping[str, str] = os.environ) -
 def stage_new(database: Database, data: DataFolder, tenant: str) -> list[Staged]:
     """What is new since the last time, after a backup: usually its snapshot; nothing where that is partial."""
     wanted, held = _shown(_complete(data, tenant)), database.held(tenant)
-    staged = []
-    for snapshot in wanted:
-        if snapshot.manifest.snapshot in held:
-            continue
-        try:
-            staged.append(database.load(data, snapshot))
-        except BookferryError as error:
-            raise StorageError(
-                f"Snapshot {snapshot.name} is complete and published, but Postgres does not show it: {error}"
-            ) from error
-    return staged
+    return [database.load(data, snapshot) for snapshot in wanted if snapshot.manifest.snapshot not in held]
 
 
 def stage_again(

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, suppre
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from pipelines import backup, files, staging
-from pipelines.errors import ConfigurationError, StorageError
+from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_mistake
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.report.making import Report, make_report
@@ -22,9 +22,12 @@ from pipelines.settings import Settings, TenantSettings, load_settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import Snapshot
+from pipelines.store.snapshots import Snapshot, newest_complete
 from pipelines.store.stores import open_data
 from pipelines.store.work import begin_capture, resume_capture
+
+if TYPE_CHECKING:
+    from pipelines.store.postgres.loading import Staged
 
 Progress = backup.Progress | files.FileProgress
 """How far a listing or the fetching of files is."""
@@ -58,6 +61,8 @@ class Library:
         self._clock = clock
         self._held = ExitStack()
         self._leased: set[str] = set()
+        self.staged: list[Staged] = []
+        """What was loaded into Postgres."""
 
     @classmethod
     def open(cls, config: Path, asked: Collection[str] = ()) -> Self:
@@ -134,6 +139,19 @@ class Library:
                 f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
             )
         return make_report(self.data, found[-1], now=_now())
+
+    def stage_into_postgres(self, tenant: str) -> list[Staged]:
+        """Load what is new of `tenant` into the database that the settings name; its snapshots stay as good as they are if that fails."""
+        from pipelines import database  # noqa: PLC0415  most have none
+
+        self._hold_lease(tenant)
+        try:
+            self.staged = database.stage_new(database.open_database(self.settings), self.data, tenant)
+        except BookferryError as error:
+            newest = newest_complete(self.data.snapshots(tenant))
+            name = newest.name if newest else tenant
+            raise StorageError(f"Snapshot {name} is complete and published, but not in Postgres: {error}") from error
+        return self.staged
 
     def close(self) -> None:
         """Give the leases back."""

@@ -273,6 +273,11 @@ class Settings:
             )
         return address
 
+    @property
+    def stages(self) -> bool:
+        """Whether tables are staged into a database."""
+        return self.postgres_env is not None and self.staging.load
+
     def notify_of(self, name: str) -> NotifySettings:
         """Who is told how a run of this tenant ended: its own table, else that of the whole file."""
         own = self.tenants[name].notify if name in self.tenants else None

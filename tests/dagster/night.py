@@ -75,11 +75,16 @@ class Night:
         self.instance.__exit__(*caught)
 
     def run(
-        self, *tenants: str, resources: Sequence[str] = ("publications",), **tags: str
+        self,
+        *tenants: str,
+        resources: Sequence[str] = ("publications",),
+        also: Sequence[dg.AssetKey] = (),
+        **tags: str,
     ) -> dg.ExecuteInProcessResult:
         """The job `nightly_backup` in this process, as Dagster runs it: with a library resource of its own."""
         job = build_definitions(self.settings).resolve_job_def("nightly_backup")
         keys = [key for tenant in tenants or ("old",) for key in tenant_keys(tenant, resources)]
+        keys += also
         return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False, tags=tags)
 
     def process(self, *command: str, variables: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:

@@ -83,6 +83,8 @@ def _said(error: Exception, secret: str) -> str:
     """The server's own words on one line; a detail may show somebody's data, so it is left out."""
     primary = getattr(getattr(error, "diag", None), "message_primary", None)
     text = primary or re.sub(r"^.*?(?:ERROR|FATAL):\s+", "", str(error), count=1, flags=re.DOTALL)
-    first = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):", text, maxsplit=1)[0].split()).rstrip(". ")
+    first = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(
+        ". "
+    )
     shown = "".join(one if one.isprintable() else "?" for one in first[:_MOST])
     return shown.replace(secret, "***") if secret else shown

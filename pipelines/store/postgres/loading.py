@@ -48,7 +48,7 @@ class Staged(msgspec.Struct, kw_only=True):
     tenant: str
     snapshot: str
     database: str
-    """Its address without the password."""
+    """Its address without user and password."""
     schema: str
     tables: dict[str, int]
     """Table → rows that were loaded; empty where all was there before."""
@@ -70,6 +70,11 @@ class Database:
         self._server = Server(address)
         self._views = views
         self._seconds = seconds
+
+    @property
+    def place(self) -> str:
+        """Its address without user and password."""
+        return self._server.place
 
     @property
     def secret(self) -> str:

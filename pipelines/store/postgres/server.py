@@ -67,7 +67,7 @@ class Session:
 
 
 class Server:
-    """A database, by its address. `place` names it without its password."""
+    """A database, by its address. `place` names it without user and password."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -76,7 +76,7 @@ class Server:
             raise ConfigurationError(
                 "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
             ) from None
-        self.place = url.set(query={}).render_as_string(hide_password=True)
+        self.place = sa.URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
         self.secret = url.password or ""
         patience = {name: value for name, value in _PATIENCE.items() if name not in url.query}
         self._address = url.update_query_dict(patience).render_as_string(hide_password=False)

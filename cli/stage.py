@@ -1,0 +1,64 @@
+"""`bookferry stage`: snapshots into Postgres, because somebody asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.output import Output, counted, duration
+from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.settings import Settings
+from pipelines.store.sealing import personal_keys
+from pipelines.store.stores import open_data
+
+if TYPE_CHECKING:
+    from pipelines.store.postgres.loading import Staged
+
+
+def stage_snapshots(
+    settings: Settings, tenant: str | None, snapshot: str | None, output: Output, *, history: bool
+) -> ExitStatus:
+    """Load the newest snapshot of one tenant or of all that have one; or one by its name; or all that are missing."""
+    from pipelines.database import open_database, stage_again  # noqa: PLC0415  most have no database
+
+    if snapshot is not None and (history or tenant is None):
+        raise ConfigurationError(
+            "--snapshot names one snapshot of one TENANT. Name the tenant, and leave --history out."
+        )
+    if tenant is not None:
+        settings.tenant(tenant)
+    database, data = open_database(settings), open_data(settings, personal_keys(settings))
+    wanted = [one for one in data.tenants() if one in settings.tenants] if tenant is None else [tenant]
+    staged = list[Any]()
+    for one in wanted:
+        output.say(f"Loading {one} into {database.place} ...")
+        staged += stage_again(database, data, one, snapshot, history=history)
+    output.result({"staged": [shown(one) for one in staged]}, lambda console: _print(console, staged))
+    return ExitStatus.COMPLETE
+
+
+def shown(staged: Staged) -> dict[str, Any]:
+    """What --json says of a load."""
+    return {**msgspec.to_builtins(staged), "rows": staged.rows}
+
+
+def _print(console: Console, staged: Sequence[Staged]) -> None:
+    for one in staged:
+        print_load(console, one)
+    if not staged:
+        console.print("Nothing was to be loaded: the database has every complete snapshot.")
+
+
+def print_load(console: Console, staged: Staged) -> None:
+    """A load in words: what is not as everybody would expect first."""
+    for sentence in (*staged.left_out, *staged.notes):
+        console.print(Text.assemble(("!", "yellow"), f" {sentence}"))
+    rows, tables = counted(staged.rows, "row"), counted(len(staged.tables), "table")
+    console.print(
+        f"Postgres shows {staged.tenant}/{staged.snapshot}: {rows} in {tables}, {duration(staged.seconds)}. {staged.database}, schema "
+        f"{staged.schema}"
+    )
