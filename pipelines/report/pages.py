@@ -168,8 +168,9 @@ def _tiles(told: Told) -> list[dict[str, str]]:
             f"{figures.same_identifier.groups + figures.same_title_and_year.groups:,}",
             "groups of records that look alike",
         ),
-        (f"{figures.files.failed:,}", "files missing"),
     ]
+    if figures.files.failed or figures.files.kept:
+        tiles.append((f"{figures.files.failed:,}", "files missing"))
     if figures.judged and figures.identifiers:
         tiles.insert(1, (_share(good, figures.identifiers), f"of {figures.identifiers:,} identifiers in order"))
     return [{"number": number, "what": what} for number, what in tiles]

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-WIDTH, LABELS, NOTES = 460, 182, 54
-"""Of a plot, of the column of labels in it, and of the numbers behind the longest bar; pixels, where the page has room."""
+WIDTH, NOTES = 460, 60
+"""Of a plot, and of the numbers behind the longest bar in it; pixels, where the page has room."""
 
 ROW, BAR, TEXT = 26, 15, 12.5
 """Height of a row, of the bar in it, and of its text."""
 
-LONGEST = 27
-"""Characters of a label that the column has room for."""
+LONGEST, CHARACTER = 26, 7.4
+"""Characters of a label at most, and the width of one in a font that is rather wide."""
 
 COLOURS = {
     "paper": "#ffffff",
@@ -72,12 +72,13 @@ def as_image(plot: Plot) -> str:
 
 
 def _bars(plot: Plot, top: int, colour: Callable[[str], str]) -> Iterator[str]:
-    scale = (WIDTH - LABELS - NOTES) / max((sum(bar.parts) for bar in plot.bars), default=1)
-    for row, bar in enumerate(plot.bars):
-        y, x = top + row * ROW, float(LABELS)
+    labels = [one.label if len(one.label) <= LONGEST else f"{one.label[: LONGEST - 1]}…" for one in plot.bars]
+    left = 8 + CHARACTER * max(map(len, labels), default=0)
+    scale = (WIDTH - left - NOTES) / max((sum(bar.parts) for bar in plot.bars), default=1)
+    for row, (label, bar) in enumerate(zip(labels, plot.bars, strict=True)):
+        y, x = top + row * ROW, left
         base = y + ROW / 2 + TEXT / 3
-        label = bar.label if len(bar.label) <= LONGEST else f"{bar.label[: LONGEST - 1]}…"
-        yield _text(LABELS - 8, base, label, colour("ink"), 'text-anchor="end"')
+        yield _text(left - 8, base, label, colour("ink"), 'text-anchor="end"')
         for part, name in zip(bar.parts, plot.colours, strict=True):
             width = max(part * scale, 1) if part else 0  # what is there is seen
             yield f'<rect x="{x:.1f}" y="{y + (ROW - BAR) / 2}" width="{width:.1f}" height="{BAR}" fill="{colour(name)}"/>'
@@ -85,7 +86,7 @@ def _bars(plot: Plot, top: int, colour: Callable[[str], str]) -> Iterator[str]:
         yield _text(x + 6, base, bar.note, colour("ink"))
     if plot.bars:
         bottom = top + ROW * len(plot.bars)
-        yield f'<line x1="{LABELS}" x2="{LABELS}" y1="{top}" y2="{bottom}" stroke="{colour("line")}"/>'
+        yield f'<line x1="{left:.1f}" x2="{left:.1f}" y1="{top}" y2="{bottom}" stroke="{colour("line")}"/>'
 
 
 def _legend(plot: Plot) -> Iterator[str]:

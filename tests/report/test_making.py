@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import timedelta
+from io import StringIO
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from cli.output import Output
+from cli.report import report_on
 from pipelines.errors import ConfigurationError
 from pipelines.report.making import make_report
 from pipelines.store.retention import Policy, prune
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.stores import open_data
+from tests.dagster.test_definitions import settings_for
 from tests.report.library import NOW, lines_of, snapshot_of
 from tests.store.conftest import objects, s3, s3_of_all, stored
 from tests.store.steps import NIGHT, files_below, make_snapshot
@@ -53,6 +63,111 @@ def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
     left = {entry.key.rpartition("/")[0] for entry in data.objects.below("reports")}
     assert left == {f"reports/tenant=old/snapshot={snapshots[-1].manifest.snapshot}"}
+
+
+def rewritten(snapshot: Snapshot, table: str, change: Callable[[pa.Table], pa.Table]) -> None:
+    path = snapshot.path / f"{table}.parquet"
+    pq.write_table(change(pq.ParquetFile(path).read()), path)
+
+
+def test_a_snapshot_of_before_identifiers_were_judged(data: DataFolder) -> None:
+    """It says so, and tells what it can."""
+    snapshot = snapshot_of(data, RECORDS)
+    rewritten(snapshot, "publication_identifiers", lambda table: table.drop_columns(["value", "verdict", "rule"]))
+    rewritten(snapshot, "publication_files", lambda table: table.drop_columns(["status", "problem"]))
+    report = make_report(data, snapshot, now=NOW)
+    assert (report.figures.judged, report.figures.identifiers) == (False, 2)
+    assert report.counts == {"same_title": 2}
+    assert "did not check identifiers" in Path(report.paths.html).read_text("utf-8")
+
+
+def test_files_that_could_not_be_had(data: DataFolder) -> None:
+    """Each is a line with the reason; those that nobody asked for are none."""
+    names = ("lost.pdf", "left.pdf")
+    records = [
+        {"id": 7, "title": "A title", "assets": [{"id": number, "name": one} for number, one in enumerate(names)]}
+    ]
+    snapshot = snapshot_of(data, records)
+    states, reasons = pa.array(["failed", "not_fetched"]), pa.array(["the storage answered 404", None])
+    rewritten(
+        snapshot,
+        "publication_files",
+        lambda table: (
+            table.drop_columns(["status", "problem"]).append_column("status", states).append_column("problem", reasons)
+        ),
+    )
+    [line] = lines_of(make_report(data, snapshot, now=NOW))
+    assert [line[name] for name in ("record", "field", "value", "problem")] == [
+        "7",
+        "asset",
+        "lost.pdf",
+        reasons[0].as_py(),
+    ]
+    assert line["suggestion"].startswith("Open the file in the library.")
+
+
+def test_what_a_line_says_of_a_mended_field(data: DataFolder) -> None:
+    """An ISBN-10 and the ISBN-13 of the same book are one identifier; a field of several is one line, which says what it becomes."""
+    records = [
+        {"id": 1, "title": "One", "isbn": "0306406152; 9780306406157"},
+        {"id": 2, "title": "Two", "isbn": "0-471-10799-9 (pbk.); 0-8044-2957-X", "doi": "https://doi.org/10.1000/182"},
+        {"id": 3, "title": "Three", "isbn": "0-471-10799-2; 080442957X", "publishable_type": "Article"},
+        {"id": 4, "title": "Four", "isbn": "080442957X", "publishable_type": "Book"},
+    ]
+    report = make_report(data, snapshot_of(data, records), now=NOW)
+    told = {
+        (line["record"], line["field"]): line
+        for line in lines_of(report)
+        if "Nothing has to be done" in line["suggestion"]
+    }
+    assert told["1", "isbn"]["suggestion"] == "Nothing has to be done: it becomes the ISBN 9780306406157."
+    assert told["2", "isbn"]["suggestion"].endswith("becomes the ISBN 9780471107996 and the ISBN 9780804429573.")
+    assert told["2", "doi"]["problem"] == "It is written as a web address."
+    assert ("4", "isbn") not in told, "an ISBN of 10 digits is no mistake"
+    wrong, *shared = lines_of(report)[: report.to_do]
+    assert wrong["problem"].startswith("“0-471-10799-2”: The check digit is wrong")
+    assert [line["record"] for line in shared] == ["2", "4"], "the ISBN of an article names the book around it (A8)"
+    assert shared[0]["suggestion"].startswith("Compare the records 2 and 4.")
+
+
+def test_residue_and_whom_it_may_name(data: DataFolder) -> None:
+    """Every key is counted, with an example; not of one that may name a person."""
+    person = {"created_by": "Cora", "contributor": {"id": 1, "phone": "0123"}}
+    records = [
+        {"id": number, "title": f"Title {number}", "shelf/mark~": f"Q {number}", **person} for number in (1, 2, 3)
+    ]
+    report = make_report(data, snapshot_of(data, records), now=NOW)
+    assert report.figures.residue == {"publications": {"shelf/mark~": 3, "created_by": 3, "contributor.phone": 3}}
+    page = Path(report.paths.html).read_text("utf-8")
+    assert "Q 1" in page
+    assert "Cora" not in page
+    assert "0123" not in page
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """Of the newest complete snapshot, or of the one that is named; one document with the numbers and where the files are."""
+    settings = settings_for(tmp_path, "old")
+    data = open_data(settings)
+    complete, partial = (
+        snapshot_of(data, RECORDS, now=NIGHT + timedelta(days=day), complete=day == 0) for day in range(2)
+    )
+
+    def report(snapshot: str | None, *, as_json: bool = True) -> str:
+        stdout = StringIO()
+        assert report_on(settings, "old", snapshot, Output(as_json=as_json, stdout=stdout)) == 0
+        return stdout.getvalue()
+
+    document = json.loads(report(None))
+    assert (document["snapshot"], document["complete"], document["to_do"]) == (complete.name, True, 4)
+    assert document["issues"] == {"check_digit": 2, "same_title": 2}
+    assert document["figures"]["verdicts"]["isbn"]["invalid"] == 2
+    assert all(Path(path).is_file() for path in document["paths"].values())
+    assert json.loads(report(partial.name))["snapshot"] == partial.name
+    told = report(partial.manifest.snapshot, as_json=False).splitlines()
+    assert "is partial" in "".join(told)
+    assert told[-1] == f"Report of {partial.name}: 4 issues to look at in 2 publications; 0 that Bookferry mended."
+    with pytest.raises(ConfigurationError, match="There is no snapshot 'old/20200101T000000Z'"):
+        report("20200101T000000Z")
 
 
 def test_a_snapshot_without_publications_has_none(data: DataFolder) -> None:

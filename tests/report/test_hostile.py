@@ -1,0 +1,127 @@
+"""Records that mean harm (I10, I13): the table in a spreadsheet, the page in a browser, the Markdown where it is rendered."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from pipelines.report.issues import COLUMNS, LONGEST, cell, shown
+from pipelines.report.making import Report
+from pipelines.report.pages import code, escaped
+from tests.report.library import HOSTILE, lines_of
+
+FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")
+
+
+def files_of(report: Report) -> list[str]:
+    paths = (report.paths.issues, report.paths.markdown, report.paths.html)
+    return [Path(path).read_text("utf-8") for path in paths]
+
+
+def test_no_secret_and_nobody_is_in_it(hostile: Report) -> None:
+    """No signed address, no contributor, no e-mail address; no control character, and no sign that turns text round."""
+    for text in files_of(hostile):
+        assert len(text) < 200_000, "a megabyte is not shown"
+        for secret in ("0123456789abcdef", "Cora", "cora@", "librarian@"):
+            assert secret not in text
+        assert re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text) is None
+
+
+def test_no_cell_is_a_formula_and_every_line_has_five(hostile: Report) -> None:
+    """As Python's reader for Excel's dialect, pandas and DuckDB open it; and as `cut` and `sort` see it, line by line."""
+    lines = lines_of(hostile)
+    assert len(lines) == hostile.to_do + hostile.mended > 100
+    path = Path(hostile.paths.issues)
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf" + "\t".join(COLUMNS).encode() + b"\n")
+    assert [line.count("\t") for line in path.read_text("utf-8").splitlines()] == [4] * (len(lines) + 1)
+    for line in lines:
+        assert not any(FORMULA.match(text) or len(text) > 2 * LONGEST for text in line.values())
+    table = pd.read_csv(path, sep="\t", dtype=str, keep_default_na=False)
+    assert table.to_dict("records") == lines
+    read = duckdb.sql(f"FROM read_csv('{path}', delim='\t', header=true, all_varchar=true, hive_partitioning=false)")
+    assert read.columns == list(COLUMNS)
+    assert len(read.fetchall()) == len(lines)
+
+
+@given(
+    st.text()
+    | st.sampled_from(HOSTILE)
+    | st.from_regex(r"[0-9]{7,13}(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+)
+def test_any_text_is_one_cell_of_text(text: str) -> None:
+    """No formula, no number that would lose its zeros, no second cell or line; plain words stay as they are."""
+    written = cell(shown(text))
+    inside = written[1:-1].replace('""', '"') if written.startswith('"') else written
+    assert not FORMULA.match(inside)
+    assert re.fullmatch(r"[\d.,:/ eE+-]+", inside) is None or not inside.isascii()
+    assert "\t" not in written
+    assert len(written.splitlines()) <= 1
+    assert cell("A history of printing; with plates") == "A history of printing; with plates"
+
+
+class _Tags(HTMLParser):
+    """The elements of a page, and their attributes."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _value in attrs}
+
+
+def test_the_page_holds_no_element_of_a_record(hostile: Report, real: Report) -> None:
+    """What is in the page of a harmless library, and no more."""
+    harmless, page = _Tags(files_of(real)[2]), _Tags(files_of(hostile)[2])
+    assert page.tags - harmless.tags <= {"br"}
+    assert page.attributes <= harmless.attributes | {"role"}
+    assert not page.tags & {"script", "img", "iframe", "link", "object", "form"}
+    assert "49" not in re.findall(r"\{\{ 7 \* 7 \}\}|49", files_of(hostile)[2]), "what a record says is no template"
+
+
+def test_the_markdown_holds_no_markup_of_a_record(hostile: Report) -> None:
+    """Rendered with raw HTML allowed: no element of a record, and no cell that a record divides."""
+    rendered = MarkdownIt("commonmark", {"html": True}).enable("table").render(files_of(hostile)[1])
+    known = {
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "blockquote",
+        "strong",
+        "ul",
+        "li",
+        "a",
+        "code",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+    }
+    assert _Tags(rendered).tags <= known
+    assert re.findall(r'href="([^"]*)"', rendered) == ["issues.tsv"]
+    for table in re.findall(r"<table>.*?</table>", rendered, re.DOTALL):
+        assert len({len(re.findall("<t[hd]", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}) == 1
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_in_markdown_is_that_text(text: str) -> None:
+    """In a code span or escaped, in a cell of a table."""
+    line = shown(text)
+    rendered = MarkdownIt().enable("table").render(f"| a | b |\n|---|---|\n| {code(line)} | {escaped(line)} |\n")
+    cells = [re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<td>(.*?)</td>", rendered, re.DOTALL)]
+    wanted = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    assert cells == [wanted, wanted]
