@@ -16,12 +16,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pyarrow.parquet as pq
 
-from pipelines.errors import ConfigurationError, TenantBusyError
+from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.nights import RetentionSettings
 from pipelines.records.tables import PUBLICATION_FILES
 from pipelines.store.captures import Capture
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.objects import Entry
 from pipelines.store.reports import forget_reports
 from pipelines.store.snapshots import BLOBS, MANIFEST, DataFolder, Snapshot
@@ -172,8 +172,8 @@ def prune(
     """Remove what the policy does not keep of `tenant`, or of all; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError` where a manifest cannot
-    be read, before anything is removed: nobody knows what it needs. A tenant that another run works on is passed over with a note, or
-    raises `TenantBusyError`.
+    be read, or a table of files that stays is damaged, before anything is removed: nobody knows what they need. A tenant that another run
+    works on is passed over with a note, or raises `TenantBusyError`.
     """
     policy.check()
     with ExitStack() as leases:
@@ -187,6 +187,7 @@ def prune(
                 looked_at.remove(one)
                 notes.append(f"The snapshots of {one} were left as they are until the next time. {error}")
         choice = _choose(data, looked_at, policy, zone)
+        _check_files(data, {one.name for one in choice.going})
         removed = [Removed(one.name, one.manifest.complete, _bytes(one)) for one in choice.going]
         if dry_run:
             pruning = Pruning(dry_run=True, kept=choice.kept, removed=removed)
@@ -202,6 +203,23 @@ def prune(
         else:
             _sweep(data, set(), pruning)
         return pruning
+
+
+def _check_files(data: DataFolder, going: set[str]) -> None:
+    """Raises `StorageError` where a table that says which blobs stay is not as it was published: a wrong bit in it would cost a file."""
+    for one in data.snapshots():
+        facts = one.manifest.tables.get(PUBLICATION_FILES.name)
+        if facts is None or one.name in going:
+            continue
+        key = f"{one.key}/{facts.path}"
+        address = data.objects.address_of(key)
+        with storage_errors(address), data.objects.open(key) as file:
+            sha256, _ = digest_of(file)
+        if sha256 != facts.sha256:
+            raise StorageError(
+                f"{address} was changed (`bookferry snapshots verify {one.name}` tells more), and it says which blobs are needed, so "
+                "nothing was removed. Put it back from a copy, or move that snapshot's folder away."
+            )
 
 
 def _tenants(data: DataFolder) -> list[str]:

@@ -357,15 +357,18 @@ def _check_blob(objects: Objects, sha256: str, size: int | None, look: _Look, *,
             return
         look.blobs += 1
         if size is not None and found != size:
-            look.problem(f"{address} has {found:,} bytes; the records say {size:,}.")
+            look.problem(f"{address} has {found:,} bytes; the records say {size:,}. {_ANEW}")
         elif read:
             look.blobs_read, look.bytes = look.blobs_read + 1, look.bytes + found
             with objects.open(key) as file:
                 actual, _ = digest_of(file)
             if actual != sha256:
-                look.problem(f"{address} was changed: its SHA-256 is {actual}.")
+                look.problem(f"{address} was changed: its SHA-256 is {actual}. {_ANEW}")
     except (OSError, StorageError) as error:
         look.problem(f"{address} cannot be read ({error}).")
+
+
+_ANEW = "Put it back from a copy, or delete it: the next backup fetches it again where the library still has it."
 
 
 @contextmanager

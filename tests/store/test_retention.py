@@ -294,6 +294,21 @@ class TestBlobs:
         for one in week.snapshots():
             assert verify(week, one.key, now=NIGHT).ok
 
+    def test_not_while_what_names_them_is_damaged(self, week: DataFolder, blobs: list[str]) -> None:
+        """Readable, but not what was published: a table with a wrong bit names other blobs than the snapshot needs."""
+        *_, gone, last = (one.path / "publication_files.parquet" for one in week.snapshots("old"))
+        whole = last.read_bytes()
+        last.write_bytes(gone.read_bytes())
+        before = files_below(week.path / "snapshots")
+        for dry_run in (True, False):
+            with pytest.raises(StorageError, match=r"publication_files.parquet was changed .* nothing was removed"):
+                pruned(week, last=1, dry_run=dry_run)
+        assert files_below(week.path / "snapshots") == before
+        assert self.there(week, blobs) == list(range(7))
+        last.write_bytes(whole)
+        pruned(week, last=1)
+        assert self.there(week, blobs) == [1, 3, 4, 5]
+
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
         """Its backup may have stored files that no snapshot names yet."""
         with week.lease("other"):
