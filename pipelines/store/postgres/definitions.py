@@ -81,11 +81,10 @@ def create_table(
     yield from comments("TABLE", schema, table.name, table.comment, staged_columns(table))
 
 
-def create_history(schema: str, table: Table, beside: Mapping[str, str] | None = None) -> Iterator[str]:
+def create_history(schema: str, table: Table) -> Iterator[str]:
     """The partitioned table over all snapshots of a table."""
     name = history_name(table.name)
     columns = [f"{quoted(one.name)} {sql_type(one)}" for one in staged_columns(table)]
-    columns += [f"{quoted(column)} {kind}" for column, kind in (beside or {}).items()]
     yield f"CREATE TABLE {quoted(schema, name)} ({', '.join(columns)}) PARTITION BY LIST (snapshot)"
     yield from comments("TABLE", schema, name, f"{table.comment} Every snapshot.", staged_columns(table))
 

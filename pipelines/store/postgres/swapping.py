@@ -24,7 +24,7 @@ from pipelines.store.postgres.definitions import create_history, history_name, p
 from pipelines.store.postgres.readers import in_the_way
 from pipelines.store.postgres.schemas import Held, Place, columns_of, held, tenants_here
 from pipelines.store.postgres.server import Session
-from pipelines.store.postgres.views import Source, show, wanted_views
+from pipelines.store.postgres.views import Source, show, to_replace, wanted_views
 
 VIEWS_LOCK = 0x626F6F6B76696577
 """Number of the advisory lock that one exchange at a time holds: the views are of all tenants."""
@@ -32,8 +32,8 @@ VIEWS_LOCK = 0x626F6F6B76696577
 MOST_PATIENCE = 0.4
 """Seconds in which all locks must be had: readers queue behind whoever waits for one."""
 
-PAUSE = 0.5
-"""Seconds between two tries, at least; up to three times as long, so that two loads do not keep step."""
+PAUSES = (0.1, 0.2, 0.4, 0.8)
+"""Seconds between two tries, the last one for all that follow; up to twice as long, so that two loads do not keep step."""
 
 
 @dataclass
@@ -51,12 +51,12 @@ class Exchange:
 
 def exchange(session: Session, wanted: Exchange, seconds: float) -> None:
     """Make it so. After so many seconds of readers who hold locks it is a `TemporaryError` that names them."""
-    patience = _patience(session)
-    until = time.monotonic() + seconds
+    patience, hot = _patience(session), list[str]()
+    until, pauses = time.monotonic() + seconds, iter(PAUSES)
     while True:
         try:
             with session.transaction():
-                _exchange(session, wanted, patience)
+                _exchange(session, wanted, patience, hot)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected):
             if time.monotonic() >= until:
                 who = "; ".join(in_the_way(session, (wanted.place.schema, wanted.views))) or "it has just ended"
@@ -65,7 +65,7 @@ def exchange(session: Session, wanted: Exchange, seconds: float) -> None:
                     f"({who}). {KEPT}. When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says how "
                     "long to wait."
                 ) from None
-            time.sleep(PAUSE * random.uniform(1, 3))  # noqa: S311  no secret
+            time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
         else:
             return
 
@@ -76,15 +76,27 @@ def _patience(session: Session) -> float:
     return max(0.01, min(MOST_PATIENCE, milliseconds / 1000 * 0.4))
 
 
-def _exchange(session: Session, wanted: Exchange, patience: float) -> None:
+def _exchange(session: Session, wanted: Exchange, patience: float, hot: list[str]) -> None:
     place, fresh = wanted.place, {table.name: table for table in wanted.fresh}
-    holding = _lock(session, wanted, patience)
-    session.run(*_histories(session, place, wanted.fresh))
-    replaced = sorted({tables[wanted.snapshot] for tables in holding.values() if wanted.snapshot in tables})
+    session.run(
+        f"SET LOCAL lock_timeout = {round(patience * 1000)}",
+        f"SET LOCAL statement_timeout = {round(patience * 1000)}",
+        f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})",
+    )
+    holding = held(session, place.schema)
     after = _after(holding, wanted, fresh)
-    sources = _sources(session, wanted, holding, after)
+    histories = _histories(session, place, wanted.fresh)
     there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({})])
-    show(session, wanted.views, sources, there)
+    changed = {SNAPSHOTS.name, *fresh, *histories}
+    changed |= {name for name in holding if max(holding[name]) not in after[name]}  # what was newest is gone
+    views = to_replace(there, changed)
+    _lock(
+        session, [quoted(wanted.views, name) for name in views if name in there], _tables(session, wanted, holding), hot
+    )
+    for statements in histories.values():
+        session.run(*statements)
+    show(session, wanted.views, _sources(session, wanted, holding, after), there, views)
+    replaced = sorted({names[wanted.snapshot] for names in holding.values() if wanted.snapshot in names})
     if replaced:
         session.run(f"DROP TABLE {', '.join(quoted(place.schema, name) for name in replaced)}")
     _drop_gone(session, wanted, holding)
@@ -94,45 +106,53 @@ def _exchange(session: Session, wanted: Exchange, patience: float) -> None:
         session.run(*_grants(session, wanted, after))
 
 
-def _lock(session: Session, wanted: Exchange, patience: float) -> Held:
-    """All locks in one statement that the server ends when it takes too long; what the schema holds, now that it stands still.
+def _tables(session: Session, wanted: Exchange, holding: Held) -> list[str]:
+    """What the tenant's readers lock: histories, the newest tables, and what will be dropped."""
+    dropped = wanted.gone | {wanted.snapshot}
+    names = [
+        name
+        for table, snapshots in holding.items()
+        for name in (history_name(table), *(at for one, at in snapshots.items() if at == table or one in dropped))
+    ]
+    there = columns_of(session, wanted.place.schema, [*names, SNAPSHOTS.name])
+    return [quoted(wanted.place.schema, name) for name in there]
 
-    Views come first, since that is where queries begin. An owner who stays the owner is the way to lock a view without all below it.
+
+def _lock(session: Session, views: Sequence[str], tables: Sequence[str], hot: list[str]) -> None:
+    """All locks in one statement that the server ends when it takes too long, so that readers wait for no more than a moment.
+
+    Views come before tables, as in a query. What could not be had in time comes first in the next try: whoever keeps us from it begins
+    there, and then waits for it without holding what we need. An owner who stays the owner is the way to lock a view and nothing below.
     """
-    place = wanted.place
-    session.run(
-        f"SET LOCAL lock_timeout = {round(patience * 1000)}",
-        f"SET LOCAL statement_timeout = {round(patience * 1000)}",
-        f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})",
-    )
-    views = columns_of(session, wanted.views, [view.table.name for view in wanted_views({})])
-    histories = [history_name(name) for name in held(session, place.schema)]
-    tables = columns_of(session, place.schema, [*histories, SNAPSHOTS.name])
-    statements = [f"ALTER VIEW {quoted(wanted.views, name)} OWNER TO CURRENT_USER" for name in views]
-    if tables:
-        names = ", ".join(quoted(place.schema, name) for name in tables)
-        statements.append(f"LOCK TABLE {names} IN ACCESS EXCLUSIVE MODE")
-    if statements:
-        session.run(f"DO {literal('BEGIN ' + '; '.join(statements) + '; END')}")
+    statements = [f"ALTER VIEW {name} OWNER TO CURRENT_USER" for name in views]
+    statements += [f"LOCK TABLE ONLY {name} IN ACCESS EXCLUSIVE MODE" for name in tables]
+    statements.sort(key=lambda one: hot.index(one) if one in hot else len(hot))
+    try:
+        if statements:
+            session.run(f"DO {literal('BEGIN ' + '; '.join(statements) + '; END')}")
+    except psycopg.Error as error:
+        context = error.diag.context or ""
+        failed = next((one for one in statements if f'"{one}"' in context), None)
+        if failed is not None:
+            hot[:] = [failed, *(one for one in hot if one != failed)]
+        raise
     session.run("SET LOCAL statement_timeout = 0")
-    return held(session, place.schema)
 
 
-def _histories(session: Session, place: Place, fresh: Sequence[Table]) -> Iterator[str]:
-    """The partitioned tables that are missing, and the columns that older ones lack."""
+def _histories(session: Session, place: Place, fresh: Sequence[Table]) -> dict[str, list[str]]:
+    """History → what makes it, or what gives it the columns that an older one lacks; only those where something is to be done."""
     names = [history_name(table.name) for table in fresh]
     there = columns_of(session, place.schema, names)
+    made: dict[str, list[str]] = {}
     for table, name in zip(fresh, names, strict=True):
         if name not in there:
-            beside = columns_of(session, place.loading, [table.name])[table.name]
-            known = {column.name for column in table.columns} | {"tenant", "snapshot"}
-            yield from create_history(
-                place.schema, table, {one: kind for one, kind in beside.items() if one not in known}
-            )
+            made[name] = list(create_history(place.schema, table))
             continue
-        for column in table.columns:
-            if column.name not in there[name]:
-                yield f"ALTER TABLE {quoted(place.schema, name)} ADD COLUMN {quoted(column.name)} {sql_type(column)}"
+        lacking = [column for column in table.columns if column.name not in there[name]]
+        if lacking:
+            relation = quoted(place.schema, name)
+            made[name] = [f"ALTER TABLE {relation} ADD COLUMN {quoted(one.name)} {sql_type(one)}" for one in lacking]
+    return made
 
 
 def _after(holding: Held, wanted: Exchange, fresh: dict[str, Table]) -> Held:

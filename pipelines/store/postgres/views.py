@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from importlib import resources
 
@@ -20,6 +21,9 @@ class Source:
     relation: str
     columns: Mapping[str, str]
 
+
+Columns = Mapping[str, Mapping[str, str]]
+"""View → column → type."""
 
 Sources = Mapping[str, Sequence[Source]]
 """View → the tables whose rows it shows."""
@@ -57,23 +61,33 @@ def wanted_views(sources: Sources) -> list[View]:
     return views
 
 
-def show(session: Session, schema: str, sources: Sources, there: Mapping[str, Mapping[str, str]]) -> None:
-    """Make the views, or exchange what they select. `there`: view → column → type, of those that exist.
+def to_replace(there: Columns, changed: AbstractSet[str]) -> set[str]:
+    """The views that must be made or exchanged, where the tables behind those of the names `changed` are others than before.
 
-    A view keeps its columns for as long as it exists, but for new ones at its end; where a description changed otherwise, all are made
-    anew. Runs in the caller's transaction.
+    A view keeps its columns for as long as it exists, but for new ones at its end; where a description changed otherwise, that is all
+    of them. `there`: the columns of those that exist.
     """
-    views = wanted_views(sources)
+    views = {view.table.name: view for view in wanted_views({})}
+    if any(not _extends(view.columns, there.get(name, {})) for name, view in views.items()):
+        return set(views)
+    longer = {name for name, view in views.items() if list(there.get(name, {})) != list(view.columns)}
+    return longer | (changed & views.keys())
+
+
+def show(session: Session, schema: str, sources: Sources, there: Columns, names: AbstractSet[str]) -> None:
+    """Make the views of these names, in the caller's transaction."""
+    views = [view for view in wanted_views(sources) if view.table.name in names]
     if any(not _extends(view.columns, there.get(view.table.name, {})) for view in views):
         _drop(session, schema, there)
         there = {}
-    session.run(f"SET LOCAL search_path = {quoted(schema)}, pg_catalog")
+    statements = [f"SET LOCAL search_path = {quoted(schema)}, pg_catalog"]
     for view in views:
-        statements = [f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}"]
+        statements.append(f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}")
         if list(there.get(view.table.name, {})) != list(view.columns):
             statements += comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns)
-        session.run(*statements)
-    session.run(*_functions(schema), "SET LOCAL search_path = pg_catalog")
+    if any(view.table.name not in there for view in views):  # and with it, perhaps, a function on it
+        statements += _functions(schema)
+    session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
 
 def _functions(schema: str) -> Iterator[str]:
