@@ -17,6 +17,7 @@ from typing import Any
 
 from pipelines.service.budget import Budget
 from pipelines.settings import load_settings
+from tests.cli.forks import Forks
 from tests.sandbox.process import SandboxProcess
 
 ROOT = Path(__file__).parents[2]
@@ -95,6 +96,11 @@ def run(
     typed: str = "",
 ) -> Outcome:
     """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process; `typed` is its standard input."""
+    if before is None:
+        told = FORKS.run(
+            list(map(str, arguments)), folder=folder, environment=environment(**variables), typed=typed, seconds=seconds
+        )
+        return Outcome(told.returncode, told.stdout, told.stderr)
     done = subprocess.run(
         [*BOOKFERRY, *map(str, arguments)],
         cwd=folder,
@@ -107,6 +113,9 @@ def run(
         preexec_fn=before,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+FORKS = Forks(ROOT, environment())
 
 
 @dataclass(frozen=True)
