@@ -9,6 +9,7 @@ case = "upper"                          # or "lower", "keep"
 separators = ";,"                       # between several values; without this, a field holds one
 check_digit = "mod_11_2"                # by python-stdnum: one that CheckDigit names
 certain = true                          # the pattern alone is proof, so that it is found in fields of other types too
+identifies = true                       # two publications with the same value are one and the same: a migration may match by it
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class IdentifierSettings(BaseModel):
     separators: str = ""
     check_digit: CheckDigit | None = None
     certain: bool = Field(default=False, strict=True)
+    identifies: bool = Field(default=False, strict=True)
 
 
 def with_fields_of_their_own(tables: dict[str, IdentifierSettings]) -> dict[str, IdentifierSettings]:

@@ -7,7 +7,7 @@ Total (I7): whatever a record holds, each of its files has a content key, and no
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,44 @@ class FileReference:
     asset_id: int | None
     size: int | None
     address: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFile:
+    """A file of a publication as it is described when it is uploaded. `filename` comes from outside: never a path (I13)."""
+
+    kind: str
+    position: int
+    asset_id: int | None
+    name: str | None
+    content_type: str | None
+    filename: str | None
+    mime_type: str | None
+    size: int | None
+    content_key: str
+
+
+def attached_files(record: Mapping[str, Any]) -> list[AttachedFile]:
+    """The cover and the assets of a publication, in its order. Never raises on data."""
+    found: list[AttachedFile] = []
+    cover, assets = record.get("cover"), record.get("assets")
+    publication_id = whole_number(record.get("id"))
+    if type(cover) is dict:
+        found.append(_attached(COVER, 0, publication_id, {}, cover))
+    for position, asset in enumerate(assets if type(assets) is list else ()):
+        if type(asset) is dict:
+            file, asset_id = asset.get("file"), whole_number(asset.get("id"))
+            found.append(_attached(ASSET, position, asset_id, asset, file if type(file) is dict else {}))
+    return found
+
+
+def _attached(kind: str, position: int, owner: int | None, asset: dict[str, Any], file: dict[str, Any]) -> AttachedFile:
+    stored = _stored(file)
+    key = content_key(kind, owner, stored, address_of(asset.get("url"), file.get("url")))
+    words = (asset.get("name"), asset.get("content_type"), stored[2], stored[3])
+    name, content_type, filename, mime_type = (valid_text(one) if type(one) is str and one else None for one in words)
+    asset_id = owner if kind == ASSET else None
+    return AttachedFile(kind, position, asset_id, name, content_type, filename, mime_type, _size(stored), key)
 
 
 def addressed_files(payloads: Iterable[bytes]) -> list[FileReference]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.records.batches import Row, StagedBatch, table_batch, transposed
 from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -41,9 +41,6 @@ from pipelines.records.values import day, decode_record, text_of, whole_number
 REFERENCES = ("contributor", "organization")
 """Records that a publication refers to (service-api.md: "contributor, category, organization references | id")."""
 
-MAPPED = PUBLICATION_KEYS | {IDENTIFIER_LIST} | ADDRESSES
-"""Keys of a record that have columns or tables of their own, or are ignored by name; so do the fields of identifiers."""
-
 IDENTIFIER_KEYS = frozenset({"type", "value"})
 AUTHOR_KEYS = frozenset({"name", "type"})
 CATEGORY_KEYS = frozenset({"id", "name"})
@@ -57,7 +54,7 @@ STORED_KEYS = FILE_KEYS | ADDRESSES
 def stage_publications(payloads: Sequence[bytes], hashes: Sequence[str], kinds: Kinds = STANDARD_KINDS) -> StagedBatch:
     """Stage records: `payloads` is the JSON of each, `hashes` the SHA-256 of each in hexadecimal. Never raises on data."""
     records = [decode_record(payload) for payload in payloads]
-    mapped = MAPPED.union(field for field, _kind in kinds.fields)
+    mapped = kinds.record_keys | ADDRESSES  # these have columns or tables of their own, or are ignored by name
     residues: list[dict[str, Any]] = [unknown_keys(record, mapped) for record in records]
     ids = [whole_number(record.get("id")) for record in records]
     keep_if_changed(records, "id", ids, residues)

@@ -47,7 +47,7 @@ def kind_of(name: str, settings: IdentifierSettings) -> Kind:
     """The kind that a table describes."""
     reader = _Reader(name, settings)
     certain = rf"(?<![\w.-])(?:{settings.pattern})(?![\w-])" if settings.certain else ""
-    return Kind(name, settings.fields or (name,), reader.quick, reader.read, certain)
+    return Kind(name, settings.fields or (name,), reader.quick, reader.read, certain, settings.identifies)
 
 
 class _Reader:

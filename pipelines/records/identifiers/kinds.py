@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.check_digit_numbers import ZEROS, only_words
 from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied
@@ -27,21 +28,25 @@ from pipelines.records.identifiers.verdicts import (
 
 
 class Kind(NamedTuple):
-    """One type of identifiers. `quick` settles clean texts and gives None for others; `read` takes any; `certain` is a pattern or empty."""
+    """One type of identifiers. `quick` settles clean texts and gives None for others; `read` takes any; `certain` is a pattern or empty.
+
+    `identifies`: two publications with the same value are one and the same.
+    """
 
     name: str
     fields: tuple[str, ...]
     quick: Callable[[str], Found | None]
     read: Callable[[str], list[Found]]
     certain: str
+    identifies: bool
 
 
 STANDARD = (
-    Kind("doi", ("doi",), doi.quick, doi.read, doi.CERTAIN),
-    Kind("isbn", ("isbn",), isbn.quick, isbn.read, isbn.CERTAIN),
-    Kind("issn", ("issn",), issn.quick, issn.read, issn.CERTAIN),
-    Kind("arxiv_id", ("arxiv_id",), arxiv.quick, arxiv.read, arxiv.CERTAIN),
-    Kind("pmid", ("pmid",), pmid.quick, pmid.read, pmid.CERTAIN),
+    Kind("doi", ("doi",), doi.quick, doi.read, doi.CERTAIN, identifies=True),
+    Kind("isbn", ("isbn",), isbn.quick, isbn.read, isbn.CERTAIN, identifies=True),
+    Kind("issn", ("issn",), issn.quick, issn.read, issn.CERTAIN, identifies=False),
+    Kind("arxiv_id", ("arxiv_id",), arxiv.quick, arxiv.read, arxiv.CERTAIN, identifies=True),
+    Kind("pmid", ("pmid",), pmid.quick, pmid.read, pmid.CERTAIN, identifies=True),
 )
 """The types that service-api.md names, in the order in which their fields are staged."""
 
@@ -54,6 +59,12 @@ class Kinds:
         """What `configured.kinds_described` makes the same kinds of, for another process; empty for the standard ones."""
         self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
+        self.homes = {kind.name: kind.fields[0] for kind in self._kinds.values()}
+        """Type → the field that holds its values where nothing says otherwise."""
+        self.identifying = frozenset(kind.name for kind in self._kinds.values() if kind.identifies)
+        """Types whose values name one publication."""
+        self.record_keys = PUBLICATION_KEYS.union((IDENTIFIER_LIST,), (field for field, _kind in self.fields))
+        """Keys of a record that have a meaning."""
         self._others: dict[str, re.Pattern[str]] = {}
 
     def read(self, kind: str, text: str) -> list[Found]:

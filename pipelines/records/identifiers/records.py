@@ -101,7 +101,6 @@ def to_v2(
     change counts. Several values of one type stand in one field with `; ` between them.
     """
     fields: dict[str, Any] = {field: None for field, _kind in kinds.fields}
-    homes = {kind.name: field for field, kind in reversed(kinds.fields)}
     listed = dict.fromkeys((entry["type"], entry["value"]) for entry in entries)
     left = dict(listed)
     for field, raw in residue.items():
@@ -111,7 +110,7 @@ def to_v2(
             for one in made:
                 left.pop(one, None)
     for kind, value in left:
-        field = homes.get(kind, kind)
+        field = kinds.homes.get(kind, kind)
         before = fields.get(field)
         fields[field] = value if before is None or before == "" else f"{text_of(before)}; {value}"
     return fields

@@ -1,0 +1,303 @@
+"""Publications of both versions in the one form that version 3 takes, and back to version 2.
+
+A record becomes what `POST` and `PATCH /publications` are sent ("publication attributes"), the files that are uploaded beside it, and a
+residue: what the form alone does not tell. Form and residue give the record of version 2 again, addresses of files excepted (I7). Total:
+any JSON object has a form. Every key is written, ignored by name, or named in `unsent` (I6).
+
+What is ignored by name: ids that the service gives (of the record, its categories, its assets and their stored files), names of
+contributors and organizations, which belong to their own records, and addresses, which are another in every answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.records.files import AttachedFile, attached_files
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.records import read_entry, read_fields, to_v2
+from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from pipelines.records.publications import (
+    ASSET_KEYS,
+    AUTHOR_KEYS,
+    CATEGORY_KEYS,
+    IDENTIFIER_KEYS,
+    METADATA_KEYS,
+    REFERENCE_KEYS,
+    REFERENCES,
+    STORED_KEYS,
+)
+from pipelines.records.residue import ADDRESSES, leave, nested_residue, without_addresses
+from pipelines.records.values import day, valid_text, whole_number
+
+TEXTS = ("title", "publishable_type", "abstract")
+"""service-api.md, Publication: "string"; sent as they are."""
+
+WRITTEN = (
+    "title",
+    "publishable_type",
+    "published_on",
+    "abstract",
+    "authors",
+    IDENTIFIER_LIST,
+    "categories",
+    *REFERENCES,
+)
+"""The fields of a form, in the document's order."""
+
+PERSON = "person"
+AUTHOR_TYPES = (PERSON, "corporate")
+"""service-api.md, Publication: "`type` (`person` or `corporate`)"."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A publication as version 3 takes it. Of one that holds nothing for a field, the field is absent."""
+
+    fields: Json
+    """What is sent: `WRITTEN` names and JSON values, lists in the record's own order."""
+    residue: Json
+    """Key of the record → its value, where `fields` alone does not give it back."""
+    unsent: Json
+    """Path in the record → what version 3 will not hold: no rule maps it, or the document does not allow it. Like the residue, written down
+    with `residue_json` only, which leaves signatures out (I10)."""
+    files: list[AttachedFile]
+    """Cover and assets, which are uploaded by requests of their own."""
+    identifiers: list[Identifier]
+    """All that the record holds, whatever its verdict."""
+
+
+def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> Form:
+    """The form of a record of either version. `sent`: verdicts of the identifiers of flat fields that are sent; never raises on data."""
+    form = Form({}, {}, {}, attached_files(record), [])
+    _texts(record, form)
+    _date(record, form)
+    _authors(record, form)
+    _identifiers(record, form, kinds, sent)
+    _categories(record, form)
+    _references(record, form)
+    _files(record, form)
+    _others(record, form, kinds)
+    return form
+
+
+def v2_of(
+    fields: Mapping[str, Any],
+    residue: Mapping[str, Any],
+    kinds: Kinds = STANDARD_KINDS,
+    sent: AbstractSet[str] = GOOD,
+) -> Json:
+    """The record of version 2 that a form and its residue tell of.
+
+    The residue of a field counts only while the form still holds what was made of it: what somebody changed in version 3 since is not
+    undone. A field that the record did not have is null, or an empty list.
+    """
+    flat = [field for field, _kind in kinds.fields]
+    record: Json = dict.fromkeys(PUBLICATION_KEYS) | {"authors": [], "categories": [], "assets": []}
+    record |= {key: value for key, value in fields.items() if key != IDENTIFIER_LIST}
+    raw = {field: residue[field] for field in flat if field in residue}
+    identifiers = to_v2(fields.get(IDENTIFIER_LIST, ()), raw, kinds, sent)
+    record |= {key: value for key, value in identifiers.items() if key not in PUBLICATION_KEYS}
+    for key, value in residue.items():
+        if key not in raw and key != IDENTIFIER_LIST:
+            still_holds = key not in WRITTEN or form_of({key: value}).fields.get(key) == fields.get(key)
+            record[key] = value if still_holds else record[key]
+    return record
+
+
+def _texts(record: Mapping[str, Any], form: Form) -> None:
+    for key in TEXTS:
+        value = record.get(key)
+        if type(value) is str and value:
+            form.fields[key] = text = value if value.isascii() else valid_text(value)
+            if text != value:
+                form.residue[key] = value
+        elif value is not None:
+            _keep(form, key, value, lost=value != "")
+
+
+def _date(record: Mapping[str, Any], form: Form) -> None:
+    """service-api.md, Publication: "string, date `YYYY-MM-DD`"; nothing else is sent."""
+    value = record.get("published_on")
+    if type(value) is str and day(value):
+        form.fields["published_on"] = value
+    elif value is not None:
+        _keep(form, "published_on", value, lost=value != "")
+
+
+def _authors(record: Mapping[str, Any], form: Form) -> None:
+    """service-api.md, Publication: "each: `name` (string), `type` (`person` or `corporate`)". One without a type is taken for a person."""
+    authors, exact = [], True
+    for number, entry in enumerate(_items(record, "authors", form)):
+        author = {"name": entry} if type(entry) is str else entry
+        if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
+            exact = False
+            leave(form.unsent, f"authors[{number}]", without_addresses(entry))
+            continue
+        name, kind = valid_text(author["name"]), author.get("type")
+        known = type(kind) is str and kind in AUTHOR_TYPES
+        authors.append({"name": name, "type": kind if known else PERSON})
+        if authors[-1] != entry:
+            exact = False
+            _rest(author, AUTHOR_KEYS, f"authors[{number}]", form.unsent)
+            if not known and kind is not None:
+                leave(form.unsent, f"authors[{number}].type", without_addresses(kind))
+    _put(record, form, "authors", authors, exact=exact)
+
+
+def _categories(record: Mapping[str, Any], form: Form) -> None:
+    """service-api.md, Publication: "each entry is `{name}` (find or create) or `{id}`"; by name, since ids differ (trap A15). Each once."""
+    names: dict[str, None] = {}
+    exact = True
+    for number, entry in enumerate(_items(record, "categories", form)):
+        category = {"name": entry} if type(entry) is str else entry
+        if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
+            exact = False
+            leave(form.unsent, f"categories[{number}]", without_addresses(entry))
+            continue
+        name = valid_text(category["name"])
+        exact = exact and name not in names and entry == {"name": name}
+        names[name] = None
+        _rest(category, CATEGORY_KEYS, f"categories[{number}]", form.unsent)
+    _put(record, form, "categories", [{"name": name} for name in names], exact=exact)
+
+
+def _references(record: Mapping[str, Any], form: Form) -> None:
+    """service-api.md, Publication: "contributor, category, organization references | `id`"; the id counts within its own library only."""
+    for key in REFERENCES:
+        value = record.get(key)
+        if value is None:
+            continue
+        reference_id = whole_number(value.get("id")) if type(value) is dict else None
+        if reference_id is None:
+            _keep(form, key, value, lost=True)
+            continue
+        form.fields[key] = {"id": reference_id}
+        _rest(value, REFERENCE_KEYS, key, form.unsent)
+        if form.fields[key] != value:
+            form.residue[key] = without_addresses(value)
+
+
+def _identifiers(record: Mapping[str, Any], form: Form, kinds: Kinds, sent: AbstractSet[str]) -> None:
+    """service-api.md, Publication: "`type`, `value` … used in responses and in create/update payloads"; v2's "flat fields replace" them.
+
+    Entries of version 3's list are sent as they are; of flat fields, the canonical values with a verdict of `sent`.
+    """
+    found = form.identifiers
+    values = [record.get(field) for field, _kind in kinds.fields]
+    read_fields(values, found, kinds)
+    chosen = dict.fromkeys((one.type, one.value) for one in found if one.verdict in sent)
+    form.unsent.update((one.source_field, one.raw) for one in found if one.verdict not in sent)
+    if not _told_by_list(values, found, kinds):
+        form.residue.update(
+            (field, value) for (field, _kind), value in zip(kinds.fields, values, strict=True) if value is not None
+        )
+    entries, exact = [], True
+    for number, entry in enumerate(_items(record, IDENTIFIER_LIST, form)):
+        where = f"{IDENTIFIER_LIST}[{number}]"
+        kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
+        if type(kind) is not str or type(value) is not str or not kind or not value:
+            exact = False
+            leave(form.unsent, where, without_addresses(entry))
+            continue
+        entries.append({"type": valid_text(kind), "value": valid_text(value)})
+        exact = exact and entries[-1] == entry
+        _rest(entry, IDENTIFIER_KEYS, where, form.unsent)
+        begun = len(found)
+        read_entry(entries[-1]["type"], entries[-1]["value"], found, kinds)
+        for one in found[begun:]:
+            chosen.pop((one.type, one.value), None)
+    entries = [*({"type": kind, "value": value} for kind, value in chosen), *entries]
+    if entries:
+        form.fields[IDENTIFIER_LIST] = entries
+    if not exact:
+        form.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
+
+
+def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
+    """Whether the list alone gives the flat fields back: each filled one holds one value as it stands, in the first field of its type."""
+    filled = [value for value in values if value is not None]
+    return len(found) == len(filled) and all(
+        type(value) is str and one.rule == "" and one.value == one.raw and kinds.homes[one.type] == one.source_field
+        for one, value in zip(found, filled, strict=True)
+    )
+
+
+def _files(record: Mapping[str, Any], form: Form) -> None:
+    """service-api.md, Asset and Upload sequence: files are sent by requests of their own; of what names them, all is kept but addresses."""
+    cover = record.get("cover")
+    if cover is not None:
+        form.residue["cover"] = without_addresses(cover)
+        _stored(cover, "cover", form.unsent)
+    assets = record.get("assets")
+    if type(assets) is list and assets:
+        form.residue["assets"] = without_addresses(assets)
+        for number, asset in enumerate(assets):
+            where = f"assets[{number}]"
+            if type(asset) is dict:
+                _rest(asset, ASSET_KEYS, where, form.unsent)
+                if asset.get("file") is not None:
+                    _stored(asset["file"], f"{where}.file", form.unsent)
+            else:
+                leave(form.unsent, where, without_addresses(asset))
+    elif assets is not None and assets != []:
+        _keep(form, "assets", assets, lost=True)
+    elif assets is None and "assets" in record:
+        form.residue["assets"] = None
+
+
+def _stored(file: Any, where: str, unsent: Json) -> None:
+    """What a stored file tells beyond `{id, storage, metadata}`."""
+    if type(file) is not dict:
+        leave(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
+        return
+    _rest(file, STORED_KEYS, where, unsent)
+    metadata = file.get("metadata")
+    if type(metadata) is dict:
+        _rest(metadata, METADATA_KEYS, f"{where}.metadata", unsent)
+    elif metadata is not None:
+        leave(unsent, f"{where}.metadata", without_addresses(metadata))
+
+
+def _others(record: Mapping[str, Any], form: Form, kinds: Kinds) -> None:
+    """The id, which the service gives; and keys that no rule names."""
+    if record.get("id") is not None:
+        form.residue["id"] = without_addresses(record["id"])
+    for key, raw in record.items():
+        if key not in kinds.record_keys and key not in ADDRESSES:
+            form.residue[key] = value = without_addresses(raw)
+            if value is not None:
+                leave(form.unsent, key, value)
+
+
+def _rest(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
+    """What an object holds beyond the keys that are known."""
+    if not found.keys() <= known:
+        nested_residue(without_addresses(found), known, where, unsent)
+
+
+def _items(record: Mapping[str, Any], key: str, form: Form) -> list[Any]:
+    value = record.get(key)
+    if type(value) is list:
+        return value
+    if key in record:
+        _keep(form, key, value, lost=value not in (None, ""))
+    return []
+
+
+def _put(record: Mapping[str, Any], form: Form, key: str, entries: list[Json], *, exact: bool) -> None:
+    if entries:
+        form.fields[key] = entries
+    if not exact:
+        form.residue[key] = without_addresses(record[key])
+
+
+def _keep(form: Form, key: str, value: Any, *, lost: bool) -> None:
+    form.residue[key] = kept = without_addresses(value)
+    if lost:
+        leave(form.unsent, key, kept)

@@ -1,0 +1,240 @@
+"""Publications in the form of version 3: nothing raises, nothing is lost, version 2 comes back (I6, I7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.identifier_types import IdentifierSettings
+from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.records.forms import WRITTEN, Form, form_of, v2_of
+from pipelines.records.identifiers.configured import kinds_of
+from pipelines.records.identifiers.verdicts import VERDICTS
+from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
+from pipelines.records.residue import ADDRESSES, residue_json, without_addresses
+from pipelines.records.values import decode_record
+from tests.identifiers import texts
+from tests.records.json_values import records, text_of
+
+SIGNED = "https://storage.example/a.pdf?X-Amz-Signature=abc"
+STORED = {"id": "f1", "storage": "store", "metadata": {"size": 7, "filename": "a.pdf", "mime_type": "application/pdf"}}
+RECORD: dict[str, Any] = {
+    "id": 7,
+    "title": "The Doomsday Key",
+    "publishable_type": "Book",
+    "published_on": "2009-06-23",
+    "abstract": "",
+    "authors": [{"name": "James Rollins", "type": "person"}],
+    "doi": None,
+    "isbn": "61231401",
+    "issn": None,
+    "arxiv_id": None,
+    "pmid": "99999999999",
+    "import_state": "imported",
+    "categories": [{"id": 3, "name": "Novels"}, {"id": 4, "name": "Adventure"}],
+    "contributor": {"id": 12, "name": "A. Librarian"},
+    "organization": None,
+    "cover": {**STORED, "id": "c1", "url": SIGNED},
+    "assets": [
+        {"id": 5, "publication_id": 7, "name": "A", "content_type": "application/pdf", "file": STORED, "url": SIGNED}
+    ],
+}
+PMCID = kinds_of({"pmcid": IdentifierSettings(pattern="PMC[1-9][0-9]*", fields=("pmc", "pmcid"), identifies=True)})
+
+
+def form(**changes: Any) -> Form:
+    return form_of({**RECORD, **changes})
+
+
+def shown(record: Any) -> Any:
+    """A record of version 2 as it has to come back: without addresses of files; what it lacks is null, or an empty list."""
+    empty = dict.fromkeys([*WRITTEN[:4], *IDENTIFIER_FIELDS, "id", "contributor", "organization", "cover"])
+    lists: dict[str, Any] = {"authors": [], "categories": [], "assets": []}
+    kept = {
+        key: value if key in IDENTIFIER_FIELDS else without_addresses(value)
+        for key, value in record.items()
+        if key not in ADDRESSES
+    }
+    return {**empty, **lists, **kept}
+
+
+def test_what_is_sent_is_what_the_document_lists() -> None:
+    """service-api.md, Publication: every field under its name; ids and files of the old library are not attributes of the new record."""
+    found = form()
+    assert found.fields == {
+        "title": "The Doomsday Key",
+        "publishable_type": "Book",
+        "published_on": "2009-06-23",
+        "authors": [{"name": "James Rollins", "type": "person"}],
+        "identifiers": [{"type": "isbn", "value": "9780061231407"}],
+        "categories": [{"name": "Novels"}, {"name": "Adventure"}],
+        "contributor": {"id": 12},
+    }
+    assert found.unsent == {"pmid": "99999999999", "import_state": "imported"}
+    assert [(one.kind, one.asset_id, one.name, one.filename, one.size) for one in found.files] == [
+        ("cover", None, None, "a.pdf", 7),
+        ("asset", 5, "A", "a.pdf", 7),
+    ]
+
+
+def test_the_record_of_version_2_comes_back() -> None:
+    """I7: from fields and residue; what somebody changed in version 3 since is not undone."""
+    found = form()
+    assert v2_of(found.fields, found.residue) == shown(RECORD)
+    changed = {**found.fields, "categories": [{"name": "Thrillers"}], "title": "Another"}
+    back = v2_of(changed, found.residue)
+    assert (back["title"], back["categories"]) == ("Another", [{"name": "Thrillers"}])
+    assert back["isbn"] == "61231401"
+
+
+def test_no_address_leaves_the_record() -> None:
+    """I10: addresses of files are signed."""
+    found = form(links=[{"url": SIGNED, "rel": "self"}], note=f"see {SIGNED}")
+    assert SIGNED not in f"{found.files}{residue_json(found.residue)}{residue_json(found.unsent)}"
+
+
+def test_what_cannot_be_sent_is_named() -> None:
+    """I6: what the document does not allow is not invented, and is told by its path."""
+    found = form(
+        published_on="June 2009",
+        authors=["A. Nother", {"name": "B", "type": "editor", "orcid": "0"}, {"type": "person"}, None],
+        categories=["Novels", {"id": 3}, {"name": "Novels", "parent": 1}],
+        contributor={"name": "nobody"},
+        organization="x",
+        assets=[{"id": 5, "pages": 9}, "x"],
+        identifiers=[{"type": "doi", "value": "10.1000/182"}, {"type": "doi"}],
+        title=9,
+    )
+    assert found.fields["authors"] == [{"name": "A. Nother", "type": "person"}, {"name": "B", "type": "person"}]
+    assert found.fields["categories"] == [{"name": "Novels"}]
+    assert not {"title", "published_on", "contributor", "organization"} & found.fields.keys()
+    assert set(found.unsent) == {
+        "pmid",
+        "import_state",
+        "published_on",
+        "authors[1].type",
+        "authors[1].orcid",
+        "authors[2]",
+        "authors[3]",
+        "categories[1]",
+        "categories[2].parent",
+        "contributor",
+        "organization",
+        "assets[0].pages",
+        "assets[1]",
+        "identifiers[1]",
+        "title",
+    }
+
+
+@given(records)
+def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
+    """Total, reversible and the same again when what came back is taken once more (I7)."""
+    record = decode_record(text_of(value).encode())
+    for sent in (frozenset({"valid", "repaired"}), frozenset(VERDICTS)):
+        found = form_of(record, sent=sent)
+        assert set(found.fields) <= set(WRITTEN)
+        json.dumps(found.fields, ensure_ascii=False).encode()
+        back = v2_of(found.fields, found.residue, sent=sent)
+        expected = shown(record)
+        if "identifiers" in record:  # then it is one of version 3, and its list becomes flat fields
+            expected = {key: value for key, value in expected.items() if key not in {"identifiers", *IDENTIFIER_FIELDS}}
+            back = {key: back[key] for key in expected}
+            assert repr(sorted(back.items())) == repr(sorted(expected.items()))
+        else:
+            assert repr(sorted(back.items())) == repr(sorted(expected.items()))
+            again = form_of(back, sent=sent)
+            assert (again.fields, again.unsent) == (found.fields, found.unsent)
+
+
+@given(records)
+def test_what_was_sent_reads_as_wanted(value: Any) -> None:
+    """Idempotent (I7): the answer of version 3 to what it was sent has the same form, and nothing differs."""
+    record = decode_record(text_of(value).encode())
+    wanted = form_of(record)
+    held = form_of({**wanted.fields, "id": 1})
+    assert held.fields == wanted.fields
+    assert held.unsent == {}
+    assert differing(comparable(wanted.fields), comparable(held.fields)) == []
+    fingerprint(wanted.fields)
+    identifying_keys(wanted)
+
+
+def test_the_real_library_comes_back(real_payloads: list[str], typed_payloads: list[str]) -> None:
+    """Every record of version 2; and of version 3, whose own form is the same whichever version shows it."""
+    typed = {record["id"]: form_of(record) for record in map(json.loads, typed_payloads)}
+    for payload in real_payloads:
+        record = json.loads(payload)
+        found = form_of(record)
+        assert v2_of(found.fields, found.residue) == shown(record)
+        assert set(found.unsent) <= {*IDENTIFIER_FIELDS, "import_state"}
+        if record["id"] in typed:
+            same = typed[record["id"]]
+            assert differing(comparable(found.fields), comparable(same.fields)) in ([], ["identifiers"])
+            assert fingerprint(found.fields) == fingerprint(same.fields)
+
+
+class TestMatching:
+    """Trap A8: what names a publication, and what only seems to."""
+
+    def keys(self, **fields: Any) -> list[tuple[str, str]]:
+        """Identifying keys of a record with these fields."""
+        return identifying_keys(form_of(fields, PMCID), PMCID)
+
+    def test_identifiers_that_name_one_publication(self) -> None:
+        """An ISSN names a journal; an ISBN on an article names the book that it is in; a configured type says it of itself."""
+        fields = {"doi": "doi:10.1000/A", "isbn": "0306406152", "issn": "1521-4095", "pmid": "x", "pmc": "PMC7"}
+        assert self.keys(**fields, publishable_type="Article") == [("doi", "10.1000/a"), ("pmcid", "PMC7")]
+        assert ("isbn", "9780306406157") in self.keys(**fields, publishable_type="Book")
+
+    @pytest.mark.parametrize(
+        ("changes", "same"),
+        [
+            ({"title": "the DOOMSDAY key."}, True),
+            ({"title": "Thé Doomsday Key"}, True),
+            ({"authors": [{"name": "Rollins, James", "type": "person"}]}, True),
+            ({"authors": [*RECORD["authors"], {"name": "B"}]}, True),
+            ({"published_on": "2009-01-01"}, True),
+            ({"published_on": "2010-06-23"}, False),
+            ({"title": "The Doomsday Keys"}, False),
+            ({"authors": [{"name": "J. Rollins", "type": "person"}]}, False),
+        ],
+    )
+    def test_a_fingerprint_is_title_year_and_first_author(self, changes: dict[str, Any], same: bool) -> None:
+        """Without case, accents, punctuation and the order of a name."""
+        assert (fingerprint(form(**changes).fields) == fingerprint(form().fields)) is same
+
+    @pytest.mark.parametrize("missing", ["title", "published_on", "authors"])
+    def test_less_than_all_three_is_no_fingerprint(self, missing: str) -> None:
+        """A wrong match overwrites a record, a missed one only makes a second."""
+        assert fingerprint(form(**{missing: None}).fields) is None
+
+    @pytest.mark.parametrize(
+        ("changes", "differ"),
+        [
+            ({"id": 8, "cover": None, "assets": []}, []),
+            ({"isbn": None, "identifiers": [{"type": "ISBN", "value": "0-06-123140-2"}]}, ["identifiers"]),
+            ({"isbn": None, "identifiers": [{"type": "ISBN", "value": "0-06-123140-1"}]}, []),
+            ({"categories": [{"name": "Adventure"}, {"name": "Novels"}]}, []),
+            ({"categories": [{"name": "Adventure"}]}, ["categories"]),
+            ({"abstract": None}, []),
+            ({"title": "The Doomsday Key "}, ["title"]),
+            ({"authors": None, "published_on": "2009"}, ["published_on", "authors"]),
+            ({"contributor": {"id": 13}}, ["contributor"]),
+        ],
+    )
+    def test_what_counts_as_different(self, changes: dict[str, Any], differ: list[str]) -> None:
+        """Absent, null and empty are one; categories and identifiers have no order; all else is equal to the letter."""
+        assert differing(comparable(form().fields), comparable(form(**changes).fields)) == differ
+
+    @given(st.lists(texts.valid, max_size=6, unique=True), st.randoms(use_true_random=False))
+    def test_the_order_of_identifiers_says_nothing(self, pairs: list[tuple[str, str]], random: Any) -> None:
+        """Two services may show them in two orders."""
+        entries = [{"type": kind, "value": value} for kind, value in pairs]
+        mixed = random.sample(entries, len(entries))
+        one, other = (comparable(form_of({"identifiers": each}).fields) for each in (entries, mixed))
+        assert one == other
