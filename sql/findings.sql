@@ -56,24 +56,27 @@ CREATE TEMP VIEW holdings AS
     ORDER BY publications DESC, kind;
 
 -- An ISSN names a journal, and the ISBN of an article or a chapter names the book that it is in: many records may have the same.
+CREATE TEMP VIEW identifying AS
+    SELECT DISTINCT type, value, publication_id AS record
+    FROM identifiers
+    WHERE verdict IN ('valid', 'repaired')
+        AND publication_id IS NOT NULL
+        AND type <> 'issn'
+        AND (
+            type <> 'isbn'
+            OR publication_id NOT IN (
+                SELECT id FROM publications
+                WHERE id IS NOT NULL AND regexp_matches(publishable_type, 'article|chapter', 'i')
+            )
+        );
 CREATE TEMP TABLE shared AS
     SELECT type, value, count(*) AS records, min(record, 10) AS first_records
-    FROM (
-        SELECT DISTINCT type, value, publication_id AS record
-        FROM identifiers
-        WHERE verdict IN ('valid', 'repaired')
-            AND publication_id IS NOT NULL
-            AND type <> 'issn'
-            AND (
-                type <> 'isbn'
-                OR publication_id NOT IN (
-                    SELECT id FROM publications
-                    WHERE id IS NOT NULL AND regexp_matches(publishable_type, 'article|chapter', 'i')
-                )
-            )
-    )
+    FROM identifying
     GROUP BY type, value
     HAVING count(*) > 1;
+CREATE TEMP TABLE sharing AS
+    SELECT type, value, record, records, first_records
+    FROM identifying JOIN shared USING (type, value);
 
 CREATE TEMP TABLE titled AS
     SELECT DISTINCT id AS record, md5_number(plain(title)) AS title, year_of(published_on_raw) AS year
@@ -112,8 +115,7 @@ SELECT
     (SELECT count(*) FROM publications WHERE published_on_raw IS NULL) AS without_date,
     (SELECT count(*) FROM publications WHERE published_on IS NULL AND is_year_or_month(published_on_raw)) AS year_or_month,
     (SELECT count(*) FROM shared) AS shared,
-    (SELECT count(DISTINCT publication_id) FROM identifiers SEMI JOIN shared USING (type, value)
-        WHERE verdict IN ('valid', 'repaired')) AS shared_records,
+    (SELECT count(DISTINCT record) FROM sharing) AS shared_records,
     (SELECT count(*) FROM same_titles) AS same_titles,
     (SELECT count(*) FROM same_titled) AS same_titled_records;
 
@@ -129,9 +131,8 @@ SELECT * EXCLUDE (rank, a, b, position) FROM (
         short(raw), short(value), rule, [], 0
     FROM judged WHERE verdict IN ('invalid', 'unrecognised')
     UNION ALL
-    SELECT DISTINCT 4, type, shared.value, 0, 'shared', publication_id, left(type, 40), left(type, 40),
-        short(shared.value), '', '', first_records, records
-    FROM identifiers JOIN shared USING (type, value) WHERE verdict IN ('valid', 'repaired') AND publication_id IS NOT NULL
+    SELECT 4, type, value, 0, 'shared', record, left(type, 40), left(type, 40), short(value), '', '', first_records, records
+    FROM sharing
     UNION ALL
     SELECT 5, year, CAST(title_key AS VARCHAR), 0, 'same_title', record, 'title', '', title, '', year, first_records, records
     FROM same_titled

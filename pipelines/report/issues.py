@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 from typing import IO, NamedTuple
 
@@ -27,6 +28,9 @@ LONGEST = 300
 
 EXAMPLES = 5
 """Issues of each sort that the page shows."""
+
+ALIKE = 1000
+"""Texts that are kept for the next time they come."""
 
 MOST_SORTS = 300
 """Sorts of issues that are told one by one; a library may have types of identifiers without end."""
@@ -98,42 +102,43 @@ class Tally:
 
 def issues_of(findings: Iterable[Finding]) -> Iterator[Issue]:
     """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
-    for (kind, *_), group in groupby(findings, key=_line_of):
+    show = lru_cache(ALIKE)(shown)  # fields and types are few, and records that are alike come one after the other
+    fit = (
+        one._replace(field=show(one.field), type=show(one.type), value=show(one.value), becomes=show(one.becomes))
+        for one in findings
+    )
+    for (kind, *_), group in groupby(fit, key=lambda one: (one.kind, one.record, one.field, one.value)):
         if kind == REPAIRED:
             yield from _mended(list(group))
         else:
             yield from (_to_do(one) for one in group)
 
 
-def _line_of(one: Finding) -> tuple[object, ...]:
-    return one.kind, one.record, one.field, one.value
-
-
 def _mended(found: list[Finding]) -> Iterator[Issue]:
     rules = list(dict.fromkeys(rule for one in found for rule in names(one.detail)))
     if not _SPELLINGS.issuperset(rules):
         first = found[0]
-        becomes = words_of([(shown(one.type), shown(one.becomes)) for one in found])
+        becomes = words_of([(one.type, one.becomes) for one in found])
         telling = [rule for rule in rules if rule not in _SPELLINGS]
         yield _issue(first, *mended(telling, becomes), sort=(REPAIRED, ""), to_do=False)
 
 
 def _to_do(one: Finding) -> Issue:
     if one.kind in (INVALID, UNRECOGNISED):
-        kind = "" if one.detail in ("unknown_type", "type_missing") else shown(one.type)
-        part = "" if one.becomes == one.value else shown(one.becomes)
+        kind = "" if one.detail in ("unknown_type", "type_missing") else one.type
+        part = "" if one.becomes == one.value else one.becomes
         return _issue(one, *advice_of(one.detail, kind), sort=(one.detail, kind), part=part)
     ids = "the records " + words_and([str(number) for number in one.records], one.many)
-    problem, suggestion = advice_on_finding(one.kind, name=name_of(shown(one.type)), many=f"{one.many:,}", ids=ids)
+    problem, suggestion = advice_on_finding(one.kind, name=name_of(one.type), many=f"{one.many:,}", ids=ids)
     if one.kind == "file":
         problem = shown(one.detail) or problem
-    return _issue(one, problem, suggestion, sort=(one.kind, shown(one.type)))
+    return _issue(one, problem, suggestion, sort=(one.kind, one.type))
 
 
 def _issue(
     one: Finding, problem: str, suggestion: str, *, sort: tuple[str, str], to_do: bool = True, part: str = ""
 ) -> Issue:
-    return Issue(one.record, shown(one.field), shown(one.value), problem, suggestion, sort, to_do, part)
+    return Issue(one.record, one.field, one.value, problem, suggestion, sort, to_do, part)
 
 
 def words_and(words: list[str], of: int) -> str:
@@ -150,12 +155,13 @@ def shown(text: object, most: int = LONGEST) -> str:
 
 def write_issues(issues: Iterable[Issue], file: IO[str]) -> None:
     """The table, line by line."""
+    text = lru_cache(ALIKE)(cell)
     file.write("\ufeff" + "\t".join(COLUMNS) + "\n")
     for one in issues:
         record = "" if one.record is None else str(one.record)
         problem = f"“{one.part}”: {one.problem}" if one.part else one.problem
         cells = (one.field, one.value, problem, one.suggestion)
-        file.write("\t".join((record, *map(cell, cells))) + "\n")
+        file.write("\t".join((record, *map(text, cells))) + "\n")
 
 
 def cell(text: str) -> str:

@@ -221,7 +221,7 @@ _TOTALS = (
 def open_findings(data: DataFolder, snapshot: Snapshot, room: Path) -> Iterator[Findings]:
     """Look at a snapshot that holds publications, with no more memory than this however large it is; what is spilled goes into `room`."""
     limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "512MB",
+        "memory_limit": "384MB",
         "threads": 2,
         "preserve_insertion_order": False,
         "temp_directory": str(room),
