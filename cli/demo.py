@@ -49,6 +49,9 @@ requests_per_minute = {limit}
 QUESTIONS = ("collection_by_decade", "gaps_by_kind", "possible_duplicates")
 """Files in sql/examples that the demonstration runs."""
 
+SHOWN = 15
+"""Rows of each answer on the terminal."""
+
 
 def run(folder: Path, output: Output) -> ExitStatus:
     """Sandbox up, backup, three answers, sandbox down. Leaves `folder` to be explored with `query` and `ui`."""
@@ -137,7 +140,8 @@ def _print_all(
     for asked, rows in answers:
         console.print(asked.question, style="bold")
         columns = list(rows[0]) if rows else []
-        print_rows(console, columns, [tuple(row.values()) for row in rows])
+        whole = command_line("query", "--config", str(config), "--example", asked.name)
+        print_rows(console, columns, [tuple(row.values()) for row in rows], SHOWN, remedy=f"`{whole}` shows all")
         console.print()
     console.print(f"What to look at next, in {config.parent}/:")
     for step in _next_steps(config):
@@ -150,6 +154,7 @@ def _next_steps(config: Path) -> list[str]:
     named = ("--config", str(config))
     return [
         command_line("tables", *named),
+        command_line("query", *named, "--list-examples"),
         command_line("query", *named, "SELECT title, published_on FROM publications LIMIT 10"),
         command_line("snapshots", "show", TENANT, *named),
         command_line("ui", *named),

@@ -154,12 +154,18 @@ def _names_people(sql: str) -> bool:
     return not PERSONAL_TABLES.isdisjoint(re.findall(r"\w+?(?=(?:_history|_as_of|_deleted)?\b)", sql.lower()))
 
 
-def print_rows(console: Console, columns: list[str], rows: Sequence[tuple[object, ...]], limit: int = 0) -> None:
-    """A table on the terminal, `limit` rows of it; says so when there are more."""
+def print_rows(
+    console: Console,
+    columns: list[str],
+    rows: Sequence[tuple[object, ...]],
+    limit: int = 0,
+    remedy: str = "--limit 0 shows all",
+) -> None:
+    """A table on the terminal, `limit` rows of it; says so when there are more, and the `remedy`."""
     shown = rows[:limit] if limit else rows
     numeric = [name for index, name in enumerate(columns) if shown and all(_is_number(row[index]) for row in shown)]
     print_table(console, columns, shown, right=numeric)
-    more = "; there are more (--limit 0 shows all)" if len(rows) > len(shown) else ""
+    more = f"; there are more ({remedy})" if len(rows) > len(shown) else ""
     console.print(f"{counted(len(shown), 'row')}{more}")
 
 

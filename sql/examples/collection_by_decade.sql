@@ -1,15 +1,24 @@
 -- How has the collection grown, by decade of publication and kind?
+WITH dated AS (
+    SELECT
+        tenant,
+        publishable_type AS kind,
+        published_on,
+        CASE
+            WHEN published_on IS NULL THEN 'no date'
+            WHEN published_on < DATE '1900-01-01' THEN 'before 1900'
+            ELSE CAST(CAST(floor(extract(year FROM published_on) / 10) AS INTEGER) * 10 AS VARCHAR) || 's'
+        END AS published
+    FROM publications
+)
 SELECT
-    CASE
-        WHEN published_on IS NULL THEN 'no date'
-        WHEN published_on < DATE '1900-01-01' THEN 'before 1900'
-        ELSE format('{}s', year(published_on) // 10 * 10)
-    END AS published,
-    count(*) FILTER (publishable_type = 'Article') AS articles,
-    count(*) FILTER (publishable_type = 'Book') AS books,
-    count(*) FILTER (publishable_type = 'Report') AS reports,
-    count(*) FILTER (publishable_type IS NULL OR publishable_type NOT IN ('Article', 'Book', 'Report')) AS others,
+    tenant,
+    published,
+    count(*) FILTER (WHERE kind = 'Article') AS articles,
+    count(*) FILTER (WHERE kind = 'Book') AS books,
+    count(*) FILTER (WHERE kind = 'Report') AS reports,
+    count(*) FILTER (WHERE kind IS NULL OR kind NOT IN ('Article', 'Book', 'Report')) AS others,
     count(*) AS publications
-FROM publications
-GROUP BY published
-ORDER BY min(published_on) NULLS LAST;
+FROM dated
+GROUP BY tenant, published
+ORDER BY tenant COLLATE "C", min(published_on) NULLS LAST;

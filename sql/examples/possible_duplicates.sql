@@ -1,22 +1,22 @@
--- Which records may describe the same publication? Those with the same DOI, and books with the same ISBN.
+-- Which records may describe the same publication? Those with the same DOI, PMID or arXiv number, and books with the same ISBN.
+-- An ISBN on an article or a chapter names the book that it is in, and an ISSN names a journal: neither makes a duplicate.
+-- An ISBN with ten digits and the one with thirteen are the same identifier.
+WITH held AS (
+    SELECT DISTINCT i.tenant, i.type, i.value, p.id, left(p.title, 60) COLLATE "C" AS title
+    FROM publication_identifiers AS i
+    JOIN publications AS p ON p.tenant = i.tenant AND p.id = i.publication_id
+    WHERE
+        i.verdict IN ('valid', 'repaired')
+        AND (i.type IN ('doi', 'pmid', 'arxiv_id') OR (i.type = 'isbn' AND p.publishable_type = 'Book'))
+)
 SELECT
-    identifiers.type,
-    identifiers.value AS identifier,
+    tenant,
+    type,
+    value AS identifier,
     count(*) AS records,
-    string_agg(publications.id::VARCHAR, ', ' ORDER BY publications.id) AS ids,
-    left(min_by(publications.title, publications.id), 60) AS first_title
-FROM (
-    SELECT DISTINCT tenant, publication_id, type, value
-    FROM publication_identifiers
-    WHERE verdict IN ('valid', 'repaired')
-) AS identifiers
-JOIN publications
-    ON publications.tenant = identifiers.tenant
-    AND publications.id = identifiers.publication_id
-WHERE identifiers.type = 'doi'
-    -- on an article or a chapter the ISBN names the book it is in
-    OR (identifiers.type = 'isbn' AND publications.publishable_type = 'Book')
-GROUP BY identifiers.tenant, identifiers.type, identifiers.value
+    string_agg(CAST(id AS VARCHAR), ', ' ORDER BY id) AS ids,
+    min(title) AS one_title
+FROM held
+GROUP BY tenant, type, value
 HAVING count(*) > 1
-ORDER BY records DESC, identifier
-LIMIT 10;
+ORDER BY tenant COLLATE "C", records DESC, type COLLATE "C", value COLLATE "C";

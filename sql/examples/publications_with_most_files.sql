@@ -1,13 +1,19 @@
 -- Which publications have the most files, and how large are they?
-SELECT
-    publications.id,
-    left(publications.title, 60) AS title,
-    count(*) AS files,
-    sum(publication_files.size) AS bytes
-FROM publication_files
-JOIN publications
-    ON publications.tenant = publication_files.tenant
-    AND publications.id = publication_files.publication_id
-GROUP BY publications.id, publications.title
-ORDER BY files DESC, bytes DESC, publications.id
-LIMIT 5;
+WITH counted AS (
+    SELECT
+        tenant,
+        publication_id,
+        count(*) AS files,
+        CAST(sum(size) AS BIGINT) AS bytes,
+        row_number() OVER (
+            PARTITION BY tenant ORDER BY count(*) DESC, sum(size) DESC NULLS LAST, publication_id
+        ) AS place
+    FROM publication_files
+    WHERE publication_id IS NOT NULL
+    GROUP BY tenant, publication_id
+)
+SELECT c.tenant, c.place, p.id, left(p.title, 60) AS title, c.files, c.bytes
+FROM counted AS c
+JOIN publications AS p ON p.tenant = c.tenant AND p.id = c.publication_id
+WHERE c.place <= 5
+ORDER BY c.tenant COLLATE "C", c.place;

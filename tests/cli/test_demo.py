@@ -52,8 +52,8 @@ def test_its_sandbox_is_gone(first: Outcome) -> None:
 def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> None:
     """Every command of "what to look at next" works as printed, word for word."""
     steps = [line.strip() for line in first.lines if line.startswith("  bookferry ")]
-    assert [step.split()[1] for step in steps] == ["tables", "query", "snapshots", "ui"]
-    for step in steps[:3]:
+    assert [step.split()[1] for step in steps] == ["tables", "query", "query", "snapshots", "ui"]
+    for step in steps[:4]:
         subprocess.run(
             f'bookferry() {{ {" ".join(BOOKFERRY)} "$@"; }}; {step}',
             shell=True,

@@ -1,0 +1,15 @@
+-- Which records have no identifier that can be relied on?
+-- Nobody finds these by DOI, ISBN, ISSN, PMID or arXiv number, and a migration can recognise them by title and year only.
+-- What stands in the record's fields but is no identifier is in the last column.
+SELECT
+    p.tenant,
+    p.id,
+    p.publishable_type AS kind,
+    p.published_on_raw AS published,
+    left(p.title, 80) AS title,
+    string_agg(i.type || ' ' || i.raw, ' | ' ORDER BY i.position) AS unusable
+FROM publications AS p
+LEFT JOIN publication_identifiers AS i ON i.tenant = p.tenant AND i.publication_id = p.id
+GROUP BY p.tenant, p.id, p.publishable_type, p.published_on_raw, p.title
+HAVING count(*) FILTER (WHERE i.verdict IN ('valid', 'repaired')) = 0
+ORDER BY p.tenant COLLATE "C", p.id NULLS LAST, left(p.title, 80) COLLATE "C" NULLS LAST;
