@@ -9,7 +9,7 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.metadata import column_schema, preview, table_metadata
+from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
 from assets_defs.stops import stop_explained
 from pipelines.library import Library
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
@@ -153,7 +153,10 @@ def staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.Materia
     """A finished table, and its check."""
     return dg.MaterializeResult(
         asset_key=key,
-        metadata=table_metadata(capture, table, requests=0),
+        metadata={
+            **table_metadata(capture, table, requests=0),
+            "dagster/column_lineage": column_lineage(capture.facts.tenant, table),
+        },
         check_results=[_required_check(capture, table, key)],
     )
 

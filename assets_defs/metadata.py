@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.records.tables import Table
+from pipelines.records.tables import MADE_FROM, Table
 from pipelines.service.redaction import outside_text
 from pipelines.store.captures import Capture
 
@@ -29,6 +29,14 @@ def column_schema(table: Table) -> dg.TableSchema:
             )
             for column in table.columns
         ]
+    )
+
+
+def column_lineage(tenant: str, table: Table) -> dg.TableColumnLineage:
+    """Which column of the raw table each column of a staged table is made from."""
+    raw = dg.AssetKey([tenant, MADE_FROM[table.name]])
+    return dg.TableColumnLineage(
+        {column.name: [dg.TableColumnDep(raw, column.made_from)] for column in table.columns if column.made_from}
     )
 
 

@@ -16,7 +16,8 @@ class Column:
     """One column: its Arrow type, what it means, and whether a row may lack it.
 
     `personal`: it holds data of a person who uses the library. Such columns are in the files and in no view that everybody sees.
-    `references`: the column that it names a row of, such as publications.id. `json`: its text is a JSON object.
+    `references`: the column that it names a row of, such as publications.id. `json`: its text is a JSON object. `made_from`: the column of
+    the raw table that a staged table has it from; empty where it comes from elsewhere.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Column:
     personal: bool = False
     references: str = ""
     json: bool = False
+    made_from: str = "payload"
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ _SHA256 = Column(
     pa.string(),
     "SHA-256 of the record's JSON as received; the same record in the raw table has the same.",
     required=True,
+    made_from="sha256",
 )
 
 PUBLICATIONS = Table(
@@ -217,15 +220,22 @@ PUBLICATION_FILES = Table(
             pa.string(),
             "kept (its bytes are in the data folder), failed (they could not be had), or not_fetched (nobody asked for them).",
             required=True,
+            made_from="",
         ),
-        Column("sha256", pa.string(), "SHA-256 of the content; its bytes are in files/sha256 of the data folder."),
-        Column("bytes", pa.int64(), "Bytes of the content as it was received and kept."),
+        Column(
+            "sha256",
+            pa.string(),
+            "SHA-256 of the content; its bytes are in files/sha256 of the data folder.",
+            made_from="",
+        ),
+        Column("bytes", pa.int64(), "Bytes of the content as it was received and kept.", made_from=""),
         Column(
             "etag",
             pa.string(),
             "What the storage calls this version of the content, where only that can tell it from another.",
+            made_from="",
         ),
-        Column("problem", pa.string(), "Why the content could not be had."),
+        Column("problem", pa.string(), "Why the content could not be had.", made_from=""),
     ),
     indexes=(("sha256",),),
 )
@@ -344,6 +354,9 @@ LISTS = {USER_ROLES: "roles", COLLECTION_PUBLICATIONS: "publication_ids", AUTHOR
 
 TABLES = {table.name: table for tables in STAGED.values() for table in tables}
 """Name → table, for every staged table."""
+
+MADE_FROM = {table.name: f"raw_{resource}" for resource, tables in STAGED.items() for table in tables}
+"""Name of a staged table → name of the raw table that it is made from."""
 
 
 PERSONAL = frozenset(

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.metadata import PREVIEW_CHARACTERS, PREVIEW_ROWS, preview
-from pipelines.records.tables import STAGED
+from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots import Snapshot
 from tests.dagster.night import PASSWORD, Night, configure, plain, secrets_of
@@ -126,6 +126,18 @@ class TestGoodNight:
             assert 0 < len(shown["preview"]) <= PREVIEW_ROWS
         assert shown["requests"] == (3 if asset in ("raw_publications", "snapshot") else 0)
         assert shown["dagster/uri"].startswith("file:///")
+
+    @pytest.mark.parametrize("table", STAGED["publications"], ids=lambda table: table.name)
+    def test_columns_come_from_the_raw_table(self, nights: Nights, table: Table) -> None:
+        """The lineage of each column is made from its description; what the transfers tell of a file's content is not in the records."""
+        lineage = nights.metadata(nights.good, table.name)["dagster/column_lineage"].deps_by_column
+        raw = dg.AssetKey(["old", "raw_publications"])
+        known = raw_table("publications").schema.names
+        assert {
+            name: [(one.asset_key, one.column_name in known) for one in deps] for name, deps in lineage.items()
+        } == {column.name: [(raw, True)] for column in table.columns if column.name in lineage}
+        fetched = {"status", "sha256", "bytes", "etag", "problem"} if table is PUBLICATION_FILES else set()
+        assert set(lineage) == set(table.schema.names) - fetched
 
     def test_every_check_is_green(self, nights: Nights) -> None:
         """Count equals X-Total, ids unique, required columns filled, and the verdict on the whole."""

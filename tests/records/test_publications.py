@@ -226,6 +226,20 @@ class TestIdentifiers:
             for identifier in identifiers
         ]
 
+    def test_the_real_library(self, real_payloads: list[str]) -> None:
+        """The staged table has what docs/identifiers.md counts and tells value by value: every row is what was identified."""
+        encoded = [payload.encode() for payload in real_payloads]
+        staged = PublicationStager()(encoded, ["0"] * len(encoded))
+        columns = ("publication_id", "type", "value", "raw", "source_field", "position", "verdict", "rule")
+        sent = [json.loads(payload) for payload in real_payloads]
+        assert [tuple(row[name] for name in columns) for row in rows(staged, "publication_identifiers")] == [
+            (record["id"], *one[:-1], one.rule or None) for record in sent for one in identify(record)
+        ]
+        assert {
+            tuple(row[name] for name in ("publication_id", "source_field", "raw"))
+            for row in rows(staged, "publication_identifiers")
+        } == {(record["id"], field, record[field]) for record in sent for field in IDENTIFIER_FIELDS if record[field]}
+
     @pytest.mark.parametrize("stager", [partial(stage_publications, kinds=PMCID), PublicationStager(PMCID)])
     def test_a_configured_type(self, stager: Callable[[list[bytes], list[str]], StagedBatch]) -> None:
         """Both ways of staging take its fields for identifiers, and no longer for residue (trap A18)."""
