@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
@@ -55,35 +55,64 @@ AUTHOR_TYPES = (PERSON, "corporate")
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A publication as version 3 takes it. Of one that holds nothing for a field, the field is absent."""
+@dataclass(slots=True)
+class _Rest:
+    """What of a record its form does not tell."""
 
-    fields: Json
-    """What is sent: `WRITTEN` names and JSON values, lists in the record's own order."""
-    residue: Json
-    """Key of the record → its value, where `fields` alone does not give it back."""
-    unsent: Json
-    """Path in the record → what version 3 will not hold: no rule maps it, or the document does not allow it. Like the residue, written down
-    with `residue_json` only, which leaves signatures out (I10)."""
-    files: list[AttachedFile]
-    """Cover and assets, which are uploaded by requests of their own."""
-    identifiers: list[Identifier]
-    """All that the record holds, whatever its verdict."""
+    residue: Json = field(default_factory=dict)
+    unsent: Json = field(default_factory=dict)
+
+
+class Form:
+    """A publication as version 3 takes it. What is about its files is looked at when somebody asks: matching millions needs none of it."""
+
+    __slots__ = ("_files", "_record", "_rest", "fields", "identifiers")
+
+    def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str]) -> None:
+        self.fields: Json = {}
+        """What is sent: `WRITTEN` names and JSON values, lists in the record's own order; what holds nothing is absent."""
+        self.identifiers: list[Identifier] = []
+        """All that the record holds, whatever its verdict."""
+        self._record = record
+        self._rest = rest = _Rest()
+        self._files: list[AttachedFile] | None = None
+        _texts(record, self.fields, rest)
+        _date(record, self.fields, rest)
+        _authors(record, self.fields, rest)
+        _identifiers(record, self, rest, kinds, sent)
+        _categories(record, self.fields, rest)
+        _references(record, self.fields, rest)
+        _others(record, rest, kinds)
+
+    @property
+    def files(self) -> list[AttachedFile]:
+        """Cover and assets, which are uploaded by requests of their own."""
+        if self._files is None:
+            self._files = attached_files(self._record)
+            _look_at_files(self._record, self._rest)
+        return self._files
+
+    @property
+    def residue(self) -> Json:
+        """Key of the record → its value, where `fields` alone does not give it back."""
+        return self._whole_rest().residue
+
+    @property
+    def unsent(self) -> Json:
+        """Path in the record → what version 3 will not hold: no rule maps it, or the document does not allow it.
+
+        Like the residue, written down with `residue_json` only, which leaves signatures out (I10).
+        """
+        return self._whole_rest().unsent
+
+    def _whole_rest(self) -> _Rest:
+        _ = self.files
+        return self._rest
 
 
 def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> Form:
     """The form of a record of either version. `sent`: verdicts of the identifiers of flat fields that are sent; never raises on data."""
-    form = Form({}, {}, {}, attached_files(record), [])
-    _texts(record, form)
-    _date(record, form)
-    _authors(record, form)
-    _identifiers(record, form, kinds, sent)
-    _categories(record, form)
-    _references(record, form)
-    _files(record, form)
-    _others(record, form, kinds)
-    return form
+    return Form(record, kinds, sent)
 
 
 def v2_of(
@@ -110,64 +139,71 @@ def v2_of(
     return record
 
 
-def _texts(record: Mapping[str, Any], form: Form) -> None:
+def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
     for key in TEXTS:
         value = record.get(key)
         if type(value) is str and value:
-            form.fields[key] = text = value if value.isascii() else valid_text(value)
+            fields[key] = text = value if value.isascii() else valid_text(value)
             if text != value:
-                form.residue[key] = value
+                rest.residue[key] = value
         elif value is not None:
-            _keep(form, key, value, lost=value != "")
+            _keep(rest, key, value, lost=value != "")
 
 
-def _date(record: Mapping[str, Any], form: Form) -> None:
+def _date(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
     """service-api.md, Publication: "string, date `YYYY-MM-DD`"; nothing else is sent."""
     value = record.get("published_on")
     if type(value) is str and day(value):
-        form.fields["published_on"] = value
+        fields["published_on"] = value
     elif value is not None:
-        _keep(form, "published_on", value, lost=value != "")
+        _keep(rest, "published_on", value, lost=value != "")
 
 
-def _authors(record: Mapping[str, Any], form: Form) -> None:
+def _authors(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
     """service-api.md, Publication: "each: `name` (string), `type` (`person` or `corporate`)". One without a type is taken for a person."""
     authors, exact = [], True
-    for number, entry in enumerate(_items(record, "authors", form)):
+    for number, entry in enumerate(_items(record, "authors", rest)):
         author = {"name": entry} if type(entry) is str else entry
         if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
             exact = False
-            leave(form.unsent, f"authors[{number}]", without_addresses(entry))
+            leave(rest.unsent, f"authors[{number}]", without_addresses(entry))
             continue
-        name, kind = valid_text(author["name"]), author.get("type")
+        name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
-        authors.append({"name": name, "type": kind if known else PERSON})
+        authors.append({"name": name if name.isascii() else valid_text(name), "type": kind if known else PERSON})
         if authors[-1] != entry:
             exact = False
-            _rest(author, AUTHOR_KEYS, f"authors[{number}]", form.unsent)
+            _unknown(author, AUTHOR_KEYS, f"authors[{number}]", rest.unsent)
             if not known and kind is not None:
-                leave(form.unsent, f"authors[{number}].type", without_addresses(kind))
-    _put(record, form, "authors", authors, exact=exact)
+                leave(rest.unsent, f"authors[{number}].type", without_addresses(kind))
+    if authors:
+        fields["authors"] = authors
+    if not exact:
+        rest.residue["authors"] = without_addresses(record["authors"])
 
 
-def _categories(record: Mapping[str, Any], form: Form) -> None:
+def _categories(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
     """service-api.md, Publication: "each entry is `{name}` (find or create) or `{id}`"; by name, since ids differ (trap A15). Each once."""
     names: dict[str, None] = {}
     exact = True
-    for number, entry in enumerate(_items(record, "categories", form)):
+    for number, entry in enumerate(_items(record, "categories", rest)):
         category = {"name": entry} if type(entry) is str else entry
         if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
             exact = False
-            leave(form.unsent, f"categories[{number}]", without_addresses(entry))
+            leave(rest.unsent, f"categories[{number}]", without_addresses(entry))
             continue
-        name = valid_text(category["name"])
-        exact = exact and name not in names and entry == {"name": name}
+        name = category["name"] if category["name"].isascii() else valid_text(category["name"])
+        exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
         names[name] = None
-        _rest(category, CATEGORY_KEYS, f"categories[{number}]", form.unsent)
-    _put(record, form, "categories", [{"name": name} for name in names], exact=exact)
+        if not category.keys() <= CATEGORY_KEYS:
+            _unknown(category, CATEGORY_KEYS, f"categories[{number}]", rest.unsent)
+    if names:
+        fields["categories"] = [{"name": name} for name in names]
+    if not exact:
+        rest.residue["categories"] = without_addresses(record["categories"])
 
 
-def _references(record: Mapping[str, Any], form: Form) -> None:
+def _references(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
     """service-api.md, Publication: "contributor, category, organization references | `id`"; the id counts within its own library only."""
     for key in REFERENCES:
         value = record.get(key)
@@ -175,15 +211,15 @@ def _references(record: Mapping[str, Any], form: Form) -> None:
             continue
         reference_id = whole_number(value.get("id")) if type(value) is dict else None
         if reference_id is None:
-            _keep(form, key, value, lost=True)
+            _keep(rest, key, value, lost=True)
             continue
-        form.fields[key] = {"id": reference_id}
-        _rest(value, REFERENCE_KEYS, key, form.unsent)
-        if form.fields[key] != value:
-            form.residue[key] = without_addresses(value)
+        fields[key] = {"id": reference_id}
+        _unknown(value, REFERENCE_KEYS, key, rest.unsent)
+        if fields[key] != value:
+            rest.residue[key] = without_addresses(value)
 
 
-def _identifiers(record: Mapping[str, Any], form: Form, kinds: Kinds, sent: AbstractSet[str]) -> None:
+def _identifiers(record: Mapping[str, Any], form: Form, rest: _Rest, kinds: Kinds, sent: AbstractSet[str]) -> None:
     """service-api.md, Publication: "`type`, `value` … used in responses and in create/update payloads"; v2's "flat fields replace" them.
 
     Entries of version 3's list are sent as they are; of flat fields, the canonical values with a verdict of `sent`.
@@ -191,23 +227,27 @@ def _identifiers(record: Mapping[str, Any], form: Form, kinds: Kinds, sent: Abst
     found = form.identifiers
     values = [record.get(field) for field, _kind in kinds.fields]
     read_fields(values, found, kinds)
-    chosen = dict.fromkeys((one.type, one.value) for one in found if one.verdict in sent)
-    form.unsent.update((one.source_field, one.raw) for one in found if one.verdict not in sent)
+    chosen: dict[tuple[str, str], None] = {}
+    for one in found:
+        if one.verdict in sent:
+            chosen[one.type, one.value] = None
+        else:
+            rest.unsent[one.source_field] = one.raw
     if not _told_by_list(values, found, kinds):
-        form.residue.update(
+        rest.residue.update(
             (field, value) for (field, _kind), value in zip(kinds.fields, values, strict=True) if value is not None
         )
     entries, exact = [], True
-    for number, entry in enumerate(_items(record, IDENTIFIER_LIST, form)):
+    for number, entry in enumerate(_items(record, IDENTIFIER_LIST, rest)):
         where = f"{IDENTIFIER_LIST}[{number}]"
         kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
         if type(kind) is not str or type(value) is not str or not kind or not value:
             exact = False
-            leave(form.unsent, where, without_addresses(entry))
+            leave(rest.unsent, where, without_addresses(entry))
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         exact = exact and entries[-1] == entry
-        _rest(entry, IDENTIFIER_KEYS, where, form.unsent)
+        _unknown(entry, IDENTIFIER_KEYS, where, rest.unsent)
         begun = len(found)
         read_entry(entries[-1]["type"], entries[-1]["value"], found, kinds)
         for one in found[begun:]:
@@ -216,39 +256,41 @@ def _identifiers(record: Mapping[str, Any], form: Form, kinds: Kinds, sent: Abst
     if entries:
         form.fields[IDENTIFIER_LIST] = entries
     if not exact:
-        form.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
+        rest.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
 
 
 def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
     """Whether the list alone gives the flat fields back: each filled one holds one value as it stands, in the first field of its type."""
     filled = [value for value in values if value is not None]
-    return len(found) == len(filled) and all(
-        type(value) is str and one.rule == "" and one.value == one.raw and kinds.homes[one.type] == one.source_field
-        for one, value in zip(found, filled, strict=True)
-    )
+    if len(found) != len(filled):
+        return False
+    for one, value in zip(found, filled, strict=True):
+        if one.rule or type(value) is not str or one.value != one.raw or kinds.homes[one.type] != one.source_field:
+            return False
+    return True
 
 
-def _files(record: Mapping[str, Any], form: Form) -> None:
+def _look_at_files(record: Mapping[str, Any], rest: _Rest) -> None:
     """service-api.md, Asset and Upload sequence: files are sent by requests of their own; of what names them, all is kept but addresses."""
     cover = record.get("cover")
     if cover is not None:
-        form.residue["cover"] = without_addresses(cover)
-        _stored(cover, "cover", form.unsent)
+        rest.residue["cover"] = without_addresses(cover)
+        _stored(cover, "cover", rest.unsent)
     assets = record.get("assets")
     if type(assets) is list and assets:
-        form.residue["assets"] = without_addresses(assets)
+        rest.residue["assets"] = without_addresses(assets)
         for number, asset in enumerate(assets):
             where = f"assets[{number}]"
             if type(asset) is dict:
-                _rest(asset, ASSET_KEYS, where, form.unsent)
+                _unknown(asset, ASSET_KEYS, where, rest.unsent)
                 if asset.get("file") is not None:
-                    _stored(asset["file"], f"{where}.file", form.unsent)
+                    _stored(asset["file"], f"{where}.file", rest.unsent)
             else:
-                leave(form.unsent, where, without_addresses(asset))
+                leave(rest.unsent, where, without_addresses(asset))
     elif assets is not None and assets != []:
-        _keep(form, "assets", assets, lost=True)
+        _keep(rest, "assets", assets, lost=True)
     elif assets is None and "assets" in record:
-        form.residue["assets"] = None
+        rest.residue["assets"] = None
 
 
 def _stored(file: Any, where: str, unsent: Json) -> None:
@@ -256,48 +298,41 @@ def _stored(file: Any, where: str, unsent: Json) -> None:
     if type(file) is not dict:
         leave(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
         return
-    _rest(file, STORED_KEYS, where, unsent)
+    _unknown(file, STORED_KEYS, where, unsent)
     metadata = file.get("metadata")
     if type(metadata) is dict:
-        _rest(metadata, METADATA_KEYS, f"{where}.metadata", unsent)
+        _unknown(metadata, METADATA_KEYS, f"{where}.metadata", unsent)
     elif metadata is not None:
         leave(unsent, f"{where}.metadata", without_addresses(metadata))
 
 
-def _others(record: Mapping[str, Any], form: Form, kinds: Kinds) -> None:
+def _others(record: Mapping[str, Any], rest: _Rest, kinds: Kinds) -> None:
     """The id, which the service gives; and keys that no rule names."""
     if record.get("id") is not None:
-        form.residue["id"] = without_addresses(record["id"])
+        rest.residue["id"] = without_addresses(record["id"])
     for key, raw in record.items():
         if key not in kinds.record_keys and key not in ADDRESSES:
-            form.residue[key] = value = without_addresses(raw)
+            rest.residue[key] = value = without_addresses(raw)
             if value is not None:
-                leave(form.unsent, key, value)
+                leave(rest.unsent, key, value)
 
 
-def _rest(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
+def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
     """What an object holds beyond the keys that are known."""
     if not found.keys() <= known:
         nested_residue(without_addresses(found), known, where, unsent)
 
 
-def _items(record: Mapping[str, Any], key: str, form: Form) -> list[Any]:
+def _items(record: Mapping[str, Any], key: str, rest: _Rest) -> list[Any]:
     value = record.get(key)
     if type(value) is list:
         return value
     if key in record:
-        _keep(form, key, value, lost=value not in (None, ""))
+        _keep(rest, key, value, lost=value not in (None, ""))
     return []
 
 
-def _put(record: Mapping[str, Any], form: Form, key: str, entries: list[Json], *, exact: bool) -> None:
-    if entries:
-        form.fields[key] = entries
-    if not exact:
-        form.residue[key] = without_addresses(record[key])
-
-
-def _keep(form: Form, key: str, value: Any, *, lost: bool) -> None:
-    form.residue[key] = kept = without_addresses(value)
+def _keep(rest: _Rest, key: str, value: Any, *, lost: bool) -> None:
+    rest.residue[key] = kept = without_addresses(value)
     if lost:
-        leave(form.unsent, key, kept)
+        leave(rest.unsent, key, kept)

@@ -34,6 +34,7 @@ MAX_KEY_CHARACTERS = 200
 MAX_DEPTH = 200
 """Of residue that is searched for addresses; what lies deeper is left out."""
 
+_NESTED = (dict, list)
 _POSITIONS = re.compile(r"\[\d+\]")
 _ADDRESS = re.compile(r"https?://[^\s\"\\]+", re.IGNORECASE)
 _SIGNATURE = re.compile(r"x-(?:amz|goog|oss)-|signature=|sig=|token=|key-pair-id=", re.IGNORECASE)
@@ -90,13 +91,19 @@ def _shown(key: str, value: Any) -> Any:
 
 def without_addresses(value: Any, depth: int = MAX_DEPTH) -> Any:
     """A nested value without the members that are addresses of files."""
-    if type(value) not in (dict, list):
-        return value
-    if depth == 0:
-        return "(nested too deeply; the payload has it)"
+    if type(value) is dict:
+        if depth == 0:
+            return "(nested too deeply; the payload has it)"
+        return {
+            key: without_addresses(member, depth - 1) if type(member) in _NESTED else member
+            for key, member in value.items()
+            if key not in IGNORED
+        }
     if type(value) is list:
-        return [without_addresses(one, depth - 1) for one in value]
-    return {key: without_addresses(member, depth - 1) for key, member in value.items() if key not in IGNORED}
+        if depth == 0:
+            return "(nested too deeply; the payload has it)"
+        return [without_addresses(one, depth - 1) if type(one) in _NESTED else one for one in value]
+    return value
 
 
 def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:
