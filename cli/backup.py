@@ -20,7 +20,9 @@ from pipelines.notify import Ending
 from pipelines.records.files import COVER
 from pipelines.settings import Settings
 from pipelines.store.captures import FileTotals
+from pipelines.store.reports import page_of
 from pipelines.store.snapshots import Snapshot
+from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
     from pipelines.store.postgres.loading import Staged
@@ -35,15 +37,17 @@ def backup_tenant(
         with ProgressDisplay() as display:
             snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
         this.ending = Ending.of_backup(snapshot)
-    document = {**summary(snapshot), **({"postgres": [shown(one) for one in staged]} if settings.stages else {})}
-    output.result(document, lambda console: _print_all(console, snapshot, staged))
+    page = page_of(open_data(settings), snapshot)
+    document = {**summary(snapshot), "report": page}
+    document |= {"postgres": [shown(one) for one in staged]} if settings.stages else {}
+    output.result(document, lambda console: _print_all(console, snapshot, staged, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
-def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[Staged]) -> None:
+def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[Staged], page: str | None) -> None:
     for one in staged:
         print_load(console, one)
-    print_summary(console, snapshot)
+    print_summary(console, snapshot, page)
 
 
 def summary(snapshot: Snapshot) -> dict[str, Any]:
@@ -67,8 +71,8 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def print_summary(console: Console, snapshot: Snapshot) -> None:
-    """What was done, and the truth in the last line."""
+def print_summary(console: Console, snapshot: Snapshot, report: str | None = None) -> None:
+    """What was done, where its report is, and the truth in the last line."""
     manifest = snapshot.manifest
     for problem in (*manifest.problems, *snapshot.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
@@ -76,6 +80,8 @@ def print_summary(console: Console, snapshot: Snapshot) -> None:
     if manifest.files.kept:
         kept = counted(manifest.files.kept, "file")
         console.print(f"{kept} kept ({size(manifest.files.bytes)}), {manifest.files.new:,} of them fetched now")
+    if report:
+        console.print(f"Report for librarians: {report}")
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:

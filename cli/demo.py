@@ -24,6 +24,7 @@ from pipelines.examples import Example, example
 from pipelines.inventory import default_resources
 from pipelines.settings import CONFIG_FILE, load_settings
 from pipelines.store.catalogue import open_catalogue
+from pipelines.store.reports import page_of
 from pipelines.store.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
@@ -66,13 +67,15 @@ def run(folder: Path, output: Output) -> ExitStatus:
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         with ProgressDisplay() as display:
             snapshot = run_backup(load_settings(config), TENANT, default_resources("v2"), display).snapshot
-    answers = _answers(open_data(load_settings(config)))
+    data = open_data(load_settings(config))
+    answers, page = _answers(data), page_of(data, snapshot)
     document = {
         **summary(snapshot),
+        "report": page,
         "config": str(config.absolute()),
         "answers": {asked.name: rows for asked, rows in answers},
     }
-    output.result(document, lambda console: _print_all(console, snapshot, answers, config))
+    output.result(document, lambda console: _print_all(console, snapshot, answers, config, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
@@ -135,7 +138,11 @@ def _answers(data: DataFolder) -> list[tuple[Example, list[dict[str, object]]]]:
 
 
 def _print_all(
-    console: Console, snapshot: Snapshot, answers: list[tuple[Example, list[dict[str, object]]]], config: Path
+    console: Console,
+    snapshot: Snapshot,
+    answers: list[tuple[Example, list[dict[str, object]]]],
+    config: Path,
+    page: str | None,
 ) -> None:
     for asked, rows in answers:
         console.print(asked.question, style="bold")
@@ -147,7 +154,7 @@ def _print_all(
     for step in _next_steps(config):
         console.print(f"  {step}")
     console.print(f"With a library of your own: {command_line('init')}\n")
-    print_summary(console, snapshot)
+    print_summary(console, snapshot, page)
 
 
 def _next_steps(config: Path) -> list[str]:

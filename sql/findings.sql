@@ -75,8 +75,7 @@ CREATE TEMP TABLE shared AS
     GROUP BY type, value
     HAVING count(*) > 1;
 CREATE TEMP TABLE sharing AS
-    SELECT type, value, record, records, first_records
-    FROM identifying JOIN shared USING (type, value);
+    SELECT type, value, record FROM identifying SEMI JOIN shared USING (type, value);
 
 CREATE TEMP TABLE titled AS
     SELECT DISTINCT id AS record, md5_number(plain(title)) AS title, year_of(published_on_raw) AS year
@@ -88,11 +87,8 @@ CREATE TEMP TABLE same_titles AS
     GROUP BY title, year
     HAVING count(*) > 1;
 CREATE TEMP TABLE same_titled AS
-    SELECT record, year, records, first_records, title AS title_key, short(any_value(publications.title)) AS title
-    FROM titled
-    JOIN same_titles USING (title, year)
-    JOIN publications ON publications.id = record
-    GROUP BY ALL;
+    SELECT record, title, year FROM titled SEMI JOIN same_titles USING (title, year);
+DROP TABLE titled;
 
 CREATE TEMP VIEW shared_examples AS
     SELECT type, short(value) AS value, records, first_records,
@@ -100,12 +96,10 @@ CREATE TEMP VIEW shared_examples AS
     FROM (FROM shared ORDER BY records DESC, type, value LIMIT 20)
     ORDER BY records DESC, type, value;
 CREATE TEMP VIEW title_examples AS
-    SELECT year AS type, min_by(title, record) AS value, any_value(records) AS records,
-        any_value(first_records) AS first_records, NULL AS title
-    FROM same_titled
-    GROUP BY title_key, year
-    ORDER BY records DESC, value
-    LIMIT 20;
+    SELECT year AS type, (SELECT short(any_value(title)) FROM publications WHERE id = first_records[1]) AS value,
+        records, first_records, NULL AS title
+    FROM (FROM same_titles ORDER BY records DESC, first_records LIMIT 20)
+    ORDER BY records DESC, value;
 
 CREATE TEMP VIEW totals AS
 SELECT
@@ -119,31 +113,51 @@ SELECT
     (SELECT count(*) FROM same_titles) AS same_titles,
     (SELECT count(*) FROM same_titled) AS same_titled_records;
 
--- One row for whatever is worth a line, the most urgent first.
-CREATE TEMP VIEW findings AS
-SELECT * EXCLUDE (rank, a, b, position) FROM (
-    SELECT 1 AS rank, kind AS a, '' AS b, 0 AS position, 'file' AS kind, publication_id AS record, kind AS field, '' AS type,
-        short(coalesce(name, filename, file_id, '')) AS value, '' AS becomes, short(coalesce(problem, '')) AS detail,
-        CAST([] AS BIGINT[]) AS records, 0 AS many
-    FROM files WHERE status = 'failed'
-    UNION ALL
-    SELECT CASE verdict WHEN 'invalid' THEN 2 ELSE 3 END, field, rule, position, verdict, record, field, left(type, 40),
-        short(raw), short(value), rule, [], 0
-    FROM judged WHERE verdict IN ('invalid', 'unrecognised')
-    UNION ALL
-    SELECT 4, type, value, 0, 'shared', record, left(type, 40), left(type, 40), short(value), '', '', first_records, records
-    FROM sharing
-    UNION ALL
-    SELECT 5, year, CAST(title_key AS VARCHAR), 0, 'same_title', record, 'title', '', title, '', year, first_records, records
-    FROM same_titled
-    UNION ALL
-    SELECT 6, '', '', 0, 'no_title', id, 'title', '', '', '', '', [], 0
-    FROM publications WHERE coalesce(trim(title), '') = ''
-    UNION ALL
-    SELECT 7, '', '', 0, 'no_date', id, 'published_on', '', short(published_on_raw), '', '', [], 0
-    FROM publications WHERE published_on IS NULL AND trim(published_on_raw) <> '' AND NOT is_year_or_month(published_on_raw)
-    UNION ALL
-    SELECT 8, '', '', position, 'repaired', record, field, left(type, 40), short(raw), short(value), rule, [], 0
-    FROM judged WHERE verdict = 'repaired'
-)
-ORDER BY rank, a, b, record NULLS LAST, position;
+-- What is worth a line, in views of the same columns, so that each is sorted alone: kind, record, field, type, value, becomes, detail, records,
+-- many.
+CREATE TEMP MACRO no_records() AS CAST([] AS BIGINT[]);
+
+CREATE TEMP VIEW failed_files AS
+    SELECT 'file', publication_id, kind, '', short(coalesce(name, filename, file_id, '')), '', short(coalesce(problem, '')),
+        no_records(), 0
+    FROM files
+    WHERE status = 'failed'
+    ORDER BY kind, publication_id NULLS LAST, position;
+
+CREATE TEMP VIEW not_identifiers AS
+    SELECT verdict, record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0
+    FROM judged
+    WHERE verdict IN ('invalid', 'unrecognised')
+    ORDER BY verdict, field, rule, record NULLS LAST, position;
+
+CREATE TEMP VIEW same_identifiers AS
+    SELECT 'shared', record, left(type, 40), left(type, 40), short(value), '', '', first_records, records
+    FROM sharing JOIN shared USING (type, value)
+    ORDER BY type, value, record;
+
+CREATE TEMP VIEW same_titles_and_years AS
+    SELECT 'same_title', record, 'title', '', short(publications.title), '', year, first_records, records
+    FROM (
+        SELECT same_titled.*, records, first_records
+        FROM same_titled JOIN same_titles USING (title, year)
+    ) AS alike
+    JOIN publications ON id = record
+    ORDER BY year, alike.title, record;
+
+CREATE TEMP VIEW without_title AS
+    SELECT 'no_title', id, 'title', '', '', '', '', no_records(), 0
+    FROM publications
+    WHERE coalesce(trim(title), '') = ''
+    ORDER BY id NULLS LAST;
+
+CREATE TEMP VIEW without_readable_date AS
+    SELECT 'no_date', id, 'published_on', '', short(published_on_raw), '', '', no_records(), 0
+    FROM publications
+    WHERE published_on IS NULL AND trim(published_on_raw) <> '' AND NOT is_year_or_month(published_on_raw)
+    ORDER BY id NULLS LAST;
+
+CREATE TEMP VIEW mended AS
+    SELECT 'repaired', record, field, left(type, 40), short(raw), short(value), rule, no_records(), 0
+    FROM judged
+    WHERE verdict = 'repaired'
+    ORDER BY record NULLS LAST, position;

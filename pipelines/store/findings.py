@@ -36,6 +36,17 @@ MOST_KINDS = 12
 
 OTHERS = "(others)"
 
+FINDINGS = (
+    "failed_files",
+    "not_identifiers",
+    "same_identifiers",
+    "same_titles_and_years",
+    "without_title",
+    "without_readable_date",
+    "mended",
+)
+"""Views of sql/findings.sql with a row for each finding, the most urgent first."""
+
 _LATER = {
     PUBLICATION_IDENTIFIERS.name: ("value", "verdict", "rule"),
     PUBLICATION_FILES.name: ("status", "problem"),
@@ -156,8 +167,9 @@ class Findings:
 
     def each(self) -> Iterator[Finding]:
         """Every finding, the most urgent first; they are not in memory as a whole."""
-        answer = self._database.execute("SELECT * FROM findings")
-        yield from (Finding(*row) for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)
+        for view in FINDINGS:
+            answer = self._database.execute(f"SELECT * FROM {view}")  # noqa: S608  a name of ours
+            yield from (Finding(*row) for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)  # noqa: B023  used up here
 
     def shared_identifiers(self) -> list[Group]:
         """The largest groups of records with the same identifier."""

@@ -15,6 +15,12 @@ def report_key(snapshot: Snapshot, name: str = "") -> str:
     return f"{folder}/{name}" if name else folder
 
 
+def page_of(data: DataFolder, snapshot: Snapshot) -> str | None:
+    """Where the page of a snapshot's report is; none where it has none."""
+    key = report_key(snapshot, HTML)
+    return data.objects.address_of(key) if data.objects.size(key) is not None else None
+
+
 def remove_report(data: DataFolder, snapshot: Snapshot) -> None:
     """Remove all of a report."""
     for entry in list(data.objects.below(report_key(snapshot))):
