@@ -89,6 +89,16 @@ class TenantSettings(BaseModel):
     notify: NotifySettings | None = None
     walks: int = Field(default=3, ge=1, le=10, strict=True)
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
+    send_invalid_identifiers: bool = Field(default=False, strict=True)
+    """Whether a migration into this library sends identifiers, too, that break the rules of their type."""
+
+    @model_validator(mode="after")
+    def _identifiers_are_sent_to_v3(self) -> Self:
+        if self.send_invalid_identifiers and self.api == "v2":
+            raise ValueError(
+                'has send_invalid_identifiers, which is for a library that is migrated into: one with api = "v3"'
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_sign_in(self) -> Self:

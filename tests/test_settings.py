@@ -149,6 +149,10 @@ def test_any_address_is_understood_or_refused(address: str) -> None:
         ),
         ({"password_env": f"{SECRET}"}, "must be the name of an environment variable"),
         ({"password_env": 12345}, "must be the name of an environment variable"),
+        (
+            {"send_invalid_identifiers": "true"},
+            "tenants.old.send_invalid_identifiers: 'true' input should be a valid bool",
+        ),
         ({"session_cookie_env": "C", "username_env": "U"}, "tenants.old: has two sign-ins: keep either"),
     ],
 )
@@ -157,6 +161,15 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     message = mistake(load, **keys)
     assert expected in message
     assert not any(secret in message for secret in ("correct horse", "12345"))
+
+
+def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
+    """Version 2 is migrated from, never into."""
+    invalid = "send_invalid_identifiers = true"
+    text = f'[tenants.new]\nbase_url = "https://library.example.org"\napi = "%s"\n{invalid}\n'
+    settings = load(text % "v3")
+    assert [settings.tenant(name).send_invalid_identifiers for name in ("old", "new")] == [False, True]
+    assert "tenants.new: has send_invalid_identifiers, which is for" in mistake(load, text % "v2")
 
 
 def test_types_of_identifiers(load: Load) -> None:
