@@ -38,7 +38,7 @@ FOLDERS = ("store", "service", "records")
 KEPT_TO = {
     "dagster": ("assets_defs", "resources", "cli"),
     "httpx": ("pipelines.service",),
-    "duckdb": ("pipelines.store", "pipelines.analysis", "cli"),
+    "duckdb": ("pipelines.store", "pipelines.analysis", "pipelines.migration", "cli"),
     "fsspec": ("pipelines.store",),
     "obstore": ("pipelines.store",),
     "typer": ("cli",),

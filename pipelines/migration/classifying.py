@@ -1,0 +1,124 @@
+"""What is to be done with each record of the source, field by field: create, patch, nothing, or ask a person.
+
+A patch adds what the target lacks. It replaces a value only where the journal shows that the value is ours and that nobody has touched it
+since; whatever else differs is a conflict for a person (service-api.md knows no version of a record that a write could name).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import duckdb
+
+CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED = "create", "patch", "unchanged", "conflict", "skipped"
+"""What may be done with a record."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a publication, as both sides are compared. `is_set`: a JSON array without order, of which one side may hold more."""
+
+    name: str
+    is_set: bool = False
+
+
+def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:
+    """Make the table `classified` (source_id, target_id, action, matched_by, fields, conflicts, reason, candidates).
+
+    Reads the tables of `matching.match` and those of its result. `source` and `target` have one column of compact JSON for each of the
+    fields, null where there is nothing; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what
+    the service then held.
+    """
+    for side in ("source", "target"):
+        digests = ", ".join(f"md5_number({_name(one.name)}) AS {_name(one.name)}" for one in fields)
+        texts = "".join(f", {_name(one.name)} AS {_name(one.name + _TEXT)}" for one in fields if one.is_set)
+        database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
+    verdicts = ", ".join(f"{_literal(one.name)}: {_verdict(one)}" for one in fields)
+    database.execute(f"""
+        CREATE OR REPLACE TABLE classified AS
+        SELECT
+            source_id, target_id,
+            CASE
+                WHEN len(conflicts) > 0 THEN '{CONFLICT}'
+                WHEN len(fields) > 0 THEN '{PATCH}'
+                ELSE '{UNCHANGED}'
+            END AS action,
+            matched_by, fields, conflicts,
+            CASE
+                WHEN list_contains(map_values(verdicts), 'edited') THEN 'edited_in_target'
+                WHEN len(conflicts) > 0 THEN 'fields_differ'
+            END AS reason,
+            []::BIGINT[] AS candidates
+        FROM (
+            SELECT
+                *,
+                [one.key for one in map_entries(verdicts) if one.value = 'patch'] AS fields,
+                [one.key for one in map_entries(verdicts) if one.value IN ('conflict', 'edited')] AS conflicts
+            FROM (
+                SELECT m.source_id, m.target_id, m.matched_by, MAP {{{verdicts}}} AS verdicts
+                FROM matched AS m
+                JOIN compared_source AS s ON s.id = m.source_id
+                JOIN compared_target AS t ON t.id = m.target_id
+                LEFT JOIN written AS w ON w.source_id = m.source_id AND w.target_id = m.target_id
+                LEFT JOIN decisions AS d ON d.source_id = m.source_id
+            )
+        )
+        UNION ALL
+        SELECT source_id, NULL, '{CONFLICT}', NULL, [], [], reason, candidates FROM unclear
+        UNION ALL
+        SELECT
+            id, NULL, CASE WHEN decision = 'skip' THEN '{SKIPPED}' ELSE '{CREATE}' END,
+            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], NULL, []
+        FROM source
+        LEFT JOIN decisions ON decisions.source_id = source.id
+        ANTI JOIN matched ON matched.source_id = source.id
+        ANTI JOIN unclear ON unclear.source_id = source.id
+    """)  # noqa: S608  names of our own fields, quoted
+
+
+_TEXT = ":text"
+"""Behind the name of a field: its JSON itself, where a digest does not do."""
+
+
+def _verdict(field: Field) -> str:
+    """same, patch, kept (the target's is left), edited (somebody changed what we wrote), or conflict."""
+    ours, theirs = f"s.{_name(field.name)}", f"t.{_name(field.name)}"
+    ours_as_before, theirs_as_before = (
+        f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {_literal(field.name)}, '')"
+        for value, before in ((ours, "wanted"), (theirs, "held"))
+    )
+    more = ""
+    if field.is_set:
+        mine, other = (f"from_json({side}.{_name(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
+        more = f"WHEN list_has_all({other}, {mine}) THEN 'kept' WHEN list_has_all({mine}, {other}) THEN 'patch'"
+    return f"""CASE
+        WHEN {ours} IS NOT DISTINCT FROM {theirs} THEN 'same'
+        WHEN d.decision = 'source' THEN 'patch'
+        WHEN d.decision = 'target' THEN 'kept'
+        WHEN w.held IS NOT NULL AND {theirs_as_before} THEN CASE WHEN {ours_as_before} THEN 'same' ELSE 'patch' END
+        WHEN w.held IS NOT NULL AND {ours_as_before} THEN 'edited'
+        WHEN w.held IS NOT NULL THEN 'conflict'
+        WHEN {theirs} IS NULL THEN 'patch'
+        WHEN {ours} IS NULL THEN 'kept'
+        {more}
+        ELSE 'conflict'
+    END"""
+
+
+def digest(text: str | None) -> str | None:
+    """What the journal keeps of a field, to tell later who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
+    if text is None:
+        return None
+    return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,86 @@
+"""Compares the publications of two snapshots as a migration would: what is new, what is there, what differs, what a person must decide."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from pipelines.migration.classifying import classify
+from pipelines.migration.matching import match
+from pipelines.migration.sides import FIELDS, Side, lay_out
+from pipelines.records.publications import REFERENCES
+from pipelines.records.tables import Column, Table
+from pipelines.store.durable import storage_errors
+
+_NUMBER, _TEXT = pa.int64(), pa.string()
+WRITTEN = Table(
+    "written",
+    "What the journal tells of the publications that earlier plans wrote.",
+    ("source_id",),
+    (
+        Column("source_id", _NUMBER, "The publication in the source.", required=True),
+        Column("target_id", _NUMBER, "The one that it became.", required=True),
+        Column("wanted", _TEXT, "JSON object: field → `classifying.digest` of what was sent."),
+        Column("held", _TEXT, "JSON object: field → `classifying.digest` of what the service then held."),
+    ),
+)
+DECISIONS = Table(
+    "decisions",
+    "What a person decided of conflicts.",
+    ("source_id",),
+    (
+        Column("source_id", _NUMBER, "The publication in the source.", required=True),
+        Column(
+            "decision", _TEXT, "create, skip, match, source (ours counts) or target (theirs counts).", required=True
+        ),
+        Column("target_id", _NUMBER, "The publication in the target that is meant."),
+    ),
+)
+
+
+def lay_out_both(source: Path, target: Path, folder: Path, kinds_text: str = "") -> tuple[Side, Side]:
+    """Both sides from their raw tables, each in a process of its own."""
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
+        one = processes.submit(lay_out, source, folder / "source", kinds_text)
+        other = processes.submit(lay_out, target, folder / "target", kinds_text)
+        return one.result(), other.result()
+
+
+@contextmanager
+def compared(
+    source: Side,
+    target: Side,
+    folder: Path,
+    *,
+    written: Iterable[pa.RecordBatch] = (),
+    decisions: Iterable[pa.RecordBatch] = (),
+    same_library: bool = False,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database with the table `classified` (see classifying.py) and the views `source` and `target`; what it holds is in `folder`.
+
+    References to contributors and organizations count within one library only: their ids are of their own library (trap A15).
+    """
+    limits: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "1200MB",
+        "threads": 2,
+        "preserve_insertion_order": False,
+        "temp_directory": str(folder / "spilled"),
+    }
+    with storage_errors(folder), duckdb.connect(str(folder / "comparison.duckdb"), config=limits) as database:
+        for name, side in (("source", source), ("target", target)):
+            for view in side.views(name):
+                database.execute(view)
+        for table, batches in ((WRITTEN, written), (DECISIONS, decisions)):
+            database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
+            database.execute(f"CREATE TABLE {table.name} AS FROM given")
+            database.unregister("given")
+        database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
+        match(database)
+        classify(database, [one for one in FIELDS if same_library or one.name not in REFERENCES])
+        yield database

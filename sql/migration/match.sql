@@ -1,0 +1,40 @@
+-- What is known without looking at the records: which record of the source is which record of the target. Reads
+--   source (id), target (id)                      the records of both sides
+--   written (source_id, target_id)                what earlier plans made or changed, as the journal says
+--   decisions (source_id, decision, target_id)    what a person decided
+--   same_library (yes)                            whether both sides are one library, whose ids are the same
+-- and makes
+--   matched (source_id, target_id, matched_by)
+--   unclear (source_id, candidates, reason)
+-- to which match_by_keys.sql adds. The strongest evidence comes first, and each record of the target is taken once.
+
+CREATE TABLE matched AS
+    SELECT source_id, target_id, 'decision' AS matched_by
+    FROM decisions
+    WHERE target_id IS NOT NULL AND decision <> 'skip';
+
+INSERT INTO matched
+    SELECT written.source_id, written.target_id, 'journal'
+    FROM written
+    SEMI JOIN source ON source.id = written.source_id
+    SEMI JOIN target ON target.id = written.target_id
+    ANTI JOIN decisions ON decisions.source_id = written.source_id
+    ANTI JOIN matched ON matched.target_id = written.target_id;
+
+-- What was written before and is gone was deleted by somebody.
+CREATE TABLE unclear AS
+    SELECT written.source_id, [written.target_id] AS candidates, 'deleted_in_target' AS reason
+    FROM written
+    SEMI JOIN source ON source.id = written.source_id
+    ANTI JOIN target ON target.id = written.target_id
+    ANTI JOIN decisions ON decisions.source_id = written.source_id;
+
+INSERT INTO matched
+    SELECT source.id, source.id, 'id'
+    FROM source
+    SEMI JOIN same_library ON same_library.yes
+    SEMI JOIN target ON target.id = source.id
+    ANTI JOIN matched ON matched.source_id = source.id
+    ANTI JOIN matched AS taken ON taken.target_id = source.id
+    ANTI JOIN unclear ON unclear.source_id = source.id
+    ANTI JOIN decisions ON decisions.source_id = source.id;
