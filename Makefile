@@ -22,9 +22,10 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The data dictionary, made from the descriptions of the tables.
+# The data dictionary, made from the descriptions of the tables, and the notebook with what it shows on the demonstration.
 docs: $(STAMP)
 	$(BIN)/bookferry tables --markdown > docs/tables.md
+	$(BIN)/python -m tests.notebook
 
 # Measures a backup against dlt, on one server, in one run.
 bench: $(STAMP)

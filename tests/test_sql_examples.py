@@ -30,6 +30,7 @@ from tests.inventory.signing import sign_in
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 from tests.store.steps import make_snapshot
+from tests.test_analysts import POSTGRES, blocks
 
 CONFIG = """
 data = "library-data"
@@ -123,21 +124,44 @@ def duckdb_says(config: Path) -> Ask:
 
 
 @pytest.fixture(scope="module")
-def postgres_says(config: Path) -> Iterator[Ask]:
-    """The answer of Postgres, in the session of an analyst."""
+def session(config: Path) -> Iterator[psycopg.Connection]:
+    """Postgres, with every snapshot."""
     data = DataFolder(config.parent / "library-data")
     with postgres_server() as server, database(server) as address:
         for tenant in ("old", "new"):
             stage_again(Database(address, seconds=60), data, tenant, history=True)
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute("SET search_path = library")
-            connection.execute("SET ROLE bookferry_analyst")
+            yield connection
 
-            def ask(name: str) -> tuple[list[str], Rows]:
-                answer = connection.execute(next(one.sql for one in EXAMPLES if one.name == name).encode())
-                return [column.name for column in answer.description or ()], answer.fetchall()
 
-            yield ask
+@pytest.fixture
+def postgres_says(session: psycopg.Connection) -> Iterator[Ask]:
+    """The answer of Postgres to an analyst."""
+    session.execute("SET search_path = library")
+    session.execute("SET ROLE bookferry_analyst")
+
+    def ask(name: str) -> tuple[list[str], Rows]:
+        answer = session.execute(next(one.sql for one in EXAMPLES if one.name == name).encode())
+        return [column.name for column in answer.description or ()], answer.fetchall()
+
+    yield ask
+    session.execute("RESET ALL")
+    session.execute("RESET ROLE")
+
+
+def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connection) -> None:
+    """What it says to type works; and a person with the role reads what is everybody's and nothing personal."""
+    (block,) = blocks("sql", POSTGRES)
+    session.execute("CREATE ROLE analyst IN ROLE bookferry_analyst")
+    statements = [one for one in block.split(";\n") if one.strip()]
+    session.execute("SET search_path = library")
+    answers = [session.execute(one.encode()) for one in statements]
+    assert [answer.fetchone() is not None for answer in answers if answer.description] == [True] * 3
+    session.execute("SET ROLE analyst")
+    assert session.execute("SELECT count(*) FROM users").fetchone() is not None
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        session.execute("SELECT email FROM new.users")
+    session.execute("RESET ROLE")
 
 
 @pytest.mark.parametrize("name", [one.name for one in EXAMPLES])

@@ -1,0 +1,147 @@
+"""docs/analysts.md is true: each of its blocks is run as it is written, on the demonstration.
+
+The SQL of its Postgres part runs where the examples do (tests/test_sql_examples.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from pipelines.analysis import library
+from pipelines.errors import ConfigurationError
+from pipelines.records.tables import RAW_TABLES, TABLES
+from pipelines.store.catalogue import SNAPSHOTS
+from tests.cli.command import ROOT, environment, run
+
+NOTEBOOK = ROOT / "docs" / "analysts.ipynb"
+PAGE = (ROOT / "docs" / "analysts.md").read_text(encoding="utf-8")
+HERE, _, POSTGRES = PAGE.partition("\n## Postgres\n")
+
+
+def blocks(language: str, text: str = HERE) -> list[str]:
+    """The blocks of a language, in the order of the page."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that looks like a checkout after `make demo`."""
+    folder = tmp_path_factory.mktemp("analyst")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    command = folder / ".venv" / "bin" / "bookferry"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
+    command.chmod(0o755)
+    assert run("demo", "--json", folder=folder).status == 0
+    return folder
+
+
+def test_the_commands_work_as_written(checkout: Path) -> None:
+    """All in one shell, in the order of the page; each leaves what it says."""
+    script = "\n".join(blocks("sh"))
+    assert script.count("bookferry ") >= 10
+    done = subprocess.run(
+        ["bash", "-euc", script], cwd=checkout, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "5445" in done.stdout
+    for made in ("mine.sql", "for-excel.csv", "answer.parquet", "answer.json"):
+        assert (checkout / made).stat().st_size > 0
+
+
+def test_the_sql_works_as_written(checkout: Path) -> None:
+    tables = library(checkout / "bookferry-demo" / "bookferry.toml")
+    statements = [one for block in blocks("sql") for one in tables.connection.extract_statements(block)]
+    assert len(statements) >= 7
+    for statement in statements:
+        answer = tables.connection.execute(statement)
+        assert "publications_deleted" in statement.query or answer.fetchone() is not None, statement.query
+
+
+def test_the_python_works_as_written(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(checkout)
+    monkeypatch.setenv("BOOKFERRY_CONFIG", "bookferry-demo/bookferry.toml")
+    names: dict[str, Any] = {}
+    for block in blocks("python"):
+        exec(compile(block, "docs/analysts.md", "exec"), names)
+    assert (len(names["books"]), names["batch"].num_rows) == (1867, 445)
+
+
+def test_each_way_into_python_has_every_value(checkout: Path) -> None:
+    """pandas, Arrow and a stream of batches: the same rows; a date is a date, a number a number."""
+    tables = library(checkout / "bookferry-demo" / "bookferry.toml")
+    ordered = tables.publications.select("id, title, published_on").order("id")
+    frame, table = ordered.df(), ordered.to_arrow_table()
+    assert (len(frame), table.num_rows) == (5445, 5445)
+    assert table.schema.types == [pa.int64(), pa.string(), pa.date32()]
+    assert pd.api.types.is_datetime64_any_dtype(frame["published_on"])
+    assert frame["title"].tolist() == table["title"].to_pylist()
+    assert pa.Table.from_batches(list(ordered.to_arrow_reader(1000))).equals(table)
+    assert [row[0] for row in tables.example("gaps_by_kind").fetchall()] == ["demo"] * 3
+
+
+def test_tables_are_attributes(checkout: Path) -> None:
+    """For completion, too; a table that is not there is told with the one that was meant."""
+    config = str(checkout / "bookferry-demo" / "bookferry.toml")
+    tables = library(config)
+    assert {*TABLES, *(table.name for table in RAW_TABLES), SNAPSHOTS.name, "publications_history"} <= set(dir(tables))
+    assert "publications" in repr(tables)
+    assert not hasattr(tables, "publication")
+    with pytest.raises(AttributeError, match="did you mean 'publications'"):
+        tables.publication  # noqa: B018
+    with pytest.raises(ConfigurationError, match="There is no table"):
+        tables.table("no table")
+    assert library(config).publications.aggregate("count(*)").fetchall() == [(5445,)], "whoever lets go of it"
+
+
+def shown(notebook: Path) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Each cell of code, and what it shows: texts and tables as they are, pictures by their kind."""
+    cells = [cell for cell in json.loads(notebook.read_bytes())["cells"] if cell["cell_type"] == "code"]
+    return [("".join(cell["source"]), [_output(one) for one in cell["outputs"]]) for cell in cells]
+
+
+def _output(output: dict[str, Any]) -> dict[str, Any]:
+    data = {kind: "a picture" if kind.startswith("image/") else value for kind, value in output.get("data", {}).items()}
+    return {"kind": output["output_type"], "text": output.get("text"), **data}
+
+
+def test_the_notebook_shows_what_a_run_shows(checkout: Path) -> None:
+    """On the demonstration; what is stored in the file was made by a run, and is not stale."""
+    (checkout / "docs").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.notebook", NOTEBOOK, checkout / "run.ipynb", checkout / "docs"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    stored = shown(NOTEBOOK)
+    assert shown(checkout / "run.ipynb") == stored, "docs/analysts.ipynb is stale: run `make docs`"
+    pictures = [one for _, outputs in stored for one in outputs if "image/png" in one]
+    assert len(pictures) == 2
+
+
+def test_it_leads_to_what_is_there() -> None:
+    linked = re.findall(r"\]\(([^)]+)\)", PAGE)
+    titles = {
+        re.sub(r"[^\w -]", "", line).strip().lower().replace(" ", "-")
+        for line in re.findall(r"^#+ (.*)$", PAGE, re.MULTILINE)
+    }
+    missing = [
+        link
+        for link in linked
+        if (link.startswith("#") and link[1:] not in titles)
+        or (not link.startswith("#") and not (ROOT / "docs" / link.partition("#")[0]).exists())
+    ]
+    assert missing == []
