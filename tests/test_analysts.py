@@ -35,27 +35,29 @@ def blocks(language: str, text: str = HERE) -> list[str]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that looks like a checkout after `make demo`."""
+    """A folder after `make demo`."""
     folder = tmp_path_factory.mktemp("analyst")
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    command = folder / ".venv" / "bin" / "bookferry"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
-    command.chmod(0o755)
     assert run("demo", "--json", folder=folder).status == 0
     return folder
 
 
 def test_the_commands_work_as_written(checkout: Path) -> None:
-    """All in one shell, in the order of the page; each leaves what it says."""
-    script = "\n".join(blocks("sh"))
-    assert script.count("bookferry ") >= 10
-    done = subprocess.run(
-        ["bash", "-euc", script], cwd=checkout, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "5445" in done.stdout
-    for made in ("mine.sql", "for-excel.csv", "answer.parquet", "answer.json"):
-        assert (checkout / made).stat().st_size > 0
+    """In the order of the page. What a shell does with `echo ... |` and `> file` is done here."""
+    first, *lines = "".join(blocks("sh")).splitlines()
+    name, _, value = first.removeprefix("export ").partition("=")
+    form = re.compile(r"(?:echo \"(?P<typed>.*?)\" \| )?\.venv/bin/bookferry (?P<words>.*?)(?: > (?P<file>\S+))?")
+    for line in lines:
+        written = form.fullmatch(line)
+        assert written is not None, line
+        done = run(
+            *shlex.split(written["words"]), folder=checkout, variables={name: value}, typed=written["typed"] or ""
+        )
+        assert (done.status, done.err) == (0, ""), line
+        assert done.out, line
+        if written["file"]:
+            (checkout / written["file"]).write_text(done.out, encoding="utf-8")
+    assert len(lines) >= 10
+    assert (checkout / "answer.parquet").stat().st_size > 0
 
 
 def test_the_sql_works_as_written(checkout: Path) -> None:
