@@ -42,7 +42,7 @@ class PostgresTokens:
         self._key = f"{tenant} {base_url}"
         try:
             url = sa.make_url(address).set(drivername="postgresql+psycopg")
-        except SQLAlchemyError:
+        except (SQLAlchemyError, ValueError):  # a port that is no number, too
             raise ConfigurationError(
                 "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
             ) from None

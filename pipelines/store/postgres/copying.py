@@ -16,9 +16,6 @@ from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import open_table
 from pipelines.store.snapshots import DataFolder, Snapshot
 
-ROWS = 8192
-"""Rows of a batch: 20 MB of long abstracts."""
-
 REPLACEMENT = "\ufffd"
 """Stands for the character NUL, which Postgres has in no text; the Parquet tables and the raw payload keep it."""
 
@@ -43,8 +40,7 @@ def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapsho
         there = set(file.schema_arrow.names)
         present = [column for column in table.columns if column.name in there]
         wanted = pa.schema([(one.name, pa.json_() if one.json else one.type) for one in present])
-        batches = file.iter_batches(ROWS, columns=wanted.names)
-        stream = pa.RecordBatchReader.from_batches(wanted, _fit(batches, wanted, copied))
+        stream = pa.RecordBatchReader.from_batches(wanted, _fit(_batches(file, wanted.names), wanted, copied))
         try:
             cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
         except Exception:
@@ -65,6 +61,12 @@ def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.Parque
         open_table(content, key) as file,
     ):
         yield file
+
+
+def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """One row group after the other: `iter_batches` over all of them keeps what it has read (Arrow 26)."""
+    for group in range(file.num_row_groups):
+        yield from file.read_row_group(group, columns=columns).to_batches()
 
 
 def _fit(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, copied: Copied) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import psycopg
 
@@ -11,18 +12,26 @@ from pipelines.store.postgres.definitions import fitting, listed, partition_name
 from pipelines.store.postgres.server import Session
 
 
-def add_keys(session: Session, schema: str, tables: Sequence[Table], snapshot: str) -> list[str]:
-    """Primary keys, filled columns, indexes, foreign keys, statistics. What could not be made, a sentence each."""
-    left_out, keyed = list[str](), set[str]()
-    for table in tables:
-        broken = _primary_key(session, schema, table, snapshot)
-        if not broken:
-            keyed.add(table.name)
-        left_out += [*broken, *_filled(session, schema, table), *_indexes(session, schema, table, snapshot)]
-    for table in tables:
-        left_out += _foreign_keys(session, schema, table, keyed, {one.name for one in tables})
-        session.run(f"ANALYZE {quoted(schema, table.name)}")
-    return left_out
+class Keyed(NamedTuple):
+    """A table with what its rows allow: whether that is its primary key, and a sentence for each thing that could not be made."""
+
+    table: Table
+    primary: bool
+    left_out: list[str]
+
+
+def add_own_keys(session: Session, schema: str, table: Table, snapshot: str) -> Keyed:
+    """Primary key, filled columns, indexes, statistics."""
+    broken = _primary_key(session, schema, table, snapshot)
+    left_out = [*broken, *_filled(session, schema, table), *_indexes(session, schema, table, snapshot)]
+    session.run(f"ANALYZE {quoted(schema, table.name)}")
+    return Keyed(table, not broken, left_out)
+
+
+def add_foreign_keys(session: Session, schema: str, tables: Sequence[Keyed]) -> list[str]:
+    """From each table to those that were loaded with it; what could not be made, a sentence each."""
+    keyed, loaded = {one.table.name for one in tables if one.primary}, {one.table.name for one in tables}
+    return [told for one in tables for told in _foreign_keys(session, schema, one.table, keyed, loaded)]
 
 
 def _name(table: Table, snapshot: str, end: str) -> str:

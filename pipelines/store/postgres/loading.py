@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import msgspec
@@ -26,7 +27,7 @@ from pipelines.store.postgres.definitions import (
     sql_type,
     staged_columns,
 )
-from pipelines.store.postgres.keys import add_keys
+from pipelines.store.postgres.keys import Keyed, add_foreign_keys, add_own_keys
 from pipelines.store.postgres.readers import transactions_before, wait_for_older
 from pipelines.store.postgres.schemas import (
     Place,
@@ -96,8 +97,8 @@ class Database:
         with self._session(tenant, f"Loading {snapshot.name} into") as session, _alone(session, place):
             granted = self._prepare(session, place)
             try:
-                staged = self._fill(session, data, snapshot, place)
-                self._show(session, data, snapshot, place, staged, granted=granted)
+                staged, keyed = self._fill(session, data, snapshot, place)
+                self._show(session, data, place, staged, keyed, granted=granted)
             finally:
                 with suppress(psycopg.Error):  # what went wrong first is what counts; the next load clears it
                     clear_loading(session, place)
@@ -119,49 +120,55 @@ class Database:
             prepare_place(session, place)
         return prepare_role(session)
 
-    def _fill(self, session: Session, data: DataFolder, snapshot: Snapshot, place: Place) -> Staged:
+    def _fill(self, session: Session, data: DataFolder, snapshot: Snapshot, place: Place) -> tuple[Staged, list[Keyed]]:
+        """Copy one table after the other; the keys of each are made while the next one is copied."""
         tables, notes = _readable(data, snapshot)
+        tenant, identifier = snapshot.manifest.tenant, snapshot.manifest.snapshot
         for table in tables:
-            session.run(*create_table(place.loading, table, *_names(snapshot), _beside(session, place, table)))
-        rows: dict[str, int] = {}
-        with self._server.copier() as cursor:
-            for table in tables:
-                copied = copy_table(cursor, place.loading, table, data, snapshot)
-                rows[table.name] = copied.rows
-                if copied.replaced:
-                    notes.append(_replaced(table, copied.replaced))
-        return Staged(
-            tenant=snapshot.manifest.tenant,
-            snapshot=snapshot.manifest.snapshot,
+            session.run(*create_table(place.loading, table, tenant, identifier, _beside(session, place, table)))
+        rows, keying = dict[str, int](), list[Future[Keyed]]()
+        with self._server.copier() as cursor, ThreadPoolExecutor(1) as beside:
+            try:
+                for table in tables:
+                    copied = copy_table(cursor, place.loading, table, data, snapshot)
+                    keying.append(beside.submit(add_own_keys, session, place.loading, table, identifier))
+                    rows[table.name] = copied.rows
+                    if copied.replaced:
+                        notes.append(_replaced(table, copied.replaced))
+            except BaseException:
+                beside.shutdown(cancel_futures=True)
+                raise
+        keyed = [one.result() for one in keying]
+        staged = Staged(
+            tenant=tenant,
+            snapshot=identifier,
             database=self._server.place,
             schema=place.schema,
             tables=rows,
             seconds=0,
+            left_out=[sentence for one in keyed for sentence in one.left_out],
             notes=notes,
         )
+        return staged, keyed
 
     def _show(
-        self, session: Session, data: DataFolder, snapshot: Snapshot, place: Place, staged: Staged, *, granted: bool
+        self, session: Session, data: DataFolder, place: Place, staged: Staged, keyed: Sequence[Keyed], *, granted: bool
     ) -> None:
         tables = [TABLES[name] for name in staged.tables]
-        known = data.snapshots(snapshot.manifest.tenant)
+        known = data.snapshots(place.tenant)
         there = {name: set(snapshots) for name, snapshots in held(session, place.schema).items()}
         gone = frozenset(
             set().union(*there.values()) - {one.manifest.snapshot for one in known if one.manifest.complete}
         )
         for table in tables:
-            there.setdefault(table.name, set()).add(snapshot.manifest.snapshot)
+            there.setdefault(table.name, set()).add(staged.snapshot)
         _list_snapshots(session, place, known, there)
         before = transactions_before(session)
-        staged.left_out = add_keys(session, place.loading, tables, snapshot.manifest.snapshot)
+        staged.left_out += add_foreign_keys(session, place.loading, keyed)
         wait_for_older(session, before, self._seconds)
-        wanted = Exchange(place, self._views, snapshot.manifest.snapshot, tables, gone, granted)
+        wanted = Exchange(place, self._views, staged.snapshot, tables, gone, granted)
         exchange(session, wanted, self._seconds)
         staged.notes += wanted.notes
-
-
-def _names(snapshot: Snapshot) -> tuple[str, str]:
-    return snapshot.manifest.tenant, snapshot.manifest.snapshot
 
 
 def _readable(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table], list[str]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import adbc_driver_postgresql.dbapi
 import psycopg
 import sqlalchemy as sa
+from adbc_driver_manager import Error as CopyError
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import ConfigurationError
@@ -35,8 +36,10 @@ _OURS = (
     "SET TimeZone = 'UTC'",
     "SET client_min_messages = warning",
     "SET search_path = pg_catalog",
+    "SET maintenance_work_mem = '256MB'",
 )
-"""A load takes as long as it takes, whatever this user's other sessions are allowed; and no table of somebody else is meant by a name."""
+"""A load takes as long as it takes, whatever this user's other sessions are allowed; no table of somebody else is meant by a name; and
+indexes are made in memory."""
 
 
 class Session:
@@ -72,7 +75,7 @@ class Server:
     def __init__(self, address: str) -> None:
         try:
             url = sa.make_url(address).set(drivername="postgresql")
-        except SQLAlchemyError:
+        except (SQLAlchemyError, ValueError):  # a port that is no number, too
             raise ConfigurationError(
                 "The variable that postgres_env names holds no address such as postgresql://user:password@host/database. Correct it."
             ) from None
@@ -104,4 +107,8 @@ class Server:
         with connection, connection.cursor() as cursor:
             for statement in _OURS:
                 cursor.execute(statement)
+            with suppress(
+                CopyError
+            ):  # before Postgres 14, or built without it: then its own, which takes longer for long texts
+                cursor.execute("SET default_toast_compression = lz4")
             yield cursor
