@@ -12,6 +12,7 @@ from rich.text import Text
 from cli.output import Output, counted, table_of
 from pipelines.errors import ExitStatus
 from pipelines.records.advice import label_of
+from pipelines.report.issues import shown
 from pipelines.report.making import Report, make_report
 from pipelines.settings import Settings
 from pipelines.store.stores import open_data
@@ -37,9 +38,14 @@ def document(report: Report) -> dict[str, Any]:
         "to_do": report.to_do,
         "mended": report.mended,
         "issues": report.counts,
-        "figures": msgspec.to_builtins(report.figures),
+        "figures": _fit(msgspec.to_builtins(report.figures)),
         "paths": msgspec.to_builtins(report.paths),
     }
+
+
+def _fit(figures: Any) -> Any:
+    """The numbers, with the names that come from a library as they may be shown (I10)."""
+    return {shown(name): _fit(value) for name, value in figures.items()} if isinstance(figures, dict) else figures
 
 
 def _print(console: Console, report: Report) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import string
+from pathlib import Path
 
 import pytest
 
 from pipelines.records import advice
 from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, STRANGERS
+from pipelines.report.issues import COLUMNS, LONGEST
 
 
 def test_every_rule_has_its_words() -> None:
@@ -34,3 +37,10 @@ def test_what_a_field_becomes() -> None:
     assert problem.startswith("Several identifiers stand in one field.")
     assert suggestion == "Nothing has to be done: it becomes the ISBN 9780306406157 and the ISSN 0378-5955."
     assert advice.words_of([("doi", str(number)) for number in range(9)], 2) == "the DOI 0, the DOI 1 and 7 more"
+
+
+def test_the_document_describes_the_table() -> None:
+    """docs/reports.md names the columns of issues.tsv, in their order, and how long a value is."""
+    text = (Path(__file__).parents[2] / "docs" / "reports.md").read_text("utf-8")
+    assert tuple(re.findall(r"^\| (record|field|value|problem|suggestion) \|", text, re.MULTILINE)) == COLUMNS
+    assert f"at most {LONGEST} characters" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from cli.report import document
 from pipelines.report.issues import COLUMNS, LONGEST, cell, shown
 from pipelines.report.making import Report
 from pipelines.report.pages import code, escaped
@@ -26,9 +28,14 @@ def files_of(report: Report) -> list[str]:
     return [Path(path).read_text("utf-8") for path in paths]
 
 
+def answer_of(report: Report) -> str:
+    """What the command answers with --json."""
+    return json.dumps(document(report), ensure_ascii=False)
+
+
 def test_no_secret_and_nobody_is_in_it(hostile: Report) -> None:
     """No signed address, no contributor, no e-mail address; no control character, and no sign that turns text round."""
-    for text in files_of(hostile):
+    for text in (*files_of(hostile), answer_of(hostile)):
         assert len(text) < 200_000, "a megabyte is not shown"
         for secret in ("0123456789abcdef", "Cora", "cora@", "librarian@"):
             assert secret not in text
