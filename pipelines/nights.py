@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from pipelines.addresses import checked_hook_address
 from pipelines.errors import ConfigurationError
@@ -17,6 +18,17 @@ VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]
 
 WeeklyOrDaily = Annotated[str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fri|sat|sun) )?([01]\d|2[0-3]):[0-5]\d$")]
 """A weekday and a time (`sun 12:00`), or a time of every day (`12:00`)."""
+
+
+def _checked_time_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("is not a time zone; use a name such as Europe/Vienna or UTC") from None
+    return name
+
+
+TimeZone = Annotated[str, AfterValidator(_checked_time_zone)]
 
 Count = Annotated[int, Field(ge=0, strict=True)]
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import (
     AfterValidator,
@@ -30,7 +29,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
 from pipelines.inventory import resource_mistake
 from pipelines.mistakes import did_you_mean, explain
-from pipelines.nights import NotifySettings, RetentionSettings, VariableName, WeeklyOrDaily
+from pipelines.nights import NotifySettings, RetentionSettings, TimeZone, VariableName, WeeklyOrDaily
 from pipelines.places import PostgresSettings, folder_of, places_of, state_home
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
@@ -57,14 +56,6 @@ SCOPES: tuple[str, ...] = get_args(Scope)
 
 ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 """How a client authenticates at the token endpoint; `none` is a public client."""
-
-
-def _checked_time_zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("is not a time zone; use a name such as Europe/Vienna or UTC") from None
-    return name
 
 
 class TenantSettings(BaseModel):
@@ -145,7 +136,7 @@ class _ConfigFile(BaseModel):
     postgres: PostgresSettings = Field(default_factory=PostgresSettings)
     personal_key_env: VariableName | None = None
     tokens: str | None = None
-    timezone: Annotated[str, AfterValidator(_checked_time_zone)] = "UTC"
+    timezone: TimeZone = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
     verify_at: WeeklyOrDaily = "sun 12:00"
     retention: RetentionSettings | None = None

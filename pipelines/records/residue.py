@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import Any
 
 from pipelines.records.values import compact_json, valid_text
@@ -30,6 +31,9 @@ MAX_RESIDUE_KEYS = 1000
 
 MAX_KEY_CHARACTERS = 200
 """Of a residue key, where it is counted (I13); the residue itself has the whole key."""
+
+MAX_WORD = 40
+"""Characters of a value whose JSON is remembered."""
 
 MAX_DEPTH = 200
 """Of residue that is searched for addresses; what lies deeper is left out."""
@@ -74,6 +78,20 @@ def residue_json(residue: dict[str, Any]) -> str | None:
     """The residue column of one record: its keys in a fixed order, so that equal residues are equal text, and no signed address."""
     if not residue:
         return None
+    if len(residue) == 1:
+        ((key, value),) = residue.items()
+        if len(key) <= MAX_WORD and (value is None or (type(value) is str and len(value) <= MAX_WORD)):
+            return _one_word(key, value)
+    return _residue_json(residue)
+
+
+@lru_cache(maxsize=2**12)
+def _one_word(key: str, value: str | None) -> str:
+    """The residue of most records of version 2: its `import_state`, which has few values."""
+    return _residue_json({key: value})
+
+
+def _residue_json(residue: dict[str, Any]) -> str:
     text = compact_json({key: _shown(key, value) for key, value in sorted(residue.items())})
     return _ADDRESS.sub(_unsigned, text) if "://" in text else text
 

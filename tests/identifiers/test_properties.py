@@ -159,6 +159,13 @@ hyphened = st.builds(
     texts.isbns_10 | texts.isbns_13,
     st.sets(st.integers(0, 13), max_size=4),
 )
+remarked = st.builds(
+    str.__add__,
+    hyphened | lone_numbers,
+    st.sampled_from(
+        [" (pbk.)", " (set)", "(pbk.)", " (v. 1)", " (Pb. ed.)", " ( )", " ()", " (isbn)", " pbk", " (Xx.)"]
+    ),
+)
 wrapped_dois = st.builds(
     str.__add__,
     st.sampled_from(["https://doi.org/", "http://dx.doi.org/", "HTTPS://DOI.ORG/", "doi:", "DOI:", "doi.org/"]),
@@ -172,6 +179,7 @@ wrapped_dois = st.builds(
     | texts.valid.map(lambda pair: pair[1].replace("-", ""))
     | texts.isbns_10
     | hyphened
+    | remarked
     | texts.dois_in_any_case
     | wrapped_dois
     | lone_numbers,

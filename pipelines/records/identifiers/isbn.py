@@ -11,13 +11,16 @@ import re
 from pipelines.records.identifiers.check_digit_numbers import LABEL_ISBN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
 from pipelines.records.identifiers.tidying import AFTER, BEFORE
-from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found, joined, names
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
 _HYPHENED = re.compile(r"[0-9](?:-?[0-9])*-[0-9X]")
 _SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{7}X)")
 """An ISBN-10 without its first zeros; three is the most that is seen, where the publisher is 0-00."""
+
+_QUALIFIED = re.compile(r"([0-9][0-9-]{8,15}[0-9X]) \([A-Za-z .]*\)")
+"""A number that needs no zeros, and a remark of words behind it."""
 
 _SBN = re.compile(r"[0-9]{2,7}([ -])[0-9]{1,6}\1[0-9Xx]")
 """A Standard Book Number, as books had it before 1970: publisher, title, check digit. It never had the zero."""
@@ -35,7 +38,7 @@ _SBN_DIGITS, _ISBN_13_DIGITS = 9, 13
 
 
 def quick(text: str) -> Found | None:
-    """The value of a text that is one good number without anything around it; else None."""
+    """The value of a text that is one good number, alone or with a remark in brackets behind it; else None."""
     if _13.fullmatch(text):
         return Found("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
     if _10.fullmatch(text):
@@ -50,10 +53,18 @@ def quick(text: str) -> Found | None:
         if not _10.fullmatch(number):
             return None
     else:
-        return None
+        return _with_remark(text)
     return (
         Found("isbn", isbn_13_of(number), REPAIRED, rule) if isbn_10_holds(number) and number not in _MADE_UP else None
     )
+
+
+def _with_remark(text: str) -> Found | None:
+    qualified = _QUALIFIED.fullmatch(text)
+    found = quick(qualified[1]) if qualified else None
+    if found is None or ZEROS in found.rule:
+        return None
+    return found._replace(verdict=REPAIRED, rule=joined(("qualifier", *names(found.rule))))
 
 
 def judge(run: str) -> Judged:
@@ -67,9 +78,9 @@ def judge(run: str) -> Judged:
     elif decimal := _DECIMAL.fullmatch(run):
         run = decimal[1]
         rules.append("decimal_zero")
-    joined = _BETWEEN.sub("", run)
-    number = joined.upper()
-    rules += ["hyphens"] * (joined != run) + ["case"] * (number != joined)
+    bare = _BETWEEN.sub("", run)
+    number = bare.upper()
+    rules += ["hyphens"] * (bare != run) + ["case"] * (number != bare)
     if not _NUMBER.fullmatch(number):
         return Judged(None, ("character",))
     if not number.strip("0"):
