@@ -85,6 +85,11 @@ def test_the_document_names_every_value_that_is_no_identifier() -> None:
         else:
             assert f"| {field} | `{value}` |" in text
     assert f"{spoiled} numbers with an exponent" in text
+    by_rule = Counter((field, rule) for (field, rule, _value), count in not_good().items() for _ in range(count))
+    assert f"valid or repaired are these {by_rule.total()}:" in text
+    assert [
+        row for (field, rule), count in by_rule.items() if (row := f"| {field} | {rule} | {count} |") not in text
+    ] == []
 
 
 @pytest.mark.parametrize("field", FIELDS)

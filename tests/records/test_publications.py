@@ -21,6 +21,7 @@ from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.records import identify
+from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.publications import stage_publications
 from pipelines.records.regular import PublicationStager
 from pipelines.records.residue import (
@@ -32,6 +33,7 @@ from pipelines.records.residue import (
 )
 from pipelines.records.tables import STAGED, TABLES
 from pipelines.records.values import decode_record, record_ids
+from tests.identifiers.test_real_library import not_good
 from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
 
 
@@ -231,8 +233,12 @@ class TestIdentifiers:
         encoded = [payload.encode() for payload in real_payloads]
         staged = PublicationStager()(encoded, ["0"] * len(encoded))
         columns = ("publication_id", "type", "value", "raw", "source_field", "position", "verdict", "rule")
+        found = rows(staged, "publication_identifiers")
+        assert not_good() == Counter(
+            (row["source_field"], row["rule"], row["value"]) for row in found if row["verdict"] not in GOOD
+        )
         sent = [json.loads(payload) for payload in real_payloads]
-        assert [tuple(row[name] for name in columns) for row in rows(staged, "publication_identifiers")] == [
+        assert [tuple(row[name] for name in columns) for row in found] == [
             (record["id"], *one[:-1], one.rule or None) for record in sent for one in identify(record)
         ]
         assert {
