@@ -141,7 +141,11 @@ CREATE TEMP VIEW same_titles_and_years AS
         SELECT same_titled.*, records, first_records
         FROM same_titled JOIN same_titles USING (title, year)
     ) AS alike
-    JOIN publications ON id = record
+    JOIN (
+        SELECT id, any_value(title) AS title  -- a partial listing may hold a record twice
+        FROM publications SEMI JOIN same_titled ON id = record
+        GROUP BY id
+    ) AS publications ON id = record
     ORDER BY year, alike.title, record;
 
 CREATE TEMP VIEW without_title AS

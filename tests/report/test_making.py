@@ -130,6 +130,18 @@ def test_what_a_line_says_of_a_mended_field(data: DataFolder) -> None:
     assert shared[0]["suggestion"].startswith("Compare the records 2 and 4.")
 
 
+def test_a_record_that_a_partial_listing_holds_twice_is_no_duplicate(data: DataFolder) -> None:
+    """It looks like itself; with another record it is one of two."""
+    once = {"id": 1, "title": "Émile", "published_on": "1762", "doi": "10.1000/1"}
+    report = make_report(data, snapshot_of(data, [once, once], complete=False), now=NOW)
+    assert report.to_do == 0
+    other = {"id": 2, "title": "EMILE.", "published_on": "1762-05-01"}
+    report = make_report(
+        data, snapshot_of(data, [once, once, other], complete=False, now=NIGHT + timedelta(1)), now=NOW
+    )
+    assert [(line["record"], line["value"]) for line in lines_of(report)] == [("1", "Émile"), ("2", "EMILE.")]
+
+
 def test_residue_and_whom_it_may_name(data: DataFolder) -> None:
     """Every key is counted, with an example; not of one that may name a person."""
     person = {"created_by": "Cora", "contributor": {"id": 1, "phone": "0123"}}
