@@ -18,7 +18,7 @@ from pipelines import staging
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables import RAW_TABLES, TABLES
 from pipelines.staging import LARGE, StagingProcess
-from pipelines.store.catalogue import open_catalogue
+from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
 from pipelines.store.differences import compare
 from pipelines.store.sealing import PersonalKey, PersonalKeys
 from pipelines.store.snapshots import DataFolder, Snapshot
@@ -317,6 +317,10 @@ def test_every_kind_of_store(stored: DataFolder) -> None:
     assert (found.added, found.removed, found.unchanged) == (1, 1, 2)
     asked = ask(stored, "SELECT email FROM users WHERE id = 4", KEY, personal=True)
     assert asked == [(f"person4@{MARK}.example",)]
+    in_memory = [catalogue_in_memory(here, personal=personal) for personal in (True, False)]
+    assert in_memory[0].execute("SELECT email FROM users WHERE id = 4").fetchall() == asked
+    with pytest.raises(duckdb.Error, match='"email" not found'):
+        in_memory[1].execute("SELECT email FROM users")
     with pytest.raises(duckdb.Error, match="is encrypted, because it is about people"):
         ask(stored, "SELECT id FROM users")
     contents = [stored.objects.read(entry.key) for entry in stored.objects.below("snapshots")]
