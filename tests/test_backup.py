@@ -456,7 +456,9 @@ class TestStagingProcess:
         monkeypatch.setattr(backup, "BATCH_BYTES", 1)
 
     def test_it_makes_the_same_tables(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With it the tables are there when the listing ends; without it they are the same."""
+        """With it the tables are there when the listing ends; without it they are the same; both know the types of the settings."""
+        with desk.config.open("a") as config:
+            config.write('[identifiers.state]\npattern = "[a-z]+"\nfields = ["import_state"]\n')
         with desk.library() as library:
             capture, _facts = library.read_raw("old", "run", "publications")
             assert set(capture.facts.tables) == {"raw_publications", *(table.name for table in STAGED["publications"])}
@@ -472,6 +474,8 @@ class TestStagingProcess:
                 one, other = (pq.read_table(one.path / facts.path, columns=columns) for one in (helped, alone))
                 assert one.equals(other), name
         assert helped.manifest.residue == alone.manifest.residue
+        types = pq.read_table(helped.path / "publication_identifiers.parquet").column("type").to_pylist()
+        assert types.count("state") == RECORDS
 
     def test_the_backup_does_not_need_it(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         """When it ends at once, with nothing done, staging happens afterwards."""
