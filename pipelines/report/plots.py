@@ -94,7 +94,7 @@ def _legend(plot: Plot) -> Iterator[str]:
     for name, meaning in zip(plot.colours, plot.legend, strict=False):
         yield f'<rect x="{x:.0f}" y="{ROW + 2}" width="10" height="10" fill="{COLOURS[name]}"/>'
         yield _text(x + 15, ROW + 12, meaning, COLOURS["ink"])
-        x += 32 + 6.6 * len(meaning)
+        x += 32 + CHARACTER * len(meaning)
 
 
 def _text(x: float, y: float, text: str, colour: str, how: str = "") -> str:
