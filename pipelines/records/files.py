@@ -134,7 +134,11 @@ def content_key(
     else:
         place = None if address is None else address.partition("#")[0].partition("?")[0]
         known, unsure = (kind, owner, size, filename, mime_type, place), "" if size is not None else UNSURE
-    return unsure + hashlib.sha256(compact_json(known).encode()).hexdigest()[:32]
+    try:
+        told = msgspec.json.encode(known)
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
+        told = compact_json(known).encode()
+    return unsure + hashlib.sha256(told).hexdigest()[:32]
 
 
 class _WithFiles(msgspec.Struct, gc=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from io import BytesIO
 
@@ -12,7 +12,7 @@ import msgspec
 
 from pipelines.errors import ProtocolError
 from pipelines.service.clock import Clock
-from pipelines.service.envelope import check_leniently
+from pipelines.service.envelope import check_leniently, split_at_once
 from pipelines.service.redaction import outside_text
 
 MAX_BODY = 64 * 1024 * 1024
@@ -29,8 +29,12 @@ class GarbledBodyError(httpx.TransportError):
     """The answer is not what it says it is: cut or garbled on the way. It may be whole the next time."""
 
 
+RECORDS = "records"
+"""Extension of an answer that is a page of records: the JSON of each, cut out where it was read to see whether it is JSON."""
+
+
 def read_body(response: httpx.Response, clock: Clock) -> bytes:
-    """The whole body, unpacked; of an answer 200 that says it is JSON, valid JSON.
+    """The whole body, unpacked; of an answer 200 that says it is JSON, valid JSON, whose `RECORDS` are noted where it is a page.
 
     Raises `GarbledBodyError` and what httpx raises when the connection breaks, all of which may pass, and `ProtocolError` where the
     service answers with what no API answers.
@@ -47,7 +51,7 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
             raise httpx.ReadTimeout(f"{size:,} bytes in {MAX_SECONDS:.0f} s, and no end")
     whole = body.getvalue()
     if response.status_code == HTTPStatus.OK and "json" in response.headers.get("content-type", "json"):
-        _check_json(response, whole)
+        response.extensions[RECORDS] = _check_json(response, whole)
     return whole
 
 
@@ -80,11 +84,16 @@ def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
         raise GarbledBodyError("the packed body ends too early")
 
 
-def _check_json(response: httpx.Response, body: bytes) -> None:
-    """JSON is UTF-8 (RFC 8259, 8.1). Bytes that are none were hurt on the way, or are so for good: then the address of the page is told."""
+def _check_json(response: httpx.Response, body: bytes) -> Sequence[msgspec.Raw] | None:
+    """The records of the body, if it is a page.
+
+    JSON is UTF-8 (RFC 8259, 8.1). Bytes that are none were hurt on the way, or are so for good: then the address of the page is told.
+    """
     if not _is_utf8(body):
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not UTF-8, as JSON must be")
     try:
+        if (records := split_at_once(body)) is not None:
+            return records
         try:
             msgspec.json.decode(body, type=msgspec.Raw)  # reads every byte, builds nothing
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -93,6 +102,7 @@ def _check_json(response: httpx.Response, body: bytes) -> None:
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not JSON ({error})") from None
     except RecursionError:
         raise ProtocolError(f"{_named(response)} answered with JSON nested too deeply to be read.") from None
+    return None
 
 
 def _is_utf8(body: bytes) -> bool:

@@ -30,6 +30,15 @@ _LENIENT = json.JSONDecoder(
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
+def split_at_once(body: bytes) -> list[msgspec.Raw] | None:
+    """The JSON of each record of a page that is as nearly every page is; `None` of anything else, even if it is no JSON at all."""
+    try:
+        decoded = _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return decoded.records if isinstance(decoded, _Envelope) else decoded
+
+
 def split_records(body: bytes) -> list[msgspec.Raw]:
     """The JSON of each record of a page. Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` where the page is not a listing.
 

@@ -11,6 +11,7 @@ import httpx
 import msgspec
 
 from pipelines.records.values import record_ids
+from pipelines.service.bodies import RECORDS
 from pipelines.service.envelope import split_records
 from pipelines.service.paging import Signpost, identity, read_signpost
 from pipelines.service.retries import SECONDS
@@ -51,7 +52,9 @@ class Answer:
     @classmethod
     def read(cls, response: httpx.Response, url: httpx.URL) -> Self:
         """From what the service sent. Raises what `split_records` and `read_signpost` raise."""
-        records = split_records(response.content)
+        records = response.extensions.get(RECORDS)
+        if records is None:
+            records = split_records(response.content)
         signpost = read_signpost(response, url, len(records))
         return cls(signpost, records, record_ids(records), response.content, response.extensions[SECONDS])
 

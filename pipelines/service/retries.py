@@ -18,7 +18,7 @@ import httpx
 from tenacity import RetryCallState, Retrying
 
 from pipelines.errors import TemporaryError
-from pipelines.service.bodies import GarbledBodyError, read_body
+from pipelines.service.bodies import RECORDS, GarbledBodyError, read_body
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import outside_text
 
@@ -118,6 +118,7 @@ class Retried(httpx.BaseTransport):
             extensions={
                 "reason_phrase": response.reason_phrase.encode("ascii", errors="replace"),
                 SECONDS: self._clock.monotonic() - left_at,
+                RECORDS: response.extensions.get(RECORDS),
             },
         )
 
