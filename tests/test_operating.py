@@ -85,7 +85,7 @@ def told_of(whom: str) -> str:
 
 def test_the_tables_of_the_page_can_be_written(tmp_path: Path) -> None:
     """And what a command finds in its environment is what the page says."""
-    assert len(TABLES) == 5
+    assert len(TABLES) == 6
     for table in TABLES:
         (tmp_path / "bookferry.toml").write_text(table)
         assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"
