@@ -148,10 +148,12 @@ def by_pandas(address: str, snapshot: Snapshot, some: int, chunk: int, method: A
     begun = time.perf_counter()
     for name, frame in frames.items():
         frame.to_sql(name, engine, index=False, chunksize=chunk, method=method)
+    seconds = round(time.perf_counter() - begun, 3)
+    engine.dispose()
     return {
         "publications": len(frames["publications"]),
         "rows": sum(map(len, frames.values())),
-        "seconds": round(time.perf_counter() - begun, 3),
+        "seconds": seconds,
     }
 
 

@@ -30,7 +30,7 @@ def postgres_server() -> Iterator[str]:
         return
     folder = Path(tempfile.mkdtemp(prefix="bookferry-postgres-"))
     try:
-        binaries, user = _binaries(folder), _user()
+        binaries, user = _binaries(folder), postgres_user()
         if user is not None:  # Postgres refuses to run as root
             shutil.chown(folder, user)
         data, socket = folder / "data", folder
@@ -75,7 +75,8 @@ def _session(server: str) -> Iterator[sa.Connection]:
         yield session
 
 
-def _user() -> str | None:
+def postgres_user() -> str | None:
+    """Who runs the server, where we are root and it refuses to be."""
     if os.getuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from io import BufferedReader
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +17,9 @@ from pipelines.store.folders import Folder
 from pipelines.store.postgres.complaints import _REMEDIES, complaints
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots import DataFolder
+from tests.postgres import postgres_user
 from tests.postgres_staging.conftest import Ask, library, night
+from tests.store.steps import NIGHT, make_snapshot, records
 
 
 class Watched(Folder):
@@ -48,6 +55,46 @@ def test_a_connection_that_is_ended_midway(data: DataFolder, postgres: Database,
     postgres.load(data, second)
     assert ask("SELECT count(*) FROM publications") == [(2,)]
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'old_loading'") == [(0,)]
+
+
+@pytest.fixture
+def small_disk(ask: Ask) -> Iterator[None]:
+    """New tables of the database go to a disk of eight megabytes, where this user may make one."""
+    mount = Path(tempfile.mkdtemp(prefix="bookferry-small-"))
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0777", "tmpfs", str(mount)], capture_output=True, check=False
+    )
+    if made.returncode or (owner := postgres_user()) is None:
+        mount.rmdir()
+        pytest.skip("only root can make a small disk")
+    try:
+        (mount / "space").mkdir(mode=0o700)
+        shutil.chown(mount / "space", owner)
+        ask(f"CREATE TABLESPACE small LOCATION '{mount}/space'")
+        (name,) = ask("SELECT current_database()")[0]
+        ask(f"ALTER DATABASE {name} SET default_tablespace = small")
+        yield
+        ask(f"ALTER DATABASE {name} RESET default_tablespace")
+        ask("DROP SCHEMA old CASCADE; DROP SCHEMA IF EXISTS library CASCADE")
+        ask("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "-l", str(mount)], check=True)
+        mount.rmdir()
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_full_disk(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """I5: the old tables stay, what was loaded goes at once, so that the server has its room back."""
+    first = night(data, library(1))
+    many = make_snapshot(data, records(5000, letters=2500), now=NIGHT + timedelta(days=1))
+    postgres.load(data, first)
+    with pytest.raises(
+        StorageError, match=r"No space left on device \(SQLSTATE 53100\).*The disk of the Postgres server is full"
+    ):
+        postgres.load(data, many)
+    assert ask("SELECT count(*) FROM publications") == [(1,)]
+    assert ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'old_loading'") == [(0,)]
+    assert postgres.load(data, night(data, library(2), day=2)).tables["publications"] == 2
 
 
 def test_two_loads_of_one_library_at_once(data: DataFolder, postgres: Database) -> None:
