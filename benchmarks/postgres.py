@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,11 @@ from benchmarks.machine import MemoryWatch, in_words
 from benchmarks.publications import BLOCK, Publications
 from pipelines import files, staging
 from pipelines.records.raw import RawRecords
-from pipelines.records.tables import STAGED, raw_table
+from pipelines.records.tables import STAGED, Table, raw_table
 from pipelines.store.captures import Capture, ResourceFacts
 from pipelines.store.postgres.copying import copy_table
 from pipelines.store.postgres.definitions import create_table
-from pipelines.store.postgres.loading import Database
+from pipelines.store.postgres.loading import COPIES, Database
 from pipelines.store.postgres.server import Server
 from pipelines.store.snapshots import DataFolder, Snapshot
 from pipelines.store.work import begin_capture
@@ -122,12 +123,19 @@ def by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dict[str
 
 def rows_by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
     """The rows alone, into tables without any key: what `to_sql` does."""
-    server, rows = Server(address), {}
+    server = Server(address)
+
+    def copied(table: Table) -> int:
+        with server.copier() as cursor:
+            return copy_table(cursor, "public", table, data, snapshot).rows
+
     begun = time.perf_counter()
-    with server.session() as session, server.copier() as cursor:
+    with server.session() as session:
         for table in STAGED["publications"]:
             session.run(*create_table("public", table, TENANT, snapshot.manifest.snapshot))
-            rows[table.name] = copy_table(cursor, "public", table, data, snapshot).rows
+    with ThreadPoolExecutor(COPIES) as pool:
+        counts = pool.map(copied, STAGED["publications"])
+        rows = {table.name: count for table, count in zip(STAGED["publications"], counts, strict=True)}
     return {
         "publications": rows["publications"],
         "rows": sum(rows.values()),

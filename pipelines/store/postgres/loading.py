@@ -17,7 +17,7 @@ from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal
 from pipelines.store.postgres.analysts import WITHOUT, prepare_role
 from pipelines.store.postgres.complaints import complaints
-from pipelines.store.postgres.copying import copy_table
+from pipelines.store.postgres.copying import Copied, copy_table
 from pipelines.store.postgres.definitions import (
     create_table,
     fitting,
@@ -41,6 +41,9 @@ from pipelines.store.postgres.schemas import (
 from pipelines.store.postgres.server import Server, Session
 from pipelines.store.postgres.swapping import VIEWS_LOCK, Exchange, exchange
 from pipelines.store.snapshots import DataFolder, Snapshot
+
+COPIES = 2
+"""Tables that are copied at once: one of ours and one of the server's processors have work for each."""
 
 
 class Staged(msgspec.Struct, kw_only=True):
@@ -121,21 +124,23 @@ class Database:
         return prepare_role(session)
 
     def _fill(self, session: Session, data: DataFolder, snapshot: Snapshot, place: Place) -> tuple[Staged, list[Keyed]]:
-        """Copy one table after the other; the keys of each are made while the next one is copied."""
+        """Copy the tables, two at a time; the keys of each are made as soon as it is there."""
         tables, notes = _readable(data, snapshot)
         tenant, identifier = snapshot.manifest.tenant, snapshot.manifest.snapshot
         for table in tables:
             session.run(*create_table(place.loading, table, tenant, identifier, _beside(session, place, table)))
         rows, keying = dict[str, int](), list[Future[Keyed]]()
-        with self._server.copier() as cursor, ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(COPIES) as copying, ThreadPoolExecutor(1) as beside:
+            copies = [copying.submit(self._copy, data, snapshot, place, table) for table in tables]
             try:
-                for table in tables:
-                    copied = copy_table(cursor, place.loading, table, data, snapshot)
+                for table, copy in zip(tables, copies, strict=True):
+                    copied = copy.result()
                     keying.append(beside.submit(add_own_keys, session, place.loading, table, identifier))
                     rows[table.name] = copied.rows
                     if copied.replaced:
                         notes.append(_replaced(table, copied.replaced))
             except BaseException:
+                copying.shutdown(cancel_futures=True)
                 beside.shutdown(cancel_futures=True)
                 raise
         keyed = [one.result() for one in keying]
@@ -150,6 +155,10 @@ class Database:
             notes=notes,
         )
         return staged, keyed
+
+    def _copy(self, data: DataFolder, snapshot: Snapshot, place: Place, table: Table) -> Copied:
+        with self._server.copier() as cursor:
+            return copy_table(cursor, place.loading, table, data, snapshot)
 
     def _show(
         self, session: Session, data: DataFolder, place: Place, staged: Staged, keyed: Sequence[Keyed], *, granted: bool
