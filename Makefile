@@ -9,9 +9,10 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/bookferry demo
 
-# A file's tests stay in one process: they share a sandbox, a wheel, a backup.
+# A file's tests stay in one process: they share a sandbox, a wheel, a backup. One process more than there are cores, since much of the time
+# each waits for others that it started.
 test: $(STAMP)
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)') --dist loadfile
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -28,7 +28,7 @@ from pipelines.store.blobs import Blobs
 from pipelines.store.captures import Capture, FailedFile, FileTotals
 from pipelines.store.durable import storage_errors
 from pipelines.store.file_list import FileList, Known, State
-from pipelines.store.parquet import table_writer
+from pipelines.store.parquet import row_batches, table_writer
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 EARLIER = 5
@@ -152,7 +152,7 @@ def _kept_in(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
         data.objects.open(table) as content,
         pq.ParquetFile(content) as file,
     ):
-        for batch in file.iter_batches(ROWS, columns=["content_key", "status", "sha256", "bytes", "etag"]):
+        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag"], ROWS):
             for row in batch.to_pylist():
                 if row["status"] == KEPT:
                     yield Known(row["content_key"], row["sha256"], row["bytes"], row["etag"])
@@ -162,7 +162,7 @@ def _complete(files: FileList, capture: Capture) -> None:
     """Want every content that the records name: some came without an address, or were read by a process that died."""
     names = ["content_key", "kind", "publication_id", "asset_id", "size"]
     with capture.open_file(_NAME) as file:
-        for batch in file.iter_batches(ROWS, columns=names):
+        for batch in row_batches(file, names, ROWS):
             rows = (FileReference(**row, address=None) for row in batch.to_pylist())
             files.add(rows, time.monotonic())
 
@@ -181,7 +181,7 @@ def _join(capture: Capture, files: FileList) -> FileTotals:
     path = capture.table_path(PUBLICATION_FILES)
     joined = path.with_suffix(".joined")
     with capture.open_file(_NAME) as file, table_writer(joined, PUBLICATION_FILES) as writer:
-        for batch in file.iter_batches(ROWS):
+        for batch in row_batches(file, rows=ROWS):
             writer.write(_with_outcomes(batch, files, totals))
     with storage_errors(path):
         joined.replace(path)

@@ -28,7 +28,7 @@ from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
 from pipelines.records.values import compact_json, decode_record, whole_number
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, literal, table_writer
+from pipelines.store.parquet import exactly, literal, row_batches, table_writer
 
 FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
 """What is compared of a publication."""
@@ -99,7 +99,7 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "") -> Side:
                 table: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
                 for table in (RECORDS, KEYS)
             }
-            for batch in file.iter_batches(STEP, columns=["payload", "sha256"]):
+            for batch in row_batches(file, ["payload", "sha256"], STEP):
                 rows = list(_rows(batch, kinds))
                 unfit += batch.num_rows - len(rows)
                 records += len(rows)

@@ -128,6 +128,15 @@ def show(database: duckdb.DuckDBPyConnection, view: str, address: str, key: Pers
     database.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")  # noqa: S608  an address of ours, quoted
 
 
+def row_batches(
+    file: pq.ParquetFile, columns: Sequence[str] | None = None, rows: int | None = None
+) -> Iterator[pa.RecordBatch]:
+    """All rows, at most `rows` at a time. One row group after the other: `ParquetFile.iter_batches` keeps what it has read (Arrow 26)."""
+    for group in range(file.num_row_groups):
+        found = file.read_row_group(group, columns=None if columns is None else list(columns))
+        yield from found.to_batches(max_chunksize=rows)
+
+
 def exactly(address: Path | str) -> str:
     """A path or address that DuckDB takes as it stands, not as a pattern."""
     return re.sub(r"([*?\[])", r"[\1]", str(address))

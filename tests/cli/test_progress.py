@@ -132,8 +132,9 @@ def test_a_terminal_sees_a_bar_and_then_the_truth(slow: SandboxProcess, tmp_path
     status, seen = _on_a_terminal(home, 100)
     assert status == 0
     assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", _drawn(seen))
-    files, path, last = _left(seen)
+    files, report, path, last = _left(seen)
     assert "file" in files
+    assert Path(report.partition(": ")[2]).is_file()
     assert Path(path).is_dir()
     assert last.startswith("Complete: 500 publications; 10 requests, ")
     assert "dagster" not in re.sub(re.escape(str(tmp_path)), "", seen).lower()

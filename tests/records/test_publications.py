@@ -414,7 +414,10 @@ def _holds(column: Any, value: Any) -> bool:
         return column == int(value)
     if value is None or isinstance(value, str) or not isinstance(column, str):
         return bool(column == value or (column, value) == ("", None))
-    return bool(json.loads(column) == value)
+    try:
+        return bool(json.loads(column) == value)
+    except ValueError:  # the text of another value
+        return False
 
 
 def _by_publication(found: list[dict[str, Any]]) -> dict[int, list[dict[str, Any]]]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from pipelines.records.tables import Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import open_table
+from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
@@ -40,7 +40,7 @@ def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapsho
         there = set(file.schema_arrow.names)
         present = [column for column in table.columns if column.name in there]
         wanted = pa.schema([(one.name, pa.json_() if one.json else one.type) for one in present])
-        stream = pa.RecordBatchReader.from_batches(wanted, _fit(_batches(file, wanted.names), wanted, copied))
+        stream = pa.RecordBatchReader.from_batches(wanted, _fit(row_batches(file, wanted.names), wanted, copied))
         try:
             cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
         except Exception:
@@ -61,12 +61,6 @@ def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.Parque
         open_table(content, key) as file,
     ):
         yield file
-
-
-def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    """One row group after the other: `iter_batches` over all of them keeps what it has read (Arrow 26)."""
-    for group in range(file.num_row_groups):
-        yield from file.read_row_group(group, columns=columns).to_batches()
 
 
 def _fit(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, copied: Copied) -> Iterator[pa.RecordBatch]:
