@@ -102,7 +102,7 @@ def _endings(settings: Settings, instance: dg.DagsterInstance, record: dg.RunRec
     run = record.dagster_run
     found = [one.event_log_entry for one in instance.get_records_for_run(run.run_id, of_type=_EVENTS).records]
     if run.job_name == RETENTION_JOB and run.status is not dg.DagsterRunStatus.SUCCESS:
-        yield Ending(job="retention", result=_result(run), message=_reason(found), run=run.run_id)
+        yield Ending(job="retention", result=_result(run), message=_reason(run, found), run=run.run_id)
     made = {
         event.asset_materialization.asset_key: event.asset_materialization
         for event in found
@@ -111,10 +111,14 @@ def _endings(settings: Settings, instance: dg.DagsterInstance, record: dg.RunRec
     for tenant in settings.tenants:
         backup, verification = dg.AssetKey([tenant, "snapshot"]), dg.AssetKey([tenant, VERIFICATION])
         if _was_for(run, backup, "nightly_backup"):
-            yield _backup(tenant, run, made.get(backup), _reason(found, tenant))
+            yield _backup(tenant, run, made.get(backup), _reason(run, found, tenant))
         if _was_for(run, verification, "verify_backups") and verification not in made:
             yield Ending(
-                job="verification", result=_result(run), tenant=tenant, message=_reason(found, tenant), run=run.run_id
+                job="verification",
+                result=_result(run),
+                tenant=tenant,
+                message=_reason(run, found, tenant),
+                run=run.run_id,
             )
 
 
@@ -146,8 +150,10 @@ def _result(run: dg.DagsterRun) -> str:
     return "stopped" if run.status is dg.DagsterRunStatus.CANCELED else "failed"
 
 
-def _reason(found: list[dg.EventLogEntry], tenant: str = "") -> str:
+def _reason(run: dg.DagsterRun, found: list[dg.EventLogEntry], tenant: str = "") -> str:
     """Why it failed: the first error of the tenant's steps; where there is none, the run was ended from outside."""
+    if run.status is dg.DagsterRunStatus.CANCELED:  # its steps failed with the name of Dagster's interruption
+        return "Stopped before the end."
     events = [(entry.step_key or "", entry.get_dagster_event()) for entry in found]
     for step, event in events:
         if event.is_step_failure and step.startswith(f"{tenant}__" if tenant else ""):

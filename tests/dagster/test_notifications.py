@@ -129,6 +129,7 @@ def test_a_terminated_run_is_told_as_stopped(night: Night, watch: Watch) -> None
     run = started(night)
     night.instance.report_run_canceled(run)
     assert watch.look() == [("backup", "old", "stopped")]
+    assert watch.told[0].message == "Stopped before the end.", "as the command line says; no class of Dagster's"
 
 
 def test_the_command_line_tells_of_its_own_runs(night: Night, watch: Watch) -> None:
