@@ -15,7 +15,7 @@ from cli.output import Output, counted, duration, size
 from cli.progress import ProgressDisplay
 from cli.stage import print_load, shown
 from pipelines.errors import ExitStatus
-from pipelines.library import checked_resources
+from pipelines.library import REPORTED, checked_resources
 from pipelines.notify import Ending
 from pipelines.records.files import COVER
 from pipelines.settings import Settings
@@ -82,6 +82,8 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
         console.print(f"{kept} kept ({size(manifest.files.bytes)}), {manifest.files.new:,} of them fetched now")
     if report:
         console.print(f"Report for librarians: {report}")
+    elif snapshot.counts.get("publications", 0) > REPORTED:
+        console.print(f"A report of so many publications is made by: bookferry report {manifest.tenant}")
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:

@@ -171,7 +171,7 @@ class _StoppableLibrary(Library):
         self._end_if_stopped()
         return super().publish(tenant, run)
 
-    def report(self, tenant: str) -> Report:
+    def report(self, tenant: str) -> Report | None:
         self._end_if_stopped()
         return super().report(tenant)
 

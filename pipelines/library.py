@@ -29,6 +29,9 @@ from pipelines.store.work import begin_capture, resume_capture
 if TYPE_CHECKING:
     from pipelines.store.postgres.loading import Staged
 
+REPORTED = 100_000
+"""Publications up to which a backup makes its report, too; of a larger library `bookferry report` makes it, in half a GiB at most."""
+
 Progress = backup.Progress | files.FileProgress
 """How far a listing or the fetching of files is."""
 
@@ -130,14 +133,19 @@ class Library:
             ) from error
         return snapshot
 
-    def report(self, tenant: str) -> Report:
-        """Make the report of the newest snapshot of `tenant` that holds publications, be it complete or not."""
+    def report(self, tenant: str) -> Report | None:
+        """Make the report of the newest snapshot of `tenant` that holds publications, be it complete or not.
+
+        None is made where there are more than `REPORTED` of them: it would take more memory than the whole backup.
+        """
         self._hold_lease(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
         if not found:
             raise ConfigurationError(
                 f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
             )
+        if found[-1].counts["publications"] > REPORTED:
+            return None
         return make_report(self.data, found[-1], now=_now())
 
     def stage_into_postgres(self, tenant: str) -> list[Staged]:
