@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipelines.store.parquet import literal, quoted
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -34,10 +36,10 @@ def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> No
     the service then held.
     """
     for side in ("source", "target"):
-        digests = ", ".join(f"md5_number({_name(one.name)}) AS {_name(one.name)}" for one in fields)
-        texts = "".join(f", {_name(one.name)} AS {_name(one.name + _TEXT)}" for one in fields if one.is_set)
+        digests = ", ".join(f"md5_number({quoted(one.name)}) AS {quoted(one.name)}" for one in fields)
+        texts = "".join(f", {quoted(one.name)} AS {quoted(one.name + _TEXT)}" for one in fields if one.is_set)
         database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
-    verdicts = ", ".join(f"{_literal(one.name)}: {_verdict(one)}" for one in fields)
+    verdicts = ", ".join(f"{literal(one.name)}: {_verdict(one)}" for one in fields)
     database.execute(f"""
         CREATE OR REPLACE TABLE classified AS
         SELECT
@@ -86,14 +88,14 @@ _TEXT = ":text"
 
 def _verdict(field: Field) -> str:
     """same, patch, kept (the target's is left), edited (somebody changed what we wrote), or conflict."""
-    ours, theirs = f"s.{_name(field.name)}", f"t.{_name(field.name)}"
+    ours, theirs = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
     ours_as_before, theirs_as_before = (
-        f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {_literal(field.name)}, '')"
+        f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {literal(field.name)}, '')"
         for value, before in ((ours, "wanted"), (theirs, "held"))
     )
     more = ""
     if field.is_set:
-        mine, other = (f"from_json({side}.{_name(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
+        mine, other = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
         more = f"WHEN list_has_all({other}, {mine}) THEN 'kept' WHEN list_has_all({mine}, {other}) THEN 'patch'"
     return f"""CASE
         WHEN {ours} IS NOT DISTINCT FROM {theirs} THEN 'same'
@@ -114,11 +116,3 @@ def digest(text: str | None) -> str | None:
     if text is None:
         return None
     return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))
-
-
-def _name(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

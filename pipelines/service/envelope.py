@@ -33,10 +33,9 @@ _BLANK = re.compile(r"[ \t\n\r]*")
 def split_at_once(body: bytes) -> list[msgspec.Raw] | None:
     """The JSON of each record of a page that is as nearly every page is; `None` of anything else, even if it is no JSON at all."""
     try:
-        decoded = _DECODER.decode(body)
+        return _cut(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return decoded.records if isinstance(decoded, _Envelope) else decoded
 
 
 def split_records(body: bytes) -> list[msgspec.Raw]:
@@ -45,11 +44,15 @@ def split_records(body: bytes) -> list[msgspec.Raw]:
     One odd record must not cost the page (trap B9): what msgspec does not read, such as half of a surrogate pair, the slower way does.
     """
     try:
-        decoded = _DECODER.decode(body)
+        return _cut(body)
     except msgspec.ValidationError:
         return _named_otherwise(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return [msgspec.Raw(record.encode()) for record in _split_leniently(body.decode("utf-8-sig"))]
+
+
+def _cut(body: bytes) -> list[msgspec.Raw]:
+    decoded = _DECODER.decode(body)
     return decoded.records if isinstance(decoded, _Envelope) else decoded
 
 

@@ -26,7 +26,7 @@ from filelock import FileLock
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables import PERSONAL, SNAPSHOT_COLUMNS, STAGED, Column, Table, raw_table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, lend, literal, read_parquet
+from pipelines.store.parquet import exactly, lend, literal, quoted, read_parquet
 from pipelines.store.sealing import PersonalKeys
 from pipelines.store.snapshots import DataFolder, Snapshot
 
@@ -209,14 +209,14 @@ def newest_holding(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]
 
 def _view(table: Table, source: str) -> list[str]:
     """A view with the columns and types of `table`, whatever its source lacks: an old snapshot may be without a new column."""
-    names = ", ".join(_quoted(column.name) for column in table.columns)
-    nothing = ", ".join(f"NULL::{SQL_TYPES[column.type]} AS {_quoted(column.name)}" for column in table.columns)
+    names = ", ".join(quoted(column.name) for column in table.columns)
+    nothing = ", ".join(f"NULL::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in table.columns)
     rows = f"SELECT {nothing} WHERE false" + (f" UNION ALL BY NAME {source}" if source else "")
-    view = _quoted(table.name)
+    view = quoted(table.name)
     return [
         f"CREATE VIEW {view} AS SELECT {names} FROM ({rows})",  # noqa: S608  names of our descriptions, quoted; a view binds nothing
         f"COMMENT ON VIEW {view} IS {literal(table.comment)}",
-        *(f"COMMENT ON COLUMN {view}.{_quoted(column.name)} IS {literal(column.comment)}" for column in table.columns),
+        *(f"COMMENT ON COLUMN {view}.{quoted(column.name)} IS {literal(column.comment)}" for column in table.columns),
     ]
 
 
@@ -240,7 +240,7 @@ def _refusing(table: Table, message: str) -> str:
     """Rows that are an error, whichever columns somebody asks for, compares or counts."""
     error = f"error({literal(message)})"
     columns = ", ".join(
-        f"{error}::{SQL_TYPES[column.type]} AS {_quoted(column.name)}" for column in (*SNAPSHOT_COLUMNS, *table.columns)
+        f"{error}::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in (*SNAPSHOT_COLUMNS, *table.columns)
     )
     return f"SELECT {columns} WHERE {error}::BOOLEAN"
 
@@ -276,10 +276,6 @@ def _manifests(snapshots: Iterable[Snapshot]) -> str:
         ", ".join(f"{literal(str(row[column.name]))}::{SQL_TYPES[column.type]}" for column in SNAPSHOTS.columns)
         for row in map(row_of, snapshots)
     ]
-    columns = ", ".join(_quoted(column.name) for column in SNAPSHOTS.columns)
+    columns = ", ".join(quoted(column.name) for column in SNAPSHOTS.columns)
     values = ", ".join(f"({row})" for row in rows)
     return f"SELECT * FROM (VALUES {values}) AS manifests ({columns})" if rows else ""  # noqa: S608  as above
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -145,3 +145,8 @@ def exactly(address: Path | str) -> str:
 def literal(text: str) -> str:
     """A text in SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(*names: str) -> str:
+    """A name in SQL, or one in a schema."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in names)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import psycopg
 
 from pipelines.records.tables import Table
-from pipelines.store.postgres.definitions import listed, quoted, staged_columns
+from pipelines.store.parquet import quoted
+from pipelines.store.postgres.definitions import listed, staged_columns
 from pipelines.store.postgres.server import Session
 
 ROLE = "bookferry_analyst"

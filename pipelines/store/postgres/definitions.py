@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from pipelines.records.tables import SNAPSHOT_COLUMNS, Column, Table
-from pipelines.store.parquet import literal
+from pipelines.store.parquet import literal, quoted
 
 MOST_BYTES = 63
 """Bytes of a name in Postgres; what is longer it cuts without an error."""
@@ -27,11 +27,6 @@ TYPES = {
 def sql_type(column: Column) -> str:
     """The type of a column."""
     return "jsonb" if column.json else TYPES[column.type]
-
-
-def quoted(*names: str) -> str:
-    """A name, or one in a schema."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
 
 
 def listed(names: tuple[str, ...]) -> str:

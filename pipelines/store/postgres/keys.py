@@ -8,7 +8,8 @@ from typing import NamedTuple
 import psycopg
 
 from pipelines.records.tables import Table
-from pipelines.store.postgres.definitions import fitting, listed, partition_name, quoted
+from pipelines.store.parquet import quoted
+from pipelines.store.postgres.definitions import fitting, listed, partition_name
 from pipelines.store.postgres.server import Session
 
 

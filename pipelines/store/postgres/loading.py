@@ -14,7 +14,7 @@ import psycopg
 from pipelines.errors import ConfigurationError, TenantBusyError
 from pipelines.records.tables import STAGED, TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS, row_of
-from pipelines.store.parquet import literal
+from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import WITHOUT, prepare_role
 from pipelines.store.postgres.complaints import complaints
 from pipelines.store.postgres.copying import Copied, copy_table
@@ -23,7 +23,6 @@ from pipelines.store.postgres.definitions import (
     fitting,
     history_name,
     listed,
-    quoted,
     sql_type,
     staged_columns,
 )

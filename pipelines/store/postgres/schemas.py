@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipelines.errors import ConfigurationError
-from pipelines.store.parquet import literal
-from pipelines.store.postgres.definitions import fitting, history_name, quoted
+from pipelines.store.parquet import literal, quoted
+from pipelines.store.postgres.definitions import fitting, history_name
 from pipelines.store.postgres.server import Session
 
 _RESERVED = re.compile(r"pg_|public$|information_schema$")

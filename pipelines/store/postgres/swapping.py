@@ -17,10 +17,10 @@ import psycopg
 from pipelines.errors import TemporaryError
 from pipelines.records.tables import TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS
-from pipelines.store.parquet import literal
+from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
 from pipelines.store.postgres.complaints import KEPT
-from pipelines.store.postgres.definitions import create_history, history_name, partition_name, quoted, sql_type
+from pipelines.store.postgres.definitions import create_history, history_name, partition_name, sql_type
 from pipelines.store.postgres.readers import in_the_way
 from pipelines.store.postgres.schemas import Held, Place, columns_of, held, tenants_here
 from pipelines.store.postgres.server import Session

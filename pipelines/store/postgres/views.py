@@ -9,7 +9,8 @@ from importlib import resources
 
 from pipelines.records.tables import STAGED, TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view
-from pipelines.store.postgres.definitions import comments, history_name, quoted, sql_type, staged_columns
+from pipelines.store.parquet import quoted
+from pipelines.store.postgres.definitions import comments, history_name, sql_type, staged_columns
 from pipelines.store.postgres.server import Session
 
 
