@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -14,13 +14,15 @@ from moto.server import ThreadedMotoServer
 
 SECRET = "no-secret-that-occurs-by-chance"
 
+_NUMBERS = count()
+"""Of the buckets of all servers of this process: moto keeps what is in them for all of its servers together, and beyond their end."""
+
 
 @dataclass
 class S3:
     """Where it is, and what it takes to be let in."""
 
     endpoint: str
-    _numbers: Iterator[int] = field(default_factory=count)
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -45,7 +47,7 @@ class S3:
 
     def bucket(self) -> str:
         """A new bucket, by its name."""
-        name = f"library-{next(self._numbers)}"
+        name = f"library-{next(_NUMBERS)}"
         self.client.create_bucket(Bucket=name)
         return name
 
