@@ -1,0 +1,361 @@
+"""A plan: what a migration would write, decided in full before anything is written. Sealed when it is made, and read from then on.
+
+It is a folder of its own in `<data>/plans`, on this machine also where the snapshots are in a bucket: a person edits a file of it. Beside
+the files that design names it keeps both sides as they were compared (`source/`, `target/`), so that a later look at the target can be held
+against them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import ConfigurationError, StopError, StorageError
+from pipelines.migration.sides import Side
+from pipelines.records.tables import Column, Table
+from pipelines.store.durable import sha256_of, storage_errors, write_atomically
+from pipelines.store.parquet import row_batches
+from pipelines.store.snapshots import DataFolder
+
+PLANS = "plans"
+FACTS = "plan.json"
+ROWS = "plan.parquet"
+MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"
+
+CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
+    "create",
+    "patch",
+    "unchanged",
+    "conflict",
+    "skipped",
+    "quarantined",
+)
+"""What a plan does with a record of the source. Quarantined: it cannot be sent, and is listed in issues.tsv."""
+
+FORMAT = 1
+"""Of plan.json; a later one may be read by a later version only."""
+
+_TEXT, _NUMBER = pa.string(), pa.int64()
+PLAN = Table(
+    "plan",
+    "One row for each record of the source, in the order in which they are written.",
+    ("resource", "source_id"),
+    (
+        Column("resource", _TEXT, "What it is: publications, users, ...", required=True),
+        Column("source_id", _NUMBER, "The record in the source.", required=True),
+        Column("target_id", _NUMBER, "The record in the target that it is; empty where there is none yet."),
+        Column(
+            "action",
+            _TEXT,
+            "create, patch, unchanged, conflict, skipped (a person said so) or quarantined.",
+            required=True,
+        ),
+        Column(
+            "matched_by",
+            _TEXT,
+            "What told that the two are one: decision, journal, id, identifier, content, fingerprint, ...",
+        ),
+        Column("title", _TEXT, "Its title or name, for people."),
+        Column("payload", _TEXT, "What POST or PATCH is sent: JSON object; empty where nothing is sent.", json=True),
+        Column(
+            "before",
+            _TEXT,
+            "What the target held of a patch's fields: JSON object, null where it held nothing.",
+            json=True,
+        ),
+        Column(
+            "expected",
+            _TEXT,
+            "What the target must show afterwards, as it is compared: JSON object of field → text (matching.comparable), null for nothing.",
+            json=True,
+        ),
+        Column(
+            "differing",
+            _TEXT,
+            "Of a conflict, the fields that differ: JSON object of field → [in the source, in the target], as they are compared.",
+            json=True,
+        ),
+        Column("reason", _TEXT, "Why it is a conflict, or quarantined: one of `REASONS`."),
+        Column("candidates", _TEXT, "Of an unclear match, the ids in the target: JSON array.", json=True),
+        Column(
+            "files",
+            _TEXT,
+            "Its cover and attached files: JSON array of `PlannedFile`; empty where it has none.",
+            json=True,
+        ),
+        Column("unsent", _TEXT, "What of it version 3 will not hold: JSON object of path → value.", json=True),
+    ),
+)
+
+
+class PlannedFile(msgspec.Struct, omit_defaults=True):
+    """A file of a record, and what is done with it."""
+
+    kind: str
+    """cover or asset."""
+    position: int
+    action: str
+    """upload, there (the target has it) or missing (the snapshot lacks its content)."""
+    asset_id: int | None = None
+    """The asset in the source."""
+    name: str | None = None
+    content_type: str | None = None
+    filename: str | None = None
+    size: int | None = None
+    sha256: str | None = None
+    target_asset_id: int | None = None
+    """The asset in the target, where it is there."""
+    problem: str | None = None
+    """Why its content is missing."""
+
+
+UPLOAD, THERE, MISSING = "upload", "there", "missing"
+
+
+class End(msgspec.Struct, kw_only=True):
+    """One side of a plan. `snapshot`: the one that was planned from; of the target, when it was read."""
+
+    tenant: str
+    base_url: str
+    api: str
+    snapshot: str
+    records: dict[str, int]
+    """Resource → records."""
+
+
+class FileCounts(msgspec.Struct, kw_only=True):
+    """What becomes of files."""
+
+    upload: int = 0
+    there: int = 0
+    missing: int = 0
+    bytes: int = 0
+    """Of those that are uploaded."""
+    covers: int = 0
+    """How many of those that are uploaded are covers."""
+
+
+class PlanFacts(msgspec.Struct, kw_only=True):
+    """plan.json: all of a plan but its rows."""
+
+    format: int = FORMAT
+    plan: str
+    tool: str
+    created_at: str
+    source: End
+    target: End
+    same_library: bool
+    resources: list[str]
+    """What is moved, in the order in which it is written."""
+    counts: dict[str, dict[str, int]]
+    """Resource → action → records."""
+    matched_by: dict[str, int]
+    fields: dict[str, int]
+    """Field → publications in which it is patched."""
+    files: FileCounts
+    requests: int
+    """That applying it takes: reading the target again included, and waiting for nobody."""
+    requests_per_minute: int
+    unfit: int = 0
+    """Records of the source without an id, which nothing can name: they cannot be moved."""
+    unsent: dict[str, int] = {}
+    """Path → publications of which version 3 will not hold what is there."""
+    invalid_identifiers: int = 0
+    """Identifiers that are not sent, because they break the rules of their type."""
+    mails: int = 0
+    """Persons to whom the service may write, because an account is made for them (trap A16)."""
+    notes: list[str] = []
+    decisions: int = 0
+    """Conflicts that a person had decided."""
+    rows_sha256: str
+    seal: str = ""
+    """SHA-256 of this document without its seal."""
+
+    def count(self, action: str) -> int:
+        """Over all resources."""
+        return sum(one.get(action, 0) for one in self.counts.values())
+
+    @property
+    def minutes(self) -> float:
+        """How long applying takes at the budget of the target."""
+        return self.requests / self.requests_per_minute
+
+    @property
+    def writes(self) -> int:
+        """Records that are created or changed, and files that are uploaded."""
+        return self.count(CREATE) + self.count(PATCH)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to write."""
+        return self.writes == 0 and self.files.upload == 0
+
+
+class PlanRow(msgspec.Struct, kw_only=True):
+    """One row of plan.parquet, decoded."""
+
+    resource: str
+    source_id: int
+    target_id: int | None
+    action: str
+    matched_by: str | None
+    title: str | None
+    payload: dict[str, Any]
+    before: dict[str, Any]
+    expected: dict[str, str | None]
+    differing: dict[str, list[str | None]]
+    reason: str | None
+    candidates: list[int]
+    files: list[PlannedFile]
+    unsent: dict[str, Any]
+
+
+class Plan:
+    """A plan on disk."""
+
+    def __init__(self, folder: Path, facts: PlanFacts) -> None:
+        self.folder = folder
+        self.facts = facts
+
+    @property
+    def name(self) -> str:
+        """As commands print and take it."""
+        return self.facts.plan
+
+    def path(self, name: str) -> Path:
+        """One of its files."""
+        return self.folder / name
+
+    @property
+    def source(self) -> Side:
+        """The source's publications as they were compared."""
+        return Side(self.folder / "source", self.facts.source.records.get("publications", 0), self.facts.unfit)
+
+    @property
+    def target(self) -> Side:
+        """The target's publications as they were when the plan was made."""
+        return Side(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
+
+    def rows(self, *actions: str) -> Iterator[PlanRow]:
+        """The rows with these actions, or all; one row group in memory."""
+        with storage_errors(self.folder), pq.ParquetFile(self.path(ROWS)) as file:
+            for batch in row_batches(file):
+                for row in batch.to_pylist():
+                    if not actions or row["action"] in actions:
+                        yield plan_row(row)
+
+    def check_unaltered(self) -> None:
+        """Raise `StopError` unless its rows are what was sealed: what was looked at is what is applied (trap B14)."""
+        with storage_errors(self.folder):
+            if sha256_of(self.path(ROWS)) == self.facts.rows_sha256:
+                return
+        raise StopError(
+            f"{self.path(ROWS)} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan: "
+            f"`bookferry migrate plan {self.facts.source.tenant} {self.facts.target.tenant}`."
+        )
+
+
+def plan_row(row: dict[str, Any]) -> PlanRow:
+    """A row of plan.parquet, its JSON read."""
+    empty: dict[str, Any] = {
+        "payload": {},
+        "before": {},
+        "expected": {},
+        "differing": {},
+        "candidates": [],
+        "files": [],
+        "unsent": {},
+    }
+    decoded = {name: msgspec.json.decode(row[name]) if row[name] else other for name, other in empty.items()}
+    return msgspec.convert({**row, **decoded}, PlanRow)
+
+
+def plans_folder(data: DataFolder) -> Path:
+    """Where plans are."""
+    return data.path / PLANS
+
+
+def plan_name(source: str, target: str, moment: datetime) -> str:
+    """`old-to-new-20261121T203000Z`."""
+    return f"{source}-to-{target}-{moment:%Y%m%dT%H%M%SZ}"
+
+
+def seal_plan(folder: Path, facts: PlanFacts) -> Plan:
+    """Write plan.json, last of all: a folder without it is no plan."""
+    sealed = msgspec.structs.replace(facts, seal=_seal(facts))
+    with storage_errors(folder):
+        write_atomically(folder / FACTS, msgspec.json.format(msgspec.json.encode(sealed)))
+    return Plan(folder, sealed)
+
+
+def _seal(facts: PlanFacts) -> str:
+    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(facts, seal=""))).hexdigest()
+
+
+def all_plans(data: DataFolder) -> list[Plan]:
+    """Every whole plan, oldest first; what cannot be read is passed over."""
+    found = []
+    for path in plans_folder(data).glob(f"*/{FACTS}"):
+        try:
+            found.append(read_plan(path.parent))
+        except (StorageError, StopError):
+            continue
+    return sorted(found, key=lambda plan: (plan.facts.created_at, plan.name))
+
+
+def find_plan(data: DataFolder, name: str) -> Plan:
+    """The plan that a person names: its name, or its folder."""
+    folder = plans_folder(data) / name
+    for one in (folder, Path(name)):
+        if re.fullmatch(r"[^\0]+", name) and (one / FACTS).is_file():
+            return read_plan(one)
+    there = [plan.name for plan in all_plans(data)]
+    shown = (
+        f"there are {', '.join(there[-5:])}"
+        if there
+        else "there is none yet: `bookferry migrate plan SOURCE TARGET` makes one"
+    )
+    raise ConfigurationError(f"There is no plan '{name}' in {plans_folder(data)}; {shown}.")
+
+
+def read_plan(folder: Path) -> Plan:
+    """A plan, its seal checked. Raises `StopError` for one that was altered, `StorageError` for one that cannot be read."""
+    path = folder / FACTS
+    with storage_errors(path):
+        content = path.read_bytes()
+    try:
+        facts = msgspec.json.decode(content, type=PlanFacts)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(
+            f"{path} is damaged, or of another version of Bookferry ({error}). Make a new plan."
+        ) from None
+    if facts.format != FORMAT:
+        raise StorageError(f"{path} was written by another version ({facts.tool}). Make a new plan.")
+    if facts.seal != _seal(facts):
+        raise StopError(
+            f"{path} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan."
+        )
+    return Plan(folder, facts)
+
+
+@contextmanager
+def growing(data: DataFolder, name: str) -> Iterator[Path]:
+    """The folder in which a plan grows; it goes again where the plan does not come to its end."""
+    folder = plans_folder(data) / name
+    with storage_errors(folder):
+        folder.mkdir(parents=True)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
