@@ -6,6 +6,7 @@
     │   └── AccessDeniedError           exit 4   signed in, but this account may not do that
     │       └── InsufficientScopeError           the token lacks a scope that the person can release at the next sign-in
     ├── TemporaryError                  exit 1   the service or the network may recover; run it again
+    ├── UnclearError                    exit 1   a write may have had its effect; look it up before it is repeated (I8)
     └── StopError                       exit 1   going on would be wrong; a person must look
         ├── ProtocolError                        the service answered what its document does not allow
         │   ├── ForeignOriginError               credentials would have left the tenant's own origin (I2)
@@ -70,6 +71,13 @@ class TemporaryError(BookferryError):
     """The service or the network failed in a way that may pass; the same command may succeed later."""
 
 
+class UnclearError(BookferryError):
+    """A write was sent, and what came back does not tell whether it had its effect: look it up before it is repeated (I8, trap A5).
+
+    No kind of `TemporaryError`: whoever just runs it again may do it twice.
+    """
+
+
 class StopError(BookferryError):
     """Going on would be wrong; a person must look."""
 
@@ -87,11 +95,16 @@ class PagingLoopError(ProtocolError):
 
 
 class RefusedError(StopError):
-    """The service refused this very request; `status` is its HTTP status."""
+    """The service refused this very request; `status` is its HTTP status.
 
-    def __init__(self, message: str, *, status: int) -> None:
+    `code` and `said` are what its body calls the error, and says of it, fit for a message; empty where it does not.
+    """
+
+    def __init__(self, message: str, *, status: int, code: str = "", said: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
+        self.said = said
 
 
 class TenantBusyError(StopError):

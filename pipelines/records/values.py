@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -22,12 +21,21 @@ def decode_record(payload: bytes) -> dict[str, Any]:
     """The record as a dictionary. What is not an object, or cannot be read, is kept whole as residue under the key `(record)`."""
     record: object
     try:
-        record = _DECODE(payload)
-    except _NOT_JSON:
-        record = text = payload.decode(errors="replace")
-        with suppress(*_NOT_JSON):
-            record = _LENIENT(text)
+        record = decode_json(payload)
+    except ValueError:
+        record = payload.decode(errors="replace")
     return record if type(record) is dict else {"(record)": record}
+
+
+def decode_json(payload: bytes) -> object:
+    """A JSON value, numbers as records have them; with what careless services take for JSON. Raises `ValueError` where it is none."""
+    try:
+        return _DECODE(payload)
+    except _NOT_JSON:
+        try:
+            return _LENIENT(payload.decode(errors="replace"))
+        except _NOT_JSON:
+            raise ValueError("no JSON") from None
 
 
 def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:

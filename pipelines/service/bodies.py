@@ -29,6 +29,9 @@ class GarbledBodyError(httpx.TransportError):
     """The answer is not what it says it is: cut or garbled on the way. It may be whole the next time."""
 
 
+MAY_BE_EMPTY = frozenset({"PATCH", "DELETE"})
+"""service-api.md, Endpoints: a DELETE brings "empty or object", and what other changes bring is not shown."""
+
 RECORDS = "records"
 """Extension of an answer that is a page of records: the JSON of each, cut out where it was read to see whether it is JSON."""
 
@@ -50,7 +53,8 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
         if clock.monotonic() > until:
             raise httpx.ReadTimeout(f"{size:,} bytes in {MAX_SECONDS:.0f} s, and no end")
     whole = body.getvalue()
-    if response.status_code == HTTPStatus.OK and "json" in response.headers.get("content-type", "json"):
+    is_json = response.status_code == HTTPStatus.OK and "json" in response.headers.get("content-type", "json")
+    if is_json and (whole or response.request.method not in MAY_BE_EMPTY):
         response.extensions[RECORDS] = _check_json(response, whole)
     return whole
 

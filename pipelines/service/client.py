@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import httpx
-import msgspec
 
-from pipelines.errors import (
-    AccessDeniedError,
-    BookferryError,
-    ConfigurationError,
-    ProtocolError,
-    RefusedError,
-    SignInError,
-)
-from pipelines.service.bearer import REFUSAL, OAuth, Signed, renewing
+from pipelines.errors import ForeignOriginError, ProtocolError
+from pipelines.service.answers import as_object, checked, failed_write, never_sent, unclear, written
+from pipelines.service.bearer import OAuth, Signed, renewing
 from pipelines.service.budget import Budget
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.lookup import MOST_PAGES, Found, look_up
 from pipelines.service.network import Network
-from pipelines.service.redaction import keep_secret, outside_text
-from pipelines.service.retries import Retried, is_untrusted, status_line
+from pipelines.service.redaction import keep_secret
+from pipelines.service.retries import Retried
 from pipelines.service.transport import Budgeted, Meter, Pinned
 from pipelines.settings import BasicCredentials, SessionCookie, Settings
 from pipelines.version import VERSION
@@ -65,7 +60,7 @@ class Waiting:
 
 
 class LibraryClient:
-    """GET requests to one tenant's API. Safe to use from several threads; close it when done.
+    """Requests to one tenant's API. Safe to use from several threads; close it when done.
 
     `on_wait` hears why nothing moves, from whichever thread waits.
     """
@@ -112,7 +107,7 @@ class LibraryClient:
         try:
             response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._rings)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _never_sent(url, error) from None
+            raise never_sent("GET", url, error) from None
         return checked(response)
 
     def ask(
@@ -129,7 +124,45 @@ class LibraryClient:
                 return self._send(request, self._auth, self._asked)
             return self._send(request, httpx.Auth(), self._asked_unsigned)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _never_sent(url, error) from None
+            raise never_sent("GET", url, error) from None
+
+    def get_record(self, path: str) -> dict[str, Any]:
+        """The JSON object at a path below `api_url`, such as `publications/17`. Raises what `get` raises."""
+        return as_object(self.get(f"{self.api_url}/{path}"))
+
+    def search(self, params: Mapping[str, str], *, most_pages: int = MOST_PAGES) -> Found:
+        """Publications by flat parameters (`doi`, `isbn`, `query`, `year` …), of at most so many pages. Raises what `get` raises.
+
+        The service may find inexactly and late: compare each record, and do not take an empty answer for a proof (trap A12).
+        """
+        return look_up(self.get, f"{self.api_url}/publications", params, most_pages)
+
+    def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """POST, PATCH or DELETE of a path below `api_url`; the JSON of the answer, `None` where that is empty.
+
+        A POST is repeated only where it certainly had no effect: after a 429, after a 401 and a new token, and where no connection came
+        about. Else, if it ended unclearly, it raises `UnclearError` (trap A5). PATCH and DELETE are repeated as a GET is; a DELETE whose
+        repetition is answered 404 has succeeded. For the rest it raises what `get` raises; of a POST, `TemporaryError` says that it had
+        no effect. No message shows what was sent.
+        """
+        content = (
+            b""
+            if body is None and method != "POST"
+            else json.dumps(body or {}, ensure_ascii=False, allow_nan=False).encode()
+        )
+        headers = {**_HEADERS, "content-type": "application/json"} if content else _HEADERS
+        try:
+            request = httpx.Request(method, f"{self.api_url}/{path}", content=content, headers=headers)
+            response = self._send(request, self._auth, self._rings)
+        except httpx.InvalidURL as error:
+            raise never_sent(method, path, error) from None
+        except httpx.HTTPError as error:
+            raise failed_write(request, error) from None
+        except ForeignOriginError:
+            raise
+        except ProtocolError as error:  # of the body of the answer, which was not read to its end
+            raise unclear(request, str(error)) if method == "POST" else error from None
+        return written(response)
 
     def stream(self, url: httpx.URL, headers: dict[str, str], *, signed_in: bool) -> httpx.Response:
         """Whatever one GET of an address on the library's host is answered with, tried once; its body is still to be read: close it.
@@ -149,7 +182,7 @@ class LibraryClient:
         try:
             request = next(flow)
             while True:
-                request.extensions = {"timeout": self._timeout}
+                request.extensions = {**request.extensions, "timeout": self._timeout}
                 response = rings.handle_request(request)
                 response.request = request
                 request = flow.send(response)
@@ -233,69 +266,3 @@ def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:
 def _asked_for(now: datetime, seconds: float) -> str:
     """A 429's pause in words, with its end in the time of this machine: whoever watches may be sharing it with other runs."""
     return f"the service asked to wait (429), until {(now + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"
-
-
-def checked(response: httpx.Response) -> httpx.Response:
-    """The answer, if it is a 200 and no web page; else the error that `LibraryClient.get` raises for it."""
-    if response.status_code != httpx.codes.OK:
-        raise _refusal(response)
-    if "html" in response.headers.get("content-type", "").lower():
-        raise ProtocolError(
-            f"{_shown(response)} answered with a web page instead of JSON. Is base_url the library's address?"
-        )
-    return response
-
-
-def _never_sent(url: httpx.URL | str, error: Exception) -> BookferryError:
-    """The error for what failed in a way that no repetition mends. What httpx says of it may show headers."""
-    if is_untrusted(error):
-        return ConfigurationError(
-            f"GET {outside_text(url)}: the certificate of that server is not trusted ({outside_text(error)}); your sign-in was not sent. "
-            "Is base_url right? For a certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
-        )
-    return ProtocolError(f"GET {outside_text(url)} could not be sent ({type(error).__name__}). Is base_url right?")
-
-
-def _refusal(response: httpx.Response) -> Exception:
-    """The error for an answer that is not 200, with the service's own words."""
-    if (known := response.extensions.get(REFUSAL)) is not None:
-        return cast("BookferryError", known)
-    status, said = response.status_code, _service_message(response)
-    if status == httpx.codes.UNAUTHORIZED:
-        return SignInError(
-            f"{_shown(response)} answered 401: the service does not accept the sign-in{said}. "
-            "Check user name and password (or the session cookie) in the variables that bookferry.toml names."
-        )
-    if status == httpx.codes.FORBIDDEN:
-        return AccessDeniedError(
-            f"{_shown(response)} answered 403: this account may not read that{said}. "
-            "Ask an administrator of the library for a technical account that may."
-        )
-    if response.has_redirect_location:
-        target = outside_text(response.headers["location"])
-        return ProtocolError(f"{_shown(response)} redirects to {target}. If the library moved there, correct base_url.")
-    if response.is_client_error:
-        return RefusedError(f"{_shown(response)} answered {status_line(response)}{said}.", status=status)
-    return ProtocolError(f"{_shown(response)} answered {status_line(response)}{said}, which the API does not document.")
-
-
-def _shown(response: httpx.Response) -> str:
-    return f"{response.request.method} {outside_text(response.request.url)}"
-
-
-class _ErrorDetail(msgspec.Struct):
-    code: str = ""
-    message: str = ""
-
-
-class _ErrorBody(msgspec.Struct):
-    error: _ErrorDetail
-
-
-def _service_message(response: httpx.Response) -> str:
-    """What the body says, as ` (code: message)`; service-api.md, Errors: {"error": {"code", "message"}}."""
-    try:
-        detail = msgspec.json.decode(response.content, type=_ErrorBody).error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return ""
-    return f" ({outside_text(f'{detail.code}: {detail.message}')})"

@@ -17,7 +17,8 @@ import httpx
 import msgspec
 
 from pipelines.errors import BookferryError, ProtocolError, TemporaryError
-from pipelines.service.client import LibraryClient, checked
+from pipelines.service.answers import checked
+from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.envelope import split_records
 from pipelines.service.paging import Signpost, read_signpost

@@ -35,7 +35,7 @@ UNTOLD = 5.0
 """Seconds that everybody waits after a 429 that does not say how long. `MAX_THROTTLED` of them outlast any one-minute window."""
 
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
-"""A POST that ended unclearly may have had its effect (trap A5): it is never repeated here."""
+"""Any other, a POST, may have had its effect when it ended unclearly (trap A5): it is repeated only where it certainly had none."""
 
 FOR_GOOD = frozenset({HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED})
 """Statuses of the 500s that no waiting mends."""
@@ -47,12 +47,15 @@ PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatu
 LEFT_AT = "left_at"
 """Extension of an answer from inside: when its request left, on the clock's `monotonic`, after any wait for the budget."""
 
+UNCLEAR = "unclear"
+"""Extension of a request: an earlier try of it may have had its effect."""
+
 SECONDS = "seconds"
 """Extension of an answer that is returned: how long it took from leaving to the end of its body."""
 
 
 class Retried(httpx.BaseTransport):
-    """Reads the whole answer, and repeats a repeatable request while it ended in a way that may pass.
+    """Reads the whole answer, and repeats a request while it ended in a way that may pass; a POST only where it had no effect.
 
     Returns a response whose body is in memory, complete, of bounded size, and valid JSON if it says so. When the tries are used up it
     raises `TemporaryError`, which tells how often and how long was tried and what came back last. `on_retry` hears before every wait
@@ -88,11 +91,11 @@ class Retried(httpx.BaseTransport):
             first.set_result(response)
         tries = [first.result]
         retrying = Retrying(
-            retry=lambda state: request.method in REPEATABLE and _may_pass(state),
+            retry=lambda state: _may_pass(state) and (request.method in REPEATABLE or _had_no_effect(state)),
             stop=lambda state: self._is_enough(state, self._clock.monotonic() - started),
             wait=lambda state: _seconds_to_wait(state, self._clock.now()),
             sleep=self._clock.sleep,
-            before_sleep=self._report,
+            before_sleep=lambda state: self._report(request, state),
             retry_error_callback=lambda state: self._give_up(request, state, self._clock.monotonic() - started),
         )
         answered: httpx.Response = retrying(lambda: tries.pop()() if tries else self._try_once(request))
@@ -122,7 +125,8 @@ class Retried(httpx.BaseTransport):
             },
         )
 
-    def _report(self, state: RetryCallState) -> None:
+    def _report(self, request: httpx.Request, state: RetryCallState) -> None:
+        request.extensions[UNCLEAR] = request.extensions.get(UNCLEAR, False) or not _had_no_effect(state)
         response = _response(state)
         if response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             self._on_retry(_what_came_back(state), pause_for_all(response, self._clock.now()))
@@ -161,6 +165,29 @@ def _may_pass(state: RetryCallState) -> bool:
     if response is not None:
         return is_passing(response.status_code)
     return isinstance(error, httpx.TransportError) and not is_for_good(error)
+
+
+def _had_no_effect(state: RetryCallState) -> bool:
+    """Whether a try certainly changed nothing: it was put off unread, or never left."""
+    response = _response(state)
+    if response is not None:
+        return response.status_code == HTTPStatus.TOO_MANY_REQUESTS
+    return was_never_sent(_error(state))
+
+
+_NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+    httpx.LocalProtocolError,
+    httpx.UnsupportedProtocol,
+)
+
+
+def was_never_sent(error: BaseException | None) -> bool:
+    """Whether a transport error came before anything could leave: there was no connection, or our own rules forbade it."""
+    return isinstance(error, _NEVER_SENT)
 
 
 def is_for_good(error: BaseException) -> bool:

@@ -1,0 +1,259 @@
+"""Writes (I8, traps A5 and A15): what is repeated, what is unclear, what is refused, and what nobody gets to see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from pipelines.errors import (
+    AccessDeniedError,
+    BookferryError,
+    ForeignOriginError,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+    TemporaryError,
+    UnclearError,
+)
+from pipelines.service.client import LibraryClient
+from tests.sandbox.process import SandboxProcess
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+Serve = Callable[[Script], ScriptedServer]
+ClientFor = Callable[..., LibraryClient]
+
+ERROR = {"error": {"code": "Unprocessable", "message": "categories: a string"}}
+BODY = {"title": 'Über "Bücher"\r\n\x00', "abstract": "confidential-abstract 𝔄"}
+CREATED = Answer({"id": 17}, status=201)
+
+
+def in_turn(*answers: Answer | Exception) -> Script:
+    """The answers one after the other, the last one for ever; an exception ends the connection."""
+    left = list(answers)
+
+    def script(_request: Received) -> Answer:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return script
+
+
+def test_a_write_sends_utf8_json_and_returns_what_the_answer_holds(serve: Serve, client_for: ClientFor) -> None:
+    """service-api.md, Endpoints: "All bodies are JSON"; any text arrives as it is."""
+    server = serve(in_turn(CREATED, Answer({"id": 17, "title": "x"}), Answer(b"", status=204)))
+    client = client_for(server.url)
+    assert client.write("POST", "publications", BODY) == {"id": 17}
+    assert client.write("PATCH", "publications/17", {"title": "x"}) == {"id": 17, "title": "x"}
+    assert client.write("DELETE", "publications/17") is None
+    assert [(one.method, one.target) for one in server.received] == [
+        ("POST", "/api/v2/publications"),
+        ("PATCH", "/api/v2/publications/17"),
+        ("DELETE", "/api/v2/publications/17"),
+    ]
+    assert json.loads(server.received[0].body) == BODY
+    assert server.received[0].headers["content-type"] == "application/json"
+    assert client.requests == 3
+
+
+UNCLEAR: dict[str, tuple[Answer | Exception, str]] = {
+    "500": (Answer(ERROR, status=500), r"500 Internal Server Error \(Unprocessable: categories: a string\)"),
+    "501": (Answer(ERROR, status=501), "501 Not Implemented"),
+    "503 with Retry-After": (Answer(ERROR, status=503, headers={"Retry-After": "1"}), "503 Service Unavailable"),
+    "504": (Answer(b"", status=504), "504 Gateway Timeout"),
+    "408": (Answer(b"", status=408), "408 Request Timeout"),
+    "redirect": (Answer(b"", status=303, headers={"Location": "/publications/17"}), "303 See Other"),
+    "connection lost": (ConnectionError(), "the connection broke"),
+    "cut body": (Answer(raw=b'HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{"id": 1'), "the connection broke"),
+    "garbled body": (Answer(b'{"id": 1\x1b', status=201), "no JSON"),
+    "garbled body, 200": (Answer(b'{"id": 1\x1b', status=200), "garbled answer"),
+    "web page": (Answer(b"<html>", status=200, headers={"content-type": "text/html"}), "a web page"),
+    "unknown packing": (Answer(b"x", status=201, headers={"content-encoding": "br"}), "packed as br"),
+    "no HTTP": (Answer(raw=b"confused\r\n\r\n"), "the connection broke"),
+}
+
+
+@pytest.mark.parametrize("name", UNCLEAR)
+def test_a_post_that_ends_unclearly_is_never_repeated(serve: Serve, client_for: ClientFor, name: str) -> None:
+    """Trap A5: it may have created the record, and a second one would be a second record (I8)."""
+    answer, said = UNCLEAR[name]
+    server = serve(in_turn(answer, CREATED))
+    with pytest.raises(UnclearError, match=said) as caught:
+        client_for(server.url).write("POST", "publications", BODY)
+    assert len(server.received) == 1
+    assert f"POST {server.url}/api/v2/publications" in str(caught.value)
+    assert "confidential" not in str(caught.value), "I10: what was sent is nobody's business"
+    assert not isinstance(caught.value, TemporaryError), "whoever repeats those must not repeat this"
+
+
+def test_a_post_whose_answer_takes_too_long_is_unclear(serve: Serve, client_for: ClientFor) -> None:
+    """Nobody knows what becomes of it."""
+    timeout = httpx.MockTransport(lambda request: (_ for _ in ()).throw(httpx.ReadTimeout("", request=request)))
+    with pytest.raises(UnclearError, match="the answer took too long"):
+        client_for("http://127.0.0.1:1", transport=timeout).write("POST", "publications", BODY)
+
+
+def test_a_post_is_repeated_after_429(serve: Serve, client_for: ClientFor, clock: ManualClock) -> None:
+    """It was put off unread; the whole Retry-After is waited for (I1)."""
+    server = serve(in_turn(Answer(ERROR, status=429, headers={"Retry-After": "40"}), CREATED))
+    begun = clock.monotonic()
+    assert client_for(server.url).write("POST", "publications", BODY) == {"id": 17}
+    assert 40 <= clock.monotonic() - begun < 42
+    assert [one.body for one in server.received] == [server.received[0].body] * 2
+
+
+def test_a_post_that_is_unclear_after_a_429_is_unclear(serve: Serve, client_for: ClientFor) -> None:
+    """Only the last try counts: the one before had no effect."""
+    server = serve(in_turn(Answer(ERROR, status=429), Answer(ERROR, status=502)))
+    with pytest.raises(UnclearError, match="502"):
+        client_for(server.url).write("POST", "publications", BODY)
+    assert len(server.received) == 2
+
+
+def test_a_post_that_never_left_says_that_it_had_no_effect(client_for: ClientFor) -> None:
+    """No connection, no effect: it is tried again, and in the end anybody may simply run it again."""
+    client = client_for("http://127.0.0.1:1")
+    with pytest.raises(TemporaryError, match=r"failed after 7 tries .* cannot connect"):
+        client.write("POST", "publications", BODY)
+    assert client.requests == 0
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, RefusedError),
+        (404, RefusedError),
+        (409, RefusedError),
+        (413, RefusedError),
+        (422, RefusedError),
+        (401, SignInError),
+        (403, AccessDeniedError),
+    ],
+)
+def test_a_refused_write_tells_status_and_words_of_the_service(
+    *, serve: Serve, client_for: ClientFor, method: str, status: int, error: type[BookferryError]
+) -> None:
+    """Trap A15 and the quarantine: which record, and what the service says of it."""
+    server = serve(in_turn(Answer(ERROR, status=status)))
+    with pytest.raises(error) as caught:
+        client_for(server.url).write(method, "publications/17", BODY)
+    assert type(caught.value) is error
+    assert len(server.received) == 1
+    if isinstance(caught.value, RefusedError):
+        told = (caught.value.status, caught.value.code, caught.value.said)
+        assert told == (status, "Unprocessable", "categories: a string")
+    assert "confidential" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+def test_what_may_be_done_twice_is_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
+    """Trap A5: "GET, PATCH and DELETE may be repeated"; an empty answer is one."""
+    faults = [Answer(ERROR, status=500), ConnectionError(), Answer(b'{"id"', status=200)]
+    server = serve(in_turn(*faults, Answer(b"", status=200)))
+    assert client_for(server.url).write(method, "publications/17", BODY) is None
+    assert len(server.received) == 4
+
+
+@pytest.mark.parametrize("fault", [Answer(ERROR, status=503), ConnectionError()], ids=["503", "reset"])
+def test_a_delete_that_finds_nothing_any_more_has_succeeded(
+    serve: Serve, client_for: ClientFor, fault: Answer | Exception
+) -> None:
+    """Trap A5: "DELETE answered 404 on a repeat is success"."""
+    server = serve(in_turn(fault, Answer(ERROR, status=404)))
+    assert client_for(server.url).write("DELETE", "publications/17") is None
+
+
+@pytest.mark.parametrize("before", [[], [Answer(ERROR, status=429)]], ids=["at once", "after a 429"])
+def test_a_delete_of_what_was_never_there_is_refused(serve: Serve, client_for: ClientFor, before: list[Answer]) -> None:
+    """Nothing that we sent can have removed it."""
+    server = serve(in_turn(*before, Answer(ERROR, status=404)))
+    with pytest.raises(RefusedError, match="404"):
+        client_for(server.url).write("DELETE", "publications/17")
+
+
+def test_a_patch_that_finds_nothing_on_a_repeat_is_refused(serve: Serve, client_for: ClientFor) -> None:
+    """A record that is gone was not changed."""
+    server = serve(in_turn(Answer(ERROR, status=503), Answer(ERROR, status=404)))
+    with pytest.raises(RefusedError, match="404"):
+        client_for(server.url).write("PATCH", "publications/17", BODY)
+
+
+@pytest.mark.parametrize("path", ["../../login", "..%2f..%2flogin", "../v2/../../x"])
+def test_a_write_never_leaves_the_api(serve: Serve, client_for: ClientFor, path: str) -> None:
+    """I2: whatever an id in a plan turns out to be."""
+    server = serve(in_turn(CREATED))
+    with pytest.raises(ForeignOriginError):
+        client_for(server.url).write("POST", path, BODY)
+    assert server.received == []
+
+
+def test_one_record_is_an_object(serve: Serve, client_for: ClientFor) -> None:
+    """Anything else is no record."""
+    server = serve(in_turn(Answer({"id": 17, "price": 1.5}), Answer([1])))
+    client = client_for(server.url)
+    assert client.get_record("publications/17") == {"id": 17, "price": 1.5}
+    with pytest.raises(ProtocolError, match="no object"):
+        client.get_record("publications/17")
+
+
+def pages_of(total: int, headers: Callable[[int], dict[str, str]]) -> Script:
+    """A list of so many records, in pages of 50."""
+
+    def script(request: Received) -> Answer:
+        first = (int(request.query["page"]) - 1) * 50
+        records = [{"id": number} for number in range(first, min(first + 50, total))]
+        return Answer({"records": records}, headers=headers(int(request.query["page"])))
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("total", "counted", "requests", "complete"),
+    [(0, True, 1, True), (1, False, 1, True), (60, True, 2, True), (100, False, 3, True), (1000, True, 4, False)],
+)
+def test_a_search_reads_some_pages_and_says_whether_there_are_more(
+    *, serve: Serve, client_for: ClientFor, total: int, counted: bool, requests: int, complete: bool
+) -> None:
+    """Trap A12 and I13: hits are compared here, and too many of them are no answer."""
+    server = serve(pages_of(total, lambda _: {"x-total": str(total)} if counted else {}))
+    found = client_for(server.url).search({"doi": "10.1000/ä&b"})
+    assert [one["id"] for one in found.records] == list(range(min(total, 200)))
+    assert found.complete is complete
+    assert [one.query["page"] for one in server.received] == [str(number + 1) for number in range(requests)]
+    assert {(one.query["doi"], one.query["per_page"]) for one in server.received} == {("10.1000/ä&b", "50")}
+
+
+def test_a_search_answered_with_something_else_stops(serve: Serve, client_for: ClientFor) -> None:
+    """An empty list would be a proof that nothing was found."""
+    server = serve(in_turn(Answer({"hits": 3})))
+    with pytest.raises(ProtocolError, match="no list of records"):
+        client_for(server.url).search({"doi": "10.1000/1"})
+
+
+def test_a_record_is_made_changed_found_and_removed(sandbox: SandboxProcess, client_for: ClientFor) -> None:
+    """All of it against the local service, with an unclear create that is looked up."""
+    client = client_for(sandbox.base_url())
+    made: dict[str, Any] = client.write("POST", "publications", {"title": "One", "doi": "10.5555/writes-1"})
+    path = f"publications/{made['id']}"
+    assert client.write("PATCH", path, {"title": "Two"})["title"] == "Two"
+    assert client.get_record(path)["title"] == "Two"
+    sandbox.fault("status", status=500, when="after", method="POST")
+    with pytest.raises(UnclearError):
+        client.write("POST", "publications", {"title": "Three", "doi": "10.5555/writes-2"})
+    [created] = client.search({"doi": "10.5555/writes-2"}).records
+    assert created["title"] == "Three"
+    for number, when in ((made["id"], "after"), (created["id"], "before")):
+        sandbox.fault("reset", when=when, method="DELETE")
+        client.write("DELETE", f"publications/{number}")
+        with pytest.raises(RefusedError, match="404"):
+            client.write("DELETE", f"publications/{number}")
+    with pytest.raises(RefusedError) as caught:
+        client.write("PATCH", path, {"title": "x"})
+    assert (caught.value.status, caught.value.code) == (404, "RecordNotFound")
