@@ -20,7 +20,7 @@ from pipelines.errors import (
 from pipelines.records.values import decode_json
 from pipelines.service.bearer import REFUSAL
 from pipelines.service.redaction import outside_text
-from pipelines.service.retries import UNCLEAR, is_untrusted, status_line, was_never_sent, what_went_wrong
+from pipelines.service.retries import UNCLEAR, is_passing, is_untrusted, status_line, was_never_sent, what_went_wrong
 
 
 def checked(response: httpx.Response) -> httpx.Response:
@@ -87,8 +87,7 @@ def never_sent(method: str, url: httpx.URL | str, error: Exception) -> Bookferry
 
 def _is_unclear(response: httpx.Response) -> bool:
     """Whether a POST that was answered so may have had its effect. A redirect may follow one, too (303), and so may a late 408."""
-    status = response.status_code
-    return status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.is_redirect or status == HTTPStatus.REQUEST_TIMEOUT
+    return response.is_server_error or response.is_redirect or is_passing(response.status_code)
 
 
 def _is_gone(response: httpx.Response) -> bool:

@@ -68,6 +68,7 @@ UNCLEAR: dict[str, tuple[Answer | Exception, str]] = {
     "503 with Retry-After": (Answer(ERROR, status=503, headers={"Retry-After": "1"}), "503 Service Unavailable"),
     "504": (Answer(b"", status=504), "504 Gateway Timeout"),
     "408": (Answer(b"", status=408), "408 Request Timeout"),
+    "425": (Answer(b"", status=425), "425 Too Early"),
     "redirect": (Answer(b"", status=303, headers={"Location": "/publications/17"}), "303 See Other"),
     "connection lost": (ConnectionError(), "the connection broke"),
     "cut body": (Answer(raw=b'HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{"id": 1'), "the connection broke"),
