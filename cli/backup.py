@@ -11,9 +11,10 @@ from rich.text import Text
 
 from cli.jobs import run_backup
 from cli.notify import told
-from cli.output import Output, counted, duration, size
+from cli.output import Output
 from cli.progress import ProgressDisplay
 from cli.stage import print_load, shown
+from pipelines.amounts import counted, duration, size
 from pipelines.errors import ExitStatus
 from pipelines.library import REPORTED, checked_resources
 from pipelines.notify import Ending

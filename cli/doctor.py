@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.nightly import nightly_runs
-from cli.output import Output, counted, duration
+from cli.output import Output
+from pipelines.amounts import counted, duration
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import Finding, Status, problem, worst
 from pipelines.doctor.machine import unusable

@@ -16,6 +16,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from pipelines.amounts import counted
 from pipelines.store.durable import storage_error
 
 PIPED_WIDTH = 160
@@ -131,31 +132,6 @@ def command_line(*words: str) -> str:
     elsewhere = called.name == "bookferry" and called.exists() and (found is None or not called.samefile(found))
     name = min(str(called), os.path.relpath(called), key=len) if elsewhere else "bookferry"
     return shlex.join([name, *words])
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1.4 MB."""
-    amount = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if amount < 1000:  # noqa: PLR2004  SI
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 request`, `1,090 requests`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min."""
-    whole = round(seconds)
-    if whole < 60:  # noqa: PLR2004
-        return f"{whole} s"
-    if whole < 3600:  # noqa: PLR2004
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def age(since_seconds: float) -> str:

@@ -17,7 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import counted, duration, plain_console
+from cli.output import plain_console
+from pipelines.amounts import counted, duration
 from pipelines.library import Progress
 from pipelines.service.client import Waiting
 

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet
 from cli.boundary import fail
-from cli.output import Output, counted, print_table, table_of
+from cli.output import Output, print_table, table_of
+from pipelines.amounts import counted
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import all_examples, example
 from pipelines.records.tables import PERSONAL_TABLES

@@ -9,7 +9,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.output import Output, counted, table_of
+from cli.output import Output, table_of
+from pipelines.amounts import counted
 from pipelines.errors import ExitStatus
 from pipelines.records.advice import label_of
 from pipelines.report.issues import shown

@@ -9,7 +9,8 @@ import msgspec
 from rich.console import Console
 
 from cli.notify import told
-from cli.output import Output, counted, size, table_of
+from cli.output import Output, table_of
+from pipelines.amounts import counted, size
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.retention import Policy, Pruning, prune

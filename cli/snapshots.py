@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.backup import print_failed_files
-from cli.output import Output, age, duration, size, table_of
+from cli.output import Output, age, table_of
+from pipelines.amounts import duration, size
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.snapshots import Snapshot

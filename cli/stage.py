@@ -9,7 +9,8 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.output import Output, counted, duration
+from cli.output import Output
+from pipelines.amounts import counted, duration
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.settings import Settings
 from pipelines.store.sealing import personal_keys

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.notify import tell_ending, told
-from cli.output import Output, size
+from cli.output import Output
+from pipelines.amounts import size
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.notify import Ending
 from pipelines.settings import Settings

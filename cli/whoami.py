@@ -8,7 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from cli.login import print_jobs
-from cli.output import Output, duration
+from cli.output import Output
+from pipelines.amounts import duration
 from pipelines.errors import ExitStatus, SignInError
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock

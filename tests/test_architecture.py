@@ -32,7 +32,18 @@ FLOORS = {
 }
 """Inside pipelines: a flow stands on store and service, which do not know each other, these on records, all on the ground."""
 
-GROUND = ("addresses", "errors", "identifier_types", "inventory", "mistakes", "nights", "places", "settings", "version")
+GROUND = (
+    "addresses",
+    "amounts",
+    "errors",
+    "identifier_types",
+    "inventory",
+    "mistakes",
+    "nights",
+    "places",
+    "settings",
+    "version",
+)
 FOLDERS = ("store", "service", "records")
 
 KEPT_TO = {

@@ -7,7 +7,7 @@ for a formula, and no identifier for a number, which would lose its zeros and it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import IO, NamedTuple
@@ -155,13 +155,20 @@ def shown(text: object, most: int = LONGEST) -> str:
 
 def write_issues(issues: Iterable[Issue], file: IO[str]) -> None:
     """The table, line by line."""
+    write_lines(COLUMNS, map(_line, issues), file)
+
+
+def _line(one: Issue) -> tuple[str | int, ...]:
+    problem = f"“{one.part}”: {one.problem}" if one.part else one.problem
+    return "" if one.record is None else one.record, one.field, one.value, problem, one.suggestion
+
+
+def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], file: IO[str]) -> None:
+    """A table for librarians, line by line: a number is written as one, a text so that no spreadsheet takes it for anything else."""
     text = lru_cache(ALIKE)(cell)
-    file.write("\ufeff" + "\t".join(COLUMNS) + "\n")
-    for one in issues:
-        record = "" if one.record is None else str(one.record)
-        problem = f"“{one.part}”: {one.problem}" if one.part else one.problem
-        cells = (one.field, one.value, problem, one.suggestion)
-        file.write("\t".join((record, *map(text, cells))) + "\n")
+    file.write("\ufeff" + "\t".join(columns) + "\n")
+    for line in lines:
+        file.write("\t".join(str(one) if isinstance(one, int) else text(one) for one in line) + "\n")
 
 
 def cell(text: str) -> str:

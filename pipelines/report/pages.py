@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pipelines.amounts import counted
 from pipelines.records.advice import MENDED, general_advice, label_of, name_of
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
@@ -115,7 +116,7 @@ def _context(told: Told) -> dict[str, Any]:
         else [shown(one, 1000) for one in manifest.problems] or ["It is not proved complete."],
         "notes": [shown(one, 1000) for one in manifest.notes],
         "tiles": _tiles(told),
-        "to_do": _counted(told.to_do, "issue"),
+        "to_do": counted(told.to_do, "issue"),
         "sorts": [_sort(one) for one in told.sorts],
         "judged": figures.judged,
         "verdicts": [_verdicts(field, one) for field, one in figures.verdicts.items()],
@@ -147,10 +148,6 @@ def _context(told: Told) -> dict[str, Any]:
 
 def _day(moment: datetime) -> str:
     return f"{moment.day} {moment:%B %Y}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -210,7 +207,7 @@ def _mended(figures: Figures) -> list[dict[str, str]]:
 
 def _without(figures: Figures) -> str:
     told = (
-        f"{figures.without_identifier:,} of {_counted(figures.publications, 'publication')} have no identifier that is valid or could be "
+        f"{figures.without_identifier:,} of {counted(figures.publications, 'publication')} have no identifier that is valid or could be "
         f"mended. They can only be found again by title, year and authors. {figures.without_date:,} have no date"
     )
     return (
@@ -225,7 +222,7 @@ def _duplicates(figures: Figures) -> str:
     if not same.groups + title.groups:
         return "No two records have the same identifier, or the same title and year."
     return (
-        f"{_counted(same.groups, 'identifier')} on more than one record ({same.records:,} records), and {title.groups:,} titles with their "
+        f"{counted(same.groups, 'identifier')} on more than one record ({same.records:,} records), and {title.groups:,} titles with their "
         f"year on more than one ({title.records:,} records). Not all of them are mistakes: parts, volumes and reprints look alike, too."
     )
 
@@ -249,8 +246,8 @@ def _files(files: FileTotals) -> str:
     if not files.count:
         return "The records name no files."
     if files.not_fetched == files.count:
-        return f"The records name {_counted(files.count, 'file')}; nobody asked for their content."
-    told = f"The records name {_counted(files.count, 'file')}; the content of {files.kept:,} is kept."
+        return f"The records name {counted(files.count, 'file')}; nobody asked for their content."
+    told = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is kept."
     if files.failed:
         told += f" {files.failed:,} could not be had; each is a line in issues.tsv."
     return f"{told} {files.not_fetched:,} were not asked for." if files.not_fetched else told

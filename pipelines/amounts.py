@@ -1,0 +1,28 @@
+"""Numbers, bytes and times in words for people; the one way in which commands, reports and plans write them."""
+
+from __future__ import annotations
+
+
+def size(count: int) -> str:
+    """Bytes for people: 1.4 MB."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if amount < 1000:  # noqa: PLR2004  SI
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 request`, `1,090 requests`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004
+        return f"{whole} s"
+    if whole < 3600:  # noqa: PLR2004
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -1,0 +1,70 @@
+"""Plans made by hand: rows and facts with what a test is about, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pipelines.migration.plans import PLAN, ROWS, End, FileCounts, Plan, PlanFacts, PlanRow, seal_plan
+from pipelines.records.batches import table_batch
+from pipelines.store.durable import sha256_of
+from pipelines.store.parquet import table_writer
+
+OLD, NEW = "https://library.example.org", "https://new.example.org"
+
+
+def row(source_id: int, action: str, **told: Any) -> PlanRow:
+    """A row of a plan."""
+    empty: dict[str, Any] = {
+        "resource": "publications",
+        "target_id": None,
+        "matched_by": None,
+        "title": f"Title {source_id}",
+        "payload": {},
+        "before": {},
+        "expected": {},
+        "differing": {},
+        "reason": None,
+        "candidates": [],
+        "files": [],
+        "unsent": {},
+    }
+    return PlanRow(source_id=source_id, action=action, **{**empty, **told})
+
+
+def facts(name: str = "old-to-new-20261121T203000Z", **told: Any) -> PlanFacts:
+    """The facts of a plan."""
+    empty: dict[str, Any] = {
+        "plan": name,
+        "tool": "Bookferry 0",
+        "created_at": "2026-11-21T20:30:00+00:00",
+        "source": End(tenant="old", base_url=OLD, api="v2", snapshot="20261121T200000Z", records={"publications": 5}),
+        "target": End(tenant="new", base_url=NEW, api="v3", snapshot="20261121T201000Z", records={"publications": 2}),
+        "same_library": False,
+        "resources": ["publications"],
+        "counts": {},
+        "matched_by": {},
+        "fields": {},
+        "files": FileCounts(),
+        "requests": 60,
+        "requests_per_minute": 60,
+        "rows_sha256": "",
+    }
+    return PlanFacts(**{**empty, **told})
+
+
+def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **told: Any) -> Plan:
+    """A sealed plan in a folder."""
+    folder.mkdir(parents=True)
+    lines = [[_stored(getattr(one, column.name), json=column.json) for column in PLAN.columns] for one in rows]
+    with table_writer(folder / ROWS, PLAN) as writer:
+        if lines:
+            writer.write(table_batch(PLAN, list(zip(*lines, strict=True))))
+    return seal_plan(folder, facts(folder.name, rows_sha256=sha256_of(folder / ROWS), **told))
+
+
+def _stored(value: Any, *, json: bool) -> Any:
+    return (msgspec.json.encode(value).decode() if value else None) if json else value
