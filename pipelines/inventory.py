@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import date
 
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
 """Every resource that can be listed; the order in which they are read."""
@@ -29,6 +30,9 @@ PUBLICATION_KEYS = frozenset(
     }
 )
 """Fields that service-api.md shows of publications of both versions."""
+
+LAST_DAY_OF_V2 = date(2026, 12, 31)
+"""service-api.md, Versioning 2: "v2 stays unchanged until shut down at the end of 2026"."""
 
 NOT_LISTED = {
     ("v2", "users"): "version 2 of the API has no list of users. Read them with a tenant of the same library that has "

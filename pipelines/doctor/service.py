@@ -7,11 +7,9 @@ from typing import Any
 
 from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
+from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.service.probe import Answer
 from pipelines.service.redaction import outside_text
-
-LAST_DAY_OF_V2 = date(2026, 12, 31)
-"""service-api.md, Versioning 2: "v2 stays unchanged until shut down at the end of 2026"."""
 
 EARLY = timedelta(days=90)
 """Before that, the end of v2 is only a note."""

@@ -1,12 +1,21 @@
-"""What to tell people of a plan: words for every action, every way in which a match was found, and every reason why a person must decide.
+"""What to tell people of a plan: its sum in a few lines, and words for every action, every evidence of a match and every reason.
 
 The one place for these texts, as `records/advice.py` is for identifiers.
 """
 
 from __future__ import annotations
 
-from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED
-from pipelines.records.advice import Advice
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from pipelines.amounts import counted, duration, size
+from pipelines.inventory import IDENTIFIER_FIELDS, LAST_DAY_OF_V2
+from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED, PlanFacts
+from pipelines.records.advice import Advice, advice_of, advice_on_finding
+from pipelines.records.forms import WRITTEN
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.identifiers.verdicts import GOOD
 
 ACTIONS = {
     CREATE: "created",
@@ -19,14 +28,14 @@ ACTIONS = {
 """What is done with a record → the same in words."""
 
 EVIDENCE = {
-    "decision": "a person said so",
-    "journal": "an earlier migration wrote it",
-    "id": "the same number in the same library",
-    "identifier": "an identifier, such as a DOI or the ISBN of a book",
-    "content": "everything in it is the same",
-    "fingerprint": "title, year and first author",
+    "decision": "a person's decision",
+    "journal": "an earlier migration",
+    "id": "the number of the record",
+    "identifier": "an identifier (DOI, ISBN)",
+    "content": "all of the content",
+    "fingerprint": "title, year, first author",
 }
-"""What told that two records are one → the same in words."""
+"""What told that two records are one → the same in words, short enough for a plot."""
 
 _WHICH = (
     "Compare them. Write match and the number of the right one, create if it is none of them, or skip to leave it out."
@@ -55,6 +64,10 @@ REASONS = {
         "It is in the target already, with other values.",
         f"{_WHOSE} Write create if it is another publication.",
     ),
+    "nothing_to_send": Advice(
+        "Nothing of the record has a form that version 3 takes.",
+        "Enter a title in the source; the next plan has it then.",
+    ),
 }
 """Why a record is a conflict, or cannot be sent → what is wrong, and what to do."""
 
@@ -70,3 +83,112 @@ def advice_on(reason: str | None) -> Advice:
 def evidence(matched_by: str) -> str:
     """What told that two records are one."""
     return EVIDENCE.get(matched_by, matched_by.replace("_", " "))
+
+
+NO_PLACE = Advice(
+    "Version 3 has no place for this, so it is not moved.",
+    "Nothing has to be done: every backup keeps it. What people need has to go into a field that version 3 has.",
+)
+OTHER_FORM = Advice(
+    "It does not have the form that version 3 takes, so it is not moved.",
+    "Correct it in the source; the next plan has it then.",
+)
+NO_IDENTIFIER = Advice(
+    "They break the rules of their type, so they are not sent.",
+    "Each is a line in issues.tsv that tells what is wrong. Correct it in the source, or have all sent as they stand: "
+    "send_invalid_identifiers in bookferry.toml.",
+)
+
+_ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
+"""A field, or one entry of it; what has more to it is something that a known entry holds beside what is known."""
+
+_SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
+
+
+def advice_on_unsent(path: str, value: object) -> Advice:
+    """What to tell of a value that is not moved; without one, of many under that path."""
+    found = _ONE_FIELD.fullmatch(path)
+    name = found[1] if found else ""
+    if name in IDENTIFIER_FIELDS and isinstance(value, str):
+        read = next((one for one in STANDARD_KINDS.read(name, value) if one.verdict not in GOOD), None)
+        return advice_of(read.rule, read.type) if read else OTHER_FORM
+    if name in IDENTIFIER_FIELDS:
+        return NO_IDENTIFIER
+    if name == "published_on":
+        return advice_on_finding("no_date")
+    return OTHER_FORM if name in WRITTEN else NO_PLACE
+
+
+def headline(facts: PlanFacts, now: datetime) -> list[str]:
+    """What a plan comes to, in a few lines; `now` is when it would begin, in the zone in which its end is told."""
+    lines = [_records(resource, facts.counts.get(resource, {})) for resource in facts.resources]
+    files = facts.files
+    if files.upload:
+        covers = f", {files.covers:,} of them covers" if files.covers else ""
+        lines.append(f"{counted(files.upload, 'file')} will be uploaded ({size(files.bytes)}{covers}).")
+    if files.missing:
+        lines.append(f"{counted(files.missing, 'file')} cannot be moved: the snapshot lacks the content.")
+    if facts.mails:
+        lines.append(f"{counted(facts.mails, 'person')} may get an e-mail from the service.")
+    return [*lines, "There is nothing to write." if facts.empty else timing(facts, now)]
+
+
+def timing(facts: PlanFacts, now: datetime) -> str:
+    """How long it takes, when it is done, and how long that is before the end of version 2 where the source depends on that."""
+    finish = finishes_at(facts, now)
+    told = (
+        f"{counted(facts.requests, 'request')}, {duration(facts.minutes * 60)} at {facts.requests_per_minute:,} a minute: "
+        f"done on {finish:%Y-%m-%d %H:%M} {finish.tzname() or ''}".rstrip()
+    )
+    return f"{told}; {margin(facts, now)}." if facts.source.api == "v2" else f"{told}."
+
+
+def margin(facts: PlanFacts, now: datetime) -> str:
+    """How the end of the work stands to that of version 2."""
+    left = days_left(facts, now)
+    if left == 0:
+        return "that is the last day of version 2"
+    return f"{counted(abs(left), 'day')} {'before' if left > 0 else 'after'} version 2 ends"
+
+
+def finishes_at(facts: PlanFacts, now: datetime) -> datetime:
+    """When it is done if it begins now and has the target's budget for itself."""
+    return now + timedelta(minutes=facts.minutes)
+
+
+def days_left(facts: PlanFacts, now: datetime) -> int:
+    """Whole days between the end of the work and the last day of version 2; less than none where it comes too late."""
+    return (LAST_DAY_OF_V2 - finishes_at(facts, now).date()).days
+
+
+def noun(resource: str) -> str:
+    """One record of a resource."""
+    return _SINGULAR.get(resource, resource.removesuffix("s").replace("_", " "))
+
+
+def plural(resource: str) -> str:
+    """Records of a resource."""
+    return resource.replace("_", " ")
+
+
+def _records(resource: str, counts: Mapping[str, int]) -> str:
+    """One resource in a sentence: 5,445 publications will be created and 12 changed; 20 are there already, 3 wait for a decision."""
+    created, changed = counts.get(CREATE, 0), counts.get(PATCH, 0)
+    what = noun(resource) if created + changed == 1 else plural(resource)
+    if created and changed:
+        told = f"{created:,} {plural(resource)} will be created and {changed:,} changed"
+    elif created or changed:
+        told = f"{created or changed:,} {what} will be {'created' if created else 'changed'}"
+    else:
+        told = f"No {noun(resource)} will be created or changed"
+    rest = [
+        f"{count:,} {one if count == 1 else many}"
+        for action, one, many in (
+            (UNCHANGED, "is there already", "are there already"),
+            (CONFLICT, "waits for a decision", "wait for a decision"),
+            (SKIPPED, "is left out, as decided", "are left out, as decided"),
+            (QUARANTINED, "cannot be sent", "cannot be sent"),
+        )
+        if (count := counts.get(action, 0))
+    ]
+    return f"{'; '.join([told, ', '.join(rest)]) if rest else told}."

@@ -1,16 +1,10 @@
-"""The page and the Markdown of a report. Both are made of one context, in which every text from a record is already fit to be shown.
-
-The page needs no network and no script, and says so to the browser; Jinja escapes what is put into it. In Markdown, texts from records
-stand in code spans, or with its signs escaped.
-"""
+"""The page and the Markdown of a report. Both are made of one context, in which every text from a record is already fit to be shown."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
-from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,27 +13,18 @@ from pipelines.records.advice import MENDED, general_advice, label_of, name_of
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.issues import Sort, shown, words_and
-from pipelines.report.plots import Bar, Plot, for_page
+from pipelines.report.plots import Bar, Plot
+from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
 from pipelines.store.captures import FileTotals
 from pipelines.store.findings import Figures, Group, Verdicts
 from pipelines.store.snapshots import Manifest
 from pipelines.version import VERSION
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 BARS = 10
 """Bars of a plot at most."""
 
 EXAMPLE = 120
 """Characters of an example of residue."""
-
-_PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|borrow|patron|assign", re.IGNORECASE)
-"""In names of residue keys whose values may name somebody who uses the library."""
-
-_NOT_SHOWN = "(not shown: it may name a person)"
-
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
 
 
 class Told(msgspec.Struct, kw_only=True):
@@ -58,19 +43,12 @@ class Told(msgspec.Struct, kw_only=True):
 
 def html_of(told: Told) -> str:
     """The page."""
-    from markupsafe import Markup  # noqa: PLC0415  with Jinja
-
-    plots = {name: Markup(for_page(plot)) for name, plot in plots_of(told).items()}  # noqa: S704  it escapes its labels
-    css = Markup(_template("report.css"))  # noqa: S704  a file of ours
-    return (
-        _environment(escaping=True).from_string(_template("report.html")).render(**_context(told), plots=plots, css=css)
-    )
+    return html("pipelines.report", "report.html", _context(told), plots_of(told))
 
 
 def markdown_of(told: Told) -> str:
     """The same as Markdown, without plots."""
-    text = _environment(escaping=False).from_string(_template("report.md")).render(**_context(told))
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return markdown("pipelines.report", "report.md", _context(told))
 
 
 def plots_of(told: Told) -> dict[str, Plot]:
@@ -107,9 +85,9 @@ def _context(told: Told) -> dict[str, Any]:
     return {
         "tenant": manifest.tenant,
         "name": f"{manifest.tenant}/{manifest.snapshot}",
-        "day": _day(started),
-        "moment": f"{_day(started)}, {started:%H:%M} UTC",
-        "made": f"{_day(told.made_at)}, {told.made_at:%H:%M} UTC",
+        "day": day(started),
+        "moment": f"{day(started)}, {started:%H:%M} UTC",
+        "made": f"{day(told.made_at)}, {told.made_at:%H:%M} UTC",
         "tool": f"Bookferry {VERSION}",
         "problems": []
         if manifest.complete
@@ -144,10 +122,6 @@ def _context(told: Told) -> dict[str, Any]:
             for key, count in keys.items()
         ],
     }
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -255,8 +229,8 @@ def _files(files: FileTotals) -> str:
 
 def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, str]]) -> dict[str, Any]:
     record, value = examples[0] if examples else (None, "")
-    if value and _PERSON.search(key):
-        record, value = None, _NOT_SHOWN
+    if value and names_a_person(key):
+        record, value = None, NOT_SHOWN
     return {
         "resource": resource,
         "key": shown(key, EXAMPLE),
@@ -264,31 +238,3 @@ def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, 
         "record": record,
         "example": shown(value, EXAMPLE),
     }
-
-
-def _template(name: str) -> str:
-    return resources.files("pipelines.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _environment(*, escaping: bool) -> Environment:
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  only a report needs it
-
-    environment = Environment(autoescape=escaping, undefined=StrictUndefined)  # noqa: S701  Markdown has signs of its own
-    environment.filters["md"] = escaped
-    environment.filters["code"] = code
-    return environment
-
-
-def escaped(text: object) -> str:
-    """Text in Markdown that is no markup, also in the cell of a table."""
-    return _MARKUP.sub(r"\\\1", str(text)).replace("://", "\\://").replace("@", "\\@")
-
-
-def code(text: object) -> str:
-    """Text in Markdown as it is, in a code span, also in the cell of a table."""
-    plain = str(text).replace("|", "\\|")
-    if not plain:
-        return ""
-    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
-    edge = " " if plain[0] in "` " or plain[-1] in "` " else ""
-    return f"{fence}{edge}{plain}{edge}{fence}"

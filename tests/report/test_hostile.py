@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from cli.report import document
 from pipelines.report.issues import COLUMNS, LONGEST, cell, shown
 from pipelines.report.making import Report
-from pipelines.report.pages import code, escaped
+from pipelines.report.rendering import code, escaped
 from tests.report.library import HOSTILE, lines_of
 
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]")

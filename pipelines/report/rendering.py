@@ -1,0 +1,78 @@
+"""Pages and Markdown from templates: what every text from a record goes through before somebody sees it.
+
+A page needs no network and no script, and says so to the browser; Jinja escapes what is put into it. In Markdown, texts from records stand
+in code spans, or with its signs escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from pipelines.report.plots import Plot, for_page
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+NOT_SHOWN = "(not shown: it may name a person)"
+
+_PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|borrow|patron|assign", re.IGNORECASE)
+"""In names of keys whose values may name somebody who uses the library."""
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
+
+
+def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str, Plot]) -> str:
+    """The page that a template of a package makes of `context`; it finds `plots` there by name, and all style sheets are one."""
+    from markupsafe import Markup  # noqa: PLC0415  with Jinja
+
+    drawn = {key: Markup(for_page(plot)) for key, plot in plots.items()}  # noqa: S704  it escapes its labels
+    css = Markup(_template("pipelines.report", "report.css"))  # noqa: S704  a file of ours
+    return _environment(escaping=True).from_string(_template(package, name)).render(**context, plots=drawn, css=css)
+
+
+def markdown(package: str, name: str, context: Mapping[str, Any]) -> str:
+    """The Markdown that a template of a package makes of `context`, without plots."""
+    text = _environment(escaping=False).from_string(_template(package, name)).render(**context)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def escaped(text: object) -> str:
+    """Text in Markdown that is no markup, also in the cell of a table."""
+    return _MARKUP.sub(r"\\\1", str(text)).replace("://", "\\://").replace("@", "\\@")
+
+
+def code(text: object) -> str:
+    """Text in Markdown as it is, in a code span, also in the cell of a table."""
+    plain = str(text).replace("|", "\\|")
+    if not plain:
+        return ""
+    fence = "`" * (max((len(run) for run in re.findall("`+", plain)), default=0) + 1)
+    edge = " " if plain[0] in "` " or plain[-1] in "` " else ""
+    return f"{fence}{edge}{plain}{edge}{fence}"
+
+
+def day(moment: date) -> str:
+    """`21 November 2026`."""
+    return f"{moment.day} {moment:%B %Y}"
+
+
+def names_a_person(key: str) -> bool:
+    """Whether what stands under a key may name somebody who uses the library; it is not shown then."""
+    return _PERSON.search(key) is not None
+
+
+def _template(package: str, name: str) -> str:
+    return resources.files(package).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _environment(*, escaping: bool) -> Environment:
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  only a page needs it
+
+    environment = Environment(autoescape=escaping, undefined=StrictUndefined)  # noqa: S701  Markdown has signs of its own
+    environment.filters["md"] = escaped
+    environment.filters["code"] = code
+    return environment
