@@ -170,7 +170,11 @@ class LibraryClient:
         Without a sign-in it may be any address there; it is charged to the budget all the same. Raises what httpx raises.
         """
         request = httpx.Request("GET", url, headers=headers)
-        return self._send(request, *((self._auth, self._pinned) if signed_in else (httpx.Auth(), self._budgeted)))
+        return self._send(request, self._auth, self._pinned) if signed_in else self.send_unsigned(request)
+
+    def send_unsigned(self, request: httpx.Request) -> httpx.Response:
+        """Whatever a request to the library's host without a sign-in is answered with; like `stream`, with any address and body."""
+        return self._send(request, httpx.Auth(), self._budgeted)
 
     def _send(self, request: httpx.Request, auth: httpx.Auth, rings: httpx.BaseTransport) -> httpx.Response:
         """Through the rings, signed in as `auth` does it.

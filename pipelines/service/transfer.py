@@ -1,8 +1,7 @@
 """One file over HTTP: from the address that the library names to a file of ours, hashed on the way and of bounded size (I12, I13).
 
-Storage never sees a sign-in (I2, trap A1): it is spoken to by transports of its own. What is on the library's own host is charged to the
-budget; below its `/api/` it goes signed in, through the client's rings. Each redirect is judged anew. Of a signed address only scheme and
-host are ever told (I10).
+Storage never sees a sign-in (I2, trap A1; storages.py). What is on the library's own host is charged to the budget; below its `/api/` it
+goes signed in, through the client's rings. Each redirect is judged anew.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,13 +17,12 @@ from typing import BinaryIO
 
 import httpx
 
-from pipelines.addresses import is_loopback
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
-from pipelines.service.network import Network
 from pipelines.service.redaction import outside_text
 from pipelines.service.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
-from pipelines.service.transport import climbs, origin_of, path_of
+from pipelines.service.storages import Storages, UnfitAddressError, host_of, refusal_of
+from pipelines.service.transport import climbs, path_of
 from pipelines.version import VERSION
 
 TRIES = 4
@@ -35,13 +32,9 @@ MOST_PAUSE = 120.0
 """Seconds that a storage may ask one file to wait."""
 
 MOST_REDIRECTS = 5
-MOST_HOSTS = 64
-"""Storages that one library may name."""
-
 MOST_BYTES = 16 * 1024**3
 """Of a file whose size the library does not tell."""
 
-CONNECT_SECONDS = 10.0
 STALL_SECONDS = 60.0
 """Without a single byte."""
 
@@ -101,14 +94,10 @@ class Transfers:
 
     def __init__(self, base_url: str, *, client: Callable[[], LibraryClient], clock: Clock) -> None:
         base = httpx.URL(base_url)
-        self._own = origin_of(base)
+        self._storages = Storages(base_url)
         self._api = f"{path_of(base).rstrip('/')}/api/"
-        self._at_home = is_loopback(base.host)
         self._client = client
         self._clock = clock
-        self._lock = threading.Lock()
-        self._networks: dict[tuple[str, bytes, int], Network] = {}
-        self._closed = False
 
     def fetch(self, address: str, into: BinaryIO, *, size: int | None, etag: str | None = None) -> Outcome:
         """Write the file at `address` into `into`, from its beginning. `size` is what the library says; `etag` that of content we have.
@@ -129,11 +118,7 @@ class Transfers:
 
     def close(self) -> None:
         """Close all connections to storages, and wake whoever waits for one of them."""
-        with self._lock:
-            self._closed = True
-            networks = list(self._networks.values())
-        for one in networks:
-            one.close()
+        self._storages.close()
 
     def _try_once(self, address: str, into: BinaryIO, size: int | None, etag: str | None) -> Outcome:
         try:
@@ -144,8 +129,12 @@ class Transfers:
                 return self._receive(response, into, size)
         except httpx.InvalidURL:
             raise _FailedError("the library names an address that is none") from None
+        except UnfitAddressError as error:
+            raise _FailedError(str(error)) from None
         except httpx.TransportError as error:
-            raise _FailedError(f"{_host(address)}: {what_went_wrong(error)}", passing=not is_for_good(error)) from None
+            raise _FailedError(
+                f"{host_of(address)}: {what_went_wrong(error)}", passing=not is_for_good(error)
+            ) from None
 
     def _open(self, address: str, etag: str | None) -> httpx.Response:
         """The first answer that is no redirect."""
@@ -156,54 +145,26 @@ class Transfers:
                 return response
             response.close()
             url = url.join(response.headers["location"])
-        raise _FailedError(f"{_host(address)} redirects more than {MOST_REDIRECTS} times")
+        raise _FailedError(f"{host_of(address)} redirects more than {MOST_REDIRECTS} times")
 
     def _send(self, url: httpx.URL, headers: dict[str, str], *, redirected: bool) -> httpx.Response:
         """One request by the way that is right for its address. Nobody else's redirect makes a request of ours signed in."""
-        self._check_address(url)
-        if origin_of(url) == self._own:
+        self._storages.check(url)
+        if self._storages.is_own_host(url):
             signed_in = path_of(url).startswith(self._api) and not climbs(path_of(url)) and not redirected
             return self._client().stream(url, {**_HEADERS, **headers}, signed_in=signed_in)
-        request = httpx.Request("GET", url, headers={**_HEADERS, **headers})
-        timeout = httpx.Timeout(STALL_SECONDS, connect=CONNECT_SECONDS, pool=None)
-        request.extensions = {"timeout": timeout.as_dict()}
-        response = self._network(url).handle_request(request)
-        response.request = request
-        return response
-
-    def _check_address(self, url: httpx.URL) -> None:
-        """An address comes from outside (I13): it leads to no service of this machine, and nothing travels in clear."""
-        shown = _host(str(url))
-        if url.userinfo or not url.host:
-            raise _FailedError(f"the library names an address with a user name, or without a host ({shown})")
-        if is_loopback(url.host) and not self._at_home:
-            raise _FailedError(f"the library names an address on this machine ({shown}), where its files cannot be")
-        if url.scheme != "https" and not (url.scheme == "http" and is_loopback(url.host)):
-            raise _FailedError(
-                f"the library names an address that is not https ({shown}), over which anybody could change the file"
-            )
-
-    def _network(self, url: httpx.URL) -> Network:
-        origin = origin_of(url)
-        with self._lock:
-            if origin not in self._networks:
-                if len(self._networks) >= MOST_HOSTS:
-                    raise _FailedError(f"the library names files on more than {MOST_HOSTS} hosts")
-                self._networks[origin] = Network(str(url.copy_with(path="/", query=None, fragment=None)))
-                if self._closed:
-                    self._networks[origin].close()
-            return self._networks[origin]
+        return self._storages.send(httpx.Request("GET", url, headers={**_HEADERS, **headers}), seconds=STALL_SECONDS)
 
     def _check(self, response: httpx.Response) -> None:
         if response.status_code == HTTPStatus.OK:
             return
         status, asked = response.status_code, retry_after(response, self._clock.now())
-        problem = f"{_host(str(response.request.url))} answered {status_line(response)}{_said(response)}"
+        problem = f"{host_of(response.request.url)} answered {status_line(response)}{_said(response)}"
         raise _FailedError(problem, passing=is_passing(status), pause=asked, refused=status in REFUSED)
 
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
-        named, told = _host(str(response.request.url)), _length(response)
+        named, told = host_of(response.request.url), _length(response)
         if told is not None and size is not None and told != size:
             raise _FailedError(f"{named} has {told:,} bytes; the library says {size:,}")
         digest, received = hashlib.sha256(), 0
@@ -233,16 +194,6 @@ class Transfers:
                 until, brought = now + STALL_SECONDS, 0
 
 
-def _host(address: str) -> str:
-    """Scheme and host of an address: all of it that may be told."""
-    try:
-        url = httpx.URL(address)
-    except httpx.InvalidURL:
-        return "an address that is none"
-    port = f":{url.port}" if url.port else ""
-    return outside_text(f"{url.scheme}://{url.host}{port}", 120)
-
-
 def _length(response: httpx.Response) -> int | None:
     text = response.headers.get("content-length", "")
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
@@ -254,15 +205,7 @@ def _etag(response: httpx.Response) -> str | None:
     return text if re.fullmatch(r'(W/)?"[\x21\x23-\x7e]{0,200}"', text) else None
 
 
-_TOLD = re.compile(rb"<(Code|Message)>([^<]{1,200})</\1>")
-
-
 def _said(response: httpx.Response) -> str:
-    """Code and message of an S3 refusal, as ` (AccessDenied: Request has expired)`; the rest of it may show the signature."""
-    begun = b""
-    for chunk in response.iter_raw():
-        begun += chunk
-        if len(begun) > 4096:  # noqa: PLR2004  a refusal is short
-            break
-    told = [text.decode(errors="replace") for _name, text in _TOLD.findall(begun[:4096])]
-    return f" ({outside_text(': '.join(told[:2]))})" if told else ""
+    """The storage's own words, as ` (AccessDenied: Request has expired)`."""
+    told = ": ".join(filter(None, refusal_of(response)))
+    return f" ({outside_text(told)})" if told else ""
