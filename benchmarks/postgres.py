@@ -34,7 +34,7 @@ from pipelines.records.tables import STAGED, Table, raw_table
 from pipelines.store.captures import Capture, ResourceFacts
 from pipelines.store.postgres.copying import copy_table
 from pipelines.store.postgres.definitions import create_table
-from pipelines.store.postgres.loading import COPIES, Database
+from pipelines.store.postgres.loading import AT_ONCE, Database
 from pipelines.store.postgres.server import Server
 from pipelines.store.snapshots import DataFolder, Snapshot
 from pipelines.store.work import begin_capture
@@ -132,8 +132,8 @@ def rows_by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dic
     begun = time.perf_counter()
     with server.session() as session:
         for table in STAGED["publications"]:
-            session.run(*create_table("public", table, TENANT, snapshot.manifest.snapshot))
-    with ThreadPoolExecutor(COPIES) as pool:
+            session.run(create_table("public", table))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         counts = pool.map(copied, STAGED["publications"])
         rows = {table.name: count for table, count in zip(STAGED["publications"], counts, strict=True)}
     return {

@@ -57,6 +57,18 @@ def test_a_connection_that_is_ended_midway(data: DataFolder, postgres: Database,
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'old_loading'") == [(0,)]
 
 
+def test_the_server_s_own_vacuum_keeps_away_until_tables_are_shown(
+    data: DataFolder, postgres: Database, ask: Ask
+) -> None:
+    """While it is at work on a table of many rows, which may take minutes, that can neither be renamed nor attached."""
+    options = """SELECT DISTINCT reloptions FROM pg_class
+                 WHERE relkind = 'r' AND relnamespace = '{}'::regnamespace AND relname <> 'snapshots'"""
+    meanwhile = list[object]()
+    postgres.load(watched(data, lambda: meanwhile.extend(ask(options.format("old_loading")))), night(data))
+    assert meanwhile == [(["autovacuum_enabled=off"],)]
+    assert ask(options.format("old")) == [(None,)]
+
+
 @pytest.fixture
 def small_disk(ask: Ask) -> Iterator[None]:
     """New tables of the database go to a disk of eight megabytes, where this user may make one."""

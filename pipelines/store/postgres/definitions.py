@@ -58,22 +58,25 @@ def staged_columns(table: Table) -> tuple[Column, ...]:
     return (*SNAPSHOT_COLUMNS, *table.columns)
 
 
-def create_table(
-    schema: str, table: Table, tenant: str, snapshot: str, beside: Mapping[str, str] | None = None
-) -> Iterator[str]:
-    """A table for one snapshot. `beside`: columns and types that its history has from an older description.
+def create_table(schema: str, table: Table, beside: Mapping[str, str] | None = None) -> str:
+    """A table for the rows of one snapshot. `beside`: columns and types that its history has from an older description.
 
-    The checks let the planner leave out whole tables, and let a partition be attached without reading it.
+    The server's own vacuum keeps away until the table is shown: while it is at work on a table, that cannot be renamed.
     """
-    fixed = zip(SNAPSHOT_COLUMNS, (tenant, snapshot), strict=True)
-    columns = [
-        f"{quoted(one.name)} text NOT NULL DEFAULT {literal(value)} CHECK ({quoted(one.name)} = {literal(value)})"
-        for one, value in fixed
-    ]
-    columns += [f"{quoted(one.name)} {sql_type(one)}" for one in table.columns]
+    columns = [f"{quoted(one.name)} {sql_type(one)}" for one in table.columns]
     columns += [f"{quoted(name)} {kind}" for name, kind in (beside or {}).items()]
-    yield f"CREATE TABLE {quoted(schema, table.name)} ({', '.join(columns)})"
-    yield from comments("TABLE", schema, table.name, table.comment, staged_columns(table))
+    return f"CREATE TABLE {quoted(schema, table.name)} ({', '.join(columns)}) WITH (autovacuum_enabled = off)"
+
+
+def snapshot_columns(tenant: str, snapshot: str) -> Iterator[str]:
+    """What gives the rows that a table has the columns that say whose and when they are.
+
+    A column that comes after the rows takes no room in them, and no time: Postgres keeps its value once, with the table. The checks let
+    the planner leave out whole tables, and let a partition be attached without reading it.
+    """
+    for one, value in zip(SNAPSHOT_COLUMNS, map(literal, (tenant, snapshot)), strict=True):
+        name = quoted(one.name)
+        yield f"ADD COLUMN {name} {sql_type(one)} NOT NULL DEFAULT {value} CHECK ({name} = {value})"
 
 
 def create_history(schema: str, table: Table) -> Iterator[str]:

@@ -9,7 +9,14 @@ import psycopg
 
 from pipelines.records.tables import Table
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import fitting, listed, partition_name
+from pipelines.store.postgres.definitions import (
+    comments,
+    fitting,
+    listed,
+    partition_name,
+    snapshot_columns,
+    staged_columns,
+)
 from pipelines.store.postgres.server import Session
 
 
@@ -21,18 +28,48 @@ class Keyed(NamedTuple):
     left_out: list[str]
 
 
-def add_own_keys(session: Session, schema: str, table: Table, snapshot: str) -> Keyed:
-    """Primary key, filled columns, indexes, statistics."""
+class ForeignKey(NamedTuple):
+    """A foreign key that is there for rows to come; whether those that are there keep it is not known yet."""
+
+    relation: str
+    name: str
+    otherwise: str
+    """What to say where they do not."""
+
+
+def add_own_keys(session: Session, schema: str, table: Table, tenant: str, snapshot: str) -> Keyed:
+    """Whose and when, filled columns, primary key, indexes, comments, statistics."""
+    unfilled = list(_filled(session, schema, table, list(snapshot_columns(tenant, snapshot))))
     broken = _primary_key(session, schema, table, snapshot)
-    left_out = [*broken, *_filled(session, schema, table), *_indexes(session, schema, table, snapshot)]
+    left_out = [*broken, *unfilled, *_indexes(session, schema, table, snapshot)]
+    session.run(*comments("TABLE", schema, table.name, table.comment, staged_columns(table)))
     session.run(f"ANALYZE {quoted(schema, table.name)}")
     return Keyed(table, not broken, left_out)
 
 
-def add_foreign_keys(session: Session, schema: str, tables: Sequence[Keyed]) -> list[str]:
-    """From each table to those that were loaded with it; what could not be made, a sentence each."""
+def add_foreign_keys(session: Session, schema: str, tables: Sequence[Keyed]) -> tuple[list[ForeignKey], list[str]]:
+    """From each table to those that were loaded with it, without a look at the rows; what could not be made, a sentence each.
+
+    Made that way they can be looked at side by side: to make one with a look locks the table that it refers to.
+    """
     keyed, loaded = {one.table.name for one in tables if one.primary}, {one.table.name for one in tables}
-    return [told for one in tables for told in _foreign_keys(session, schema, one.table, keyed, loaded)]
+    made, left_out = list[ForeignKey](), list[str]()
+    for one in tables:
+        for key in _foreign_keys(session, schema, one.table, keyed, loaded):
+            if isinstance(key, str):
+                left_out.append(key)
+            else:
+                made.append(key)
+    return made, left_out
+
+
+def validate(session: Session, key: ForeignKey) -> Iterator[str]:
+    """Look whether the rows keep a foreign key; if not it goes, and that is told."""
+    try:
+        session.run(f"ALTER TABLE {key.relation} VALIDATE CONSTRAINT {key.name}")
+    except psycopg.errors.ForeignKeyViolation:
+        session.run(f"ALTER TABLE {key.relation} DROP CONSTRAINT {key.name}")
+        yield key.otherwise
 
 
 def _name(table: Table, snapshot: str, end: str) -> str:
@@ -52,18 +89,17 @@ def _primary_key(session: Session, schema: str, table: Table, snapshot: str) -> 
     return []
 
 
-def _filled(session: Session, schema: str, table: Table) -> Iterator[str]:
-    """Columns that every row must fill."""
-    wanted = [f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in table.required]
-    if not wanted:
-        return
+def _filled(session: Session, schema: str, table: Table, beside: list[str]) -> Iterator[str]:
+    """Columns that every row must fill, with other changes `beside`: Postgres reads the rows once for all of them."""
     relation = quoted(schema, table.name)
+    wanted = {name: f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in (*table.key, *table.required)}
     try:
-        session.run(f"ALTER TABLE {relation} {', '.join(wanted)}")
+        session.run(f"ALTER TABLE {relation} {', '.join([*beside, *wanted.values()])}")
     except psycopg.errors.NotNullViolation:
-        for one, name in zip(wanted, table.required, strict=True):
+        session.run(f"ALTER TABLE {relation} {', '.join(beside)}")
+        for name in table.required:
             try:
-                session.run(f"ALTER TABLE {relation} {one}")
+                session.run(f"ALTER TABLE {relation} {wanted[name]}")
             except psycopg.errors.NotNullViolation:
                 yield f"{table.name}: {name} may be empty, because it is in some rows."
 
@@ -81,7 +117,9 @@ def _indexes(session: Session, schema: str, table: Table, snapshot: str) -> Iter
             yield f"{table.name}: no index on ({', '.join(columns)}), because some values are too long for one."
 
 
-def _foreign_keys(session: Session, schema: str, table: Table, keyed: set[str], loaded: set[str]) -> Iterator[str]:
+def _foreign_keys(
+    session: Session, schema: str, table: Table, keyed: set[str], loaded: set[str]
+) -> Iterator[ForeignKey | str]:
     for column in table.columns:
         if not column.references:
             continue
@@ -93,11 +131,9 @@ def _foreign_keys(session: Session, schema: str, table: Table, keyed: set[str], 
         if parent not in keyed:
             yield f"{begin} that has no primary key."
             continue
-        name = quoted(fitting(f"{table.name}_{column.name}_fkey"))
-        try:
-            session.run(
-                f"ALTER TABLE {quoted(schema, table.name)} ADD CONSTRAINT {name} FOREIGN KEY ({quoted(column.name)}) "
-                f"REFERENCES {quoted(schema, parent)} ({quoted(target)})"
-            )
-        except psycopg.errors.ForeignKeyViolation:
-            yield f"{begin} some rows name one that is not there."
+        relation, name = quoted(schema, table.name), quoted(fitting(f"{table.name}_{column.name}_fkey"))
+        session.run(
+            f"ALTER TABLE {relation} ADD CONSTRAINT {name} FOREIGN KEY ({quoted(column.name)}) "
+            f"REFERENCES {quoted(schema, parent)} ({quoted(target)}) NOT VALID"
+        )
+        yield ForeignKey(relation, name, f"{begin} some rows name one that is not there.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import msgspec
@@ -26,7 +26,7 @@ from pipelines.store.postgres.definitions import (
     sql_type,
     staged_columns,
 )
-from pipelines.store.postgres.keys import Keyed, add_foreign_keys, add_own_keys
+from pipelines.store.postgres.keys import ForeignKey, Keyed, add_foreign_keys, add_own_keys, validate
 from pipelines.store.postgres.readers import transactions_before, wait_for_older
 from pipelines.store.postgres.schemas import (
     Place,
@@ -41,8 +41,8 @@ from pipelines.store.postgres.server import Server, Session
 from pipelines.store.postgres.swapping import VIEWS_LOCK, Exchange, exchange
 from pipelines.store.snapshots import DataFolder, Snapshot
 
-COPIES = 2
-"""Tables that are copied at once: one of ours and one of the server's processors have work for each."""
+AT_ONCE = 2
+"""Tables that are filled at once: while one waits for the server, another has rows for it."""
 
 
 class Staged(msgspec.Struct, kw_only=True):
@@ -123,41 +123,43 @@ class Database:
         return prepare_role(session)
 
     def _fill(self, session: Session, data: DataFolder, snapshot: Snapshot, place: Place) -> tuple[Staged, list[Keyed]]:
-        """Copy the tables, two at a time; the keys of each are made as soon as it is there."""
+        """Make, copy and key the tables, some at a time."""
         tables, notes = _readable(data, snapshot)
-        tenant, identifier = snapshot.manifest.tenant, snapshot.manifest.snapshot
+
+        def fill(table: Table) -> tuple[Copied, Keyed]:
+            with self._server.copier() as cursor:
+                copied = copy_table(cursor, place.loading, table, data, snapshot)
+            with self._server.session() as beside:
+                return copied, add_own_keys(beside, place.loading, table, place.tenant, snapshot.manifest.snapshot)
+
         for table in tables:
-            session.run(*create_table(place.loading, table, tenant, identifier, _beside(session, place, table)))
-        rows, keying = dict[str, int](), list[Future[Keyed]]()
-        with ThreadPoolExecutor(COPIES) as copying, ThreadPoolExecutor(1) as beside:
-            copies = [copying.submit(self._copy, data, snapshot, place, table) for table in tables]
-            try:
-                for table, copy in zip(tables, copies, strict=True):
-                    copied = copy.result()
-                    keying.append(beside.submit(add_own_keys, session, place.loading, table, identifier))
-                    rows[table.name] = copied.rows
-                    if copied.replaced:
-                        notes.append(_replaced(table, copied.replaced))
-            except BaseException:
-                copying.shutdown(cancel_futures=True)
-                beside.shutdown(cancel_futures=True)
-                raise
-        keyed = [one.result() for one in keying]
+            session.run(create_table(place.loading, table, _beside(session, place, table)))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            filled = dict(zip(tables, pool.map(fill, tables), strict=True))
+        notes += [_replaced(table, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced]
+        keyed = [one for _, one in filled.values()]
         staged = Staged(
-            tenant=tenant,
-            snapshot=identifier,
+            tenant=place.tenant,
+            snapshot=snapshot.manifest.snapshot,
             database=self._server.place,
             schema=place.schema,
-            tables=rows,
+            tables={table.name: copied.rows for table, (copied, _) in filled.items()},
             seconds=0,
             left_out=[sentence for one in keyed for sentence in one.left_out],
             notes=notes,
         )
         return staged, keyed
 
-    def _copy(self, data: DataFolder, snapshot: Snapshot, place: Place, table: Table) -> Copied:
-        with self._server.copier() as cursor:
-            return copy_table(cursor, place.loading, table, data, snapshot)
+    def _refer(self, session: Session, place: Place, keyed: Sequence[Keyed]) -> list[str]:
+        """Foreign keys; what could not be made, a sentence each."""
+
+        def told(key: ForeignKey) -> list[str]:
+            with self._server.session() as beside:
+                return list(validate(beside, key))
+
+        made, left_out = add_foreign_keys(session, place.loading, keyed)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return left_out + [sentence for sentences in pool.map(told, made) for sentence in sentences]
 
     def _show(
         self, session: Session, data: DataFolder, place: Place, staged: Staged, keyed: Sequence[Keyed], *, granted: bool
@@ -172,7 +174,7 @@ class Database:
             there.setdefault(table.name, set()).add(staged.snapshot)
         _list_snapshots(session, place, known, there)
         before = transactions_before(session)
-        staged.left_out += add_foreign_keys(session, place.loading, keyed)
+        staged.left_out += self._refer(session, place, keyed)
         wait_for_older(session, before, self._seconds)
         wanted = Exchange(place, self._views, staged.snapshot, tables, gone, granted)
         exchange(session, wanted, self._seconds)

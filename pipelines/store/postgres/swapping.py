@@ -212,10 +212,9 @@ def _renames(place: Place, holding: Held, after: Held, fresh: set[str], snapshot
         if name != table:
             yield f"ALTER TABLE {quoted(place.loading, table)} RENAME TO {quoted(name)}"
         yield _move(place, name)
-        yield (
-            f"ALTER TABLE {quoted(place.schema, history_name(table))} ATTACH PARTITION {quoted(place.schema, name)} "
-            f"FOR VALUES IN ({literal(snapshot)})"
-        )
+        relation = quoted(place.schema, name)
+        yield f"ALTER TABLE {relation} RESET (autovacuum_enabled)"
+        yield f"ALTER TABLE {quoted(place.schema, history_name(table))} ATTACH PARTITION {relation} FOR VALUES IN ({literal(snapshot)})"
 
 
 def _move(place: Place, name: str) -> str:
