@@ -6,7 +6,10 @@ unclearly is simply done again under another key: what lies in the cache belongs
 
 from __future__ import annotations
 
+import base64
+import json
 import random
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
@@ -88,9 +91,34 @@ class Presigned:
         """Trap A17: the key without its leading `cache/`, and only the leading one."""
         return self.fields["key"].removeprefix(CACHE)
 
+    def check_size(self, size: int) -> None:
+        """Raise `RefusedError` where the policy says that the storage will not take so many bytes, before gigabytes are sent in vain."""
+        least, most = _sizes(self.fields.get("policy", ""))
+        if not least <= size <= most:
+            code, said = (
+                ("EntityTooLarge", f"at most {most:,}") if size > most else ("EntityTooSmall", f"at least {least:,}")
+            )
+            raise RefusedError(
+                f"The file has {size:,} bytes, and the library's form for it allows {said} ({code}). It was not sent.",
+                status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                code=code,
+                said=f"{said} bytes are allowed",
+            )
+
     def told(self, text: str) -> str:
         """What a storage said, without any field that gives a right."""
         return outside_text(redact(text, *(value for name, value in self.fields.items() if name.lower() not in _TOLD)))
+
+
+def _sizes(policy: str) -> tuple[int, int]:
+    """What a policy of S3 allows, as `["content-length-range", least, most]` among its conditions; anything where it does not tell."""
+    try:
+        for condition in json.loads(base64.b64decode(policy))["conditions"]:
+            if isinstance(condition, list) and condition[0] == "content-length-range":
+                return int(condition[1]), int(condition[2])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        pass  # the storage knows
+    return 0, sys.maxsize
 
 
 class _AgainError(Exception):
@@ -119,19 +147,23 @@ class Uploads:
         filename: str,
         content_type: str,
         size: int,
+        sha256: str | None = None,
     ) -> dict[str, Any]:
-        """Upload what `stored` opens, `size` bytes; what names it to the library: `{id, storage: "cache", metadata}`.
+        """Upload what `stored` opens anew for each try; what names it to the library: `{id, storage: "cache", metadata}`.
 
-        Raises `RefusedError` where the storage refuses this file (too large), `TemporaryError` when it did not recover in time,
-        `StorageError` where `stored` has not `size` bytes, `ProtocolError` on a form that cannot be used, and what `client.get` raises.
+        Raises `RefusedError` where the library or the storage refuses this file, `TemporaryError` when the storage did not recover in
+        time, `StorageError` where the kept file has not this size or, if it is given, not this SHA-256, `ProtocolError` on a form that
+        cannot be used, and what `client.get` raises. Whatever it raises, no record of the library has the file.
         """
         filename = filename.encode(errors="replace").decode()
         tried = expired = 0
         while True:
-            form = self._presigned(presign, filename, content_type)
-            body = Form(form.fields, stored(), filename=filename, content_type=content_type, size=size)
             try:
-                self._send(form, body)
+                with stored() as file:
+                    form = self._presigned(presign, filename, content_type)
+                    form.check_size(size)
+                    described = {"filename": filename, "content_type": content_type}
+                    self._send(form, Form(form.fields, file, size=size, sha256=sha256, **described))
             except _AgainError as error:
                 tried, expired = tried + (not error.expired), expired + error.expired
                 if tried == TRIES or expired > MOST_EXPIRED or (error.pause or 0.0) > MOST_PAUSE:

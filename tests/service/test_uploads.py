@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
+import json
 import re
 import socket
+import struct
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -92,7 +96,7 @@ class Place:
 def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, client_for: ClientFor) -> None:
     """Trap A17: "every field is echoed verbatim", "the `file` part comes last", CRLF, a Content-Length; to the byte."""
     place = Place(serve, client_for, STORED)
-    assert place.upload() == {
+    assert place.upload(sha256=hashlib.sha256(CONTENT).hexdigest()) == {
         "id": "assets/cache/1.pdf",
         "storage": "cache",
         "metadata": {"size": len(CONTENT), "filename": "Über.pdf", "mime_type": "application/pdf"},
@@ -250,14 +254,44 @@ def test_an_address_where_no_storage_can_be_is_not_used(
         uploads.upload(opened(), presign="assets/presign", **WANTED)
 
 
-@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT + b"x", CONTENT + CONTENT, b""])
-def test_a_kept_file_of_another_size_is_never_uploaded(serve: Serve, client_for: ClientFor, content: bytes) -> None:
-    """I12: the form does not become whole, so that the storage takes nothing; and it is not tried again."""
+@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT + b"x", CONTENT + CONTENT, b"", b"x" + CONTENT[1:]])
+def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_for: ClientFor, content: bytes) -> None:
+    """I12: shorter, longer, or with another byte. The form does not become whole, and the storage takes nothing."""
     place = Place(serve, client_for, STORED)
-    with pytest.raises(StorageError, match=f"should have.*{len(CONTENT):,}|{len(CONTENT):,} bytes it should have"):
-        place.upload(stored=opened(content))
+    with pytest.raises(StorageError, match=r"A kept file was not sent: it has .* should have|its SHA-256 is"):
+        place.upload(stored=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
     assert len(place.library.received) == 1
     assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
+
+
+def policy(*conditions: Any) -> dict[str, str]:
+    return {"policy": base64.b64encode(json.dumps({"expiration": "2027", "conditions": conditions}).encode()).decode()}
+
+
+@pytest.mark.parametrize(("least", "most", "code"), [(0, 10, "EntityTooLarge"), (10**9, 10**10, "EntityTooSmall")])
+def test_a_file_that_the_policy_does_not_allow_is_not_sent(
+    *, serve: Serve, client_for: ClientFor, least: int, most: int, code: str
+) -> None:
+    """Gigabytes that will be refused need not travel; the size that is allowed is told."""
+    place = Place(serve, client_for, STORED)
+    place.changes = policy({"key": "x"}, ["content-length-range", least, most])
+    with pytest.raises(RefusedError, match=rf"has {len(CONTENT):,} bytes.*{code}") as caught:
+        place.upload()
+    assert (caught.value.status, caught.value.code) == (413, code)
+    assert place.storage.received == []
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"policy": "%"}, policy([]), policy(["content-length-range", "x", []]), policy(None)]
+)
+def test_a_policy_that_cannot_be_read_is_the_storages_business(
+    serve: Serve, client_for: ClientFor, odd: dict[str, Any]
+) -> None:
+    """It is sent back as it is."""
+    place = Place(serve, client_for, STORED)
+    place.changes = odd
+    place.upload()
+    assert len(place.storage.received) == 1
 
 
 class Drain:
@@ -315,20 +349,40 @@ def test_a_large_file_is_streamed(serve: Serve, client_for: ClientFor, tmp_path:
 
 
 @contextmanager
-def closing_noted(notes: list[str]) -> Iterator[BinaryIO]:
-    """A kept file that notes its closing."""
+def closing_noted(notes: list[str], content: bytes) -> Iterator[BinaryIO]:
+    """A kept file that notes its opening and its closing."""
+    notes.append("opened")
     try:
-        yield io.BytesIO(CONTENT)
+        yield io.BytesIO(content)
     finally:
         notes.append("closed")
 
 
+def hang_up(listener: socket.socket, times: int) -> None:
+    """Read a little, and reset the connection while the rest is on its way."""
+    for _ in range(times):
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
 def test_a_kept_file_is_opened_anew_for_each_try_and_closed(serve: Serve, client_for: ClientFor) -> None:
-    """Also where the storage hangs up in the middle."""
+    """Also where the storage hangs up in the middle of the form."""
     notes: list[str] = []
-    place = Place(serve, client_for, Answer(b"", status=500), ConnectionError(), STORED)
-    place.upload(stored=lambda: closing_noted(notes))
-    assert notes == ["closed"] * 3
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        thread = threading.Thread(target=hang_up, args=(listener, TRIES))
+        thread.start()
+        form = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/", "fields": FIELDS}
+        library = serve(lambda _: Answer(form))
+        content = bytes(20 * 1024**2)  # more than any buffer on the way
+        with Uploads(client_for(library.url)) as uploads, pytest.raises(TemporaryError, match="the connection broke"):
+            uploads.upload(
+                lambda: closing_noted(notes, content), presign="assets/presign", **{**WANTED, "size": len(content)}
+            )
+        thread.join()
+    assert notes == ["opened", "closed"] * TRIES
 
 
 @given(
