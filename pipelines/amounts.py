@@ -19,10 +19,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min."""
+    """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min, 3 days 11 h."""
     whole = round(seconds)
     if whole < 60:  # noqa: PLR2004
         return f"{whole} s"
     if whole < 3600:  # noqa: PLR2004
         return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    if whole < 2 * 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86_400} days {whole % 86_400 // 3600} h"

@@ -13,11 +13,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.migration.conflicts import differing, numbers
 from pipelines.migration.plans import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, ROWS, Plan, PlannedFile
 from pipelines.migration.showing import both
 from pipelines.migration.words import advice_on, advice_on_unsent, noun
-from pipelines.records.advice import Advice, advice_on_finding
+from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
 from pipelines.report.issues import ALIKE, COLUMNS, shown, write_lines
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
@@ -171,7 +172,8 @@ class _Noting:
     def __init__(self, looked: Looked) -> None:
         self._looked = looked
         self._show = lru_cache(ALIKE)(shown)
-        self._advice = lru_cache(ALIKE)(_unsent_advice)
+        self._path = lru_cache(ALIKE)(_path)
+        self._advice = lru_cache(ALIKE)(advice_on_unsent)
 
     def lines(self, row: Mapping[str, Any]) -> Iterator[Line]:
         """What there is to tell of one row; a publication is named by its number alone, since most are."""
@@ -208,11 +210,11 @@ class _Noting:
         return ", ".join(self._show(one) for one in fields), what or title, problem, suggestion
 
     def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Told:
-        hidden = resource == PEOPLE or names_a_person(path)
-        text = NOT_SHOWN if hidden else self._show(value if type(value) is str else compact_json(value))
-        name = self._show(path)
-        _add(self._looked.unsent, _POSITIONS.sub("[]", name), Example(record, "", text), most=1)
-        return name, text, *self._advice(path, value if type(value) is str else "")
+        name, sort, personal = self._path(path)
+        text = value if type(value) is str else compact_json(value)
+        text = NOT_SHOWN if personal or resource == PEOPLE else self._show(text)
+        _add(self._looked.unsent, sort, Example(record, "", text), most=1)
+        return name, text, *self._advice(path, text if path in IDENTIFIER_FIELDS else "")
 
     def _missing(self, record: str, file: PlannedFile) -> _Told:
         name = self._show(file.name or file.filename or "")
@@ -223,8 +225,10 @@ class _Noting:
         return file.kind, name, self._show(file.problem or "") or problem, suggestion
 
 
-def _unsent_advice(path: str, value: str) -> Advice:
-    return advice_on_unsent(path, value)
+def _path(path: str) -> tuple[str, str, bool]:
+    """A path as it is shown, without positions in lists, and whether it may lead to a person."""
+    name = shown(path)
+    return name, _POSITIONS.sub("[]", name), names_a_person(path)
 
 
 def _add(groups: dict[str, Group], key: str, example: Example, most: int = EXAMPLES) -> None:

@@ -183,7 +183,10 @@ def _tiles(facts: PlanFacts, looked: Looked, now: datetime) -> list[dict[str, st
     if not facts.empty:
         tiles.append((duration(facts.minutes * 60), f"for {counted(facts.requests, 'request')}"))
     if facts.source.api == "v2":
-        tiles.append((f"{days_left(facts, now):,}", "days from then until version 2 ends"))
+        left = days_left(facts, now)
+        tiles.append(
+            (f"{abs(left):,}", "days from then until version 2 ends" if left >= 0 else "days after version 2 ends")
+        )
     return [{"number": number, "what": what} for number, what in tiles]
 
 
