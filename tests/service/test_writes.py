@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -20,7 +22,9 @@ from pipelines.errors import (
     UnclearError,
 )
 from pipelines.service.client import LibraryClient
+from pipelines.service.redaction import keep_secret
 from tests.sandbox.process import SandboxProcess
+from tests.service.conftest import PASSWORD, USER
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -184,6 +188,36 @@ def test_a_patch_that_finds_nothing_on_a_repeat_is_refused(serve: Serve, client_
     server = serve(in_turn(Answer(ERROR, status=503), Answer(ERROR, status=404)))
     with pytest.raises(RefusedError, match="404"):
         client_for(server.url).write("PATCH", "publications/17", BODY)
+
+
+@pytest.mark.parametrize("status", [404, 422, 500])
+def test_no_error_of_a_write_shows_a_credential(serve: Serve, client_for: ClientFor, status: int) -> None:
+    """I10: not even where the service repeats what it received; its own words are told all the same."""
+    keep_secret(PASSWORD, f"{USER}:{PASSWORD}")
+    server = serve(lambda r: Answer({"error": {"code": PASSWORD, "message": str(dict(r.headers))}}, status=status))
+    with pytest.raises(BookferryError, match="user-agent") as caught:
+        client_for(server.url).write("POST", "publications", BODY)
+    told = f"{caught.value} {caught.value!r} {vars(caught.value)}"
+    basic = server.received[0].headers["authorization"].removeprefix("Basic ")
+    assert not [secret for secret in (PASSWORD, basic) if secret in told]
+
+
+def test_a_post_that_is_under_way_when_the_run_stops_is_unclear(serve: Serve, client_for: ClientFor) -> None:
+    """I8: it has left, and nobody will hear the answer."""
+    arrived, over = threading.Event(), threading.Event()
+
+    def hang(_request: Received) -> Answer:
+        arrived.set()
+        over.wait(60)
+        return CREATED
+
+    client = client_for(serve(hang).url)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(client.write, "POST", "publications", BODY)
+        assert arrived.wait(60)
+        client.close()
+        assert isinstance(writing.exception(60), UnclearError)
+        over.set()
 
 
 @pytest.mark.parametrize("path", ["../../login", "..%2f..%2flogin", "../v2/../../x"])
