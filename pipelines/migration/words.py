@@ -56,6 +56,10 @@ REASONS = {
         "An earlier migration wrote it, and somebody has deleted it in the target since.",
         "Write skip to leave it deleted, or create to make it again.",
     ),
+    "decided_is_missing": Advice(
+        "The target has no record of the number that was decided.",
+        "Write match and the right number, create if there is none, or skip to leave it out.",
+    ),
     "edited_in_target": Advice(
         "Somebody has changed it in the target since it was written there.",
         _WHOSE,

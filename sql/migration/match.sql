@@ -9,9 +9,11 @@
 -- to which match_by_keys.sql adds. The strongest evidence comes first, and each record of the target is taken once.
 
 CREATE TABLE matched AS
-    SELECT source_id, target_id, 'decision' AS matched_by
+    SELECT decisions.source_id, decisions.target_id, 'decision' AS matched_by
     FROM decisions
-    WHERE target_id IS NOT NULL AND decision <> 'skip';
+    SEMI JOIN source ON source.id = decisions.source_id
+    SEMI JOIN target ON target.id = decisions.target_id
+    WHERE decision <> 'skip';
 
 INSERT INTO matched
     SELECT written.source_id, written.target_id, 'journal'
@@ -28,6 +30,20 @@ CREATE TABLE unclear AS
     SEMI JOIN source ON source.id = written.source_id
     ANTI JOIN target ON target.id = written.target_id
     ANTI JOIN decisions ON decisions.source_id = written.source_id;
+
+-- Nor is it new if somebody gave the record that it became to another one, or if the record that somebody meant is not there.
+INSERT INTO unclear
+    SELECT written.source_id, [written.target_id], 'several_sources'
+    FROM written
+    SEMI JOIN source ON source.id = written.source_id
+    SEMI JOIN matched ON matched.target_id = written.target_id AND matched.source_id <> written.source_id
+    ANTI JOIN decisions ON decisions.source_id = written.source_id;
+INSERT INTO unclear
+    SELECT decisions.source_id, []::BIGINT[], 'decided_is_missing'
+    FROM decisions
+    SEMI JOIN source ON source.id = decisions.source_id
+    ANTI JOIN target ON target.id = decisions.target_id
+    WHERE target_id IS NOT NULL AND decision <> 'skip';
 
 INSERT INTO matched
     SELECT source.id, source.id, 'id'

@@ -226,3 +226,12 @@ def test_a_decision_ends_the_question() -> None:
     target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a").add(9, doi="10.1/b").add(10, doi="10.1/c")
     found = matched(source, target, None, {1: ("match", 8), 2: ("create", None), 3: ("skip", None)})
     assert found == Found({1: (8, "decision")}, {})
+
+
+def test_a_decision_never_makes_a_second_record() -> None:
+    """Trap A8: what somebody meant and is not there, or gave away, is asked again; a decision about nothing takes nothing."""
+    source = Side().add(1, doi="a").add(2, doi="b").add(3, doi="c")
+    target = Side().add(10, doi="x").add(20, doi="b")
+    found = matched(source, target, written={3: 10}, decisions={1: ("match", 10), 2: ("source", 99), 4: ("match", 20)})
+    assert found.matched == {1: (10, "decision")}
+    assert found.unclear == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}
