@@ -8,6 +8,7 @@ from assets_defs.backup import tenant_assets
 from assets_defs.dead_runs import dead_runs
 from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
+from assets_defs.migration import migration_assets, migration_jobs
 from assets_defs.notifications import notifications
 from assets_defs.postgres import postgres_assets
 from assets_defs.report import report_assets
@@ -16,17 +17,22 @@ from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
 from pipelines.library import Library, tenant_resources
+from pipelines.migrating import Migration
 from pipelines.settings import Settings, find_config, load_settings
 from resources.library import library_resource
+from resources.migration import migration_resource
 
 
 def build_definitions(
-    settings: Settings, library: Library | None = None, wanted: Mapping[str, Sequence[str]] = {}
+    settings: Settings,
+    library: Library | None = None,
+    wanted: Mapping[str, Sequence[str]] = {},
+    migration: Migration | None = None,
 ) -> dg.Definitions:
     """Assets, job and schedule for every tenant that the settings name.
 
-    Each run opens a `Library` of its own; the command line gives the one it watches. `wanted`: resources of a tenant that somebody wants
-    by name, beside those of every night.
+    Each run opens a `Library` or a `Migration` of its own; the command line gives the one it watches. `wanted`: resources of a tenant that
+    somebody wants by name, beside those of every night.
     """
     return dg.Definitions(
         assets=[
@@ -41,9 +47,16 @@ def build_definitions(
         ]
         + postgres_assets(settings)
         + verification_assets(settings)
-        + sign_in_assets(settings),
+        + sign_in_assets(settings)
+        + migration_assets(settings),
         asset_checks=freshness_checks(settings),
-        jobs=[NIGHTLY_BACKUP, verification_job(settings), *retention_job(settings), *sign_in_job(settings)],
+        jobs=[
+            NIGHTLY_BACKUP,
+            verification_job(settings),
+            *retention_job(settings),
+            *sign_in_job(settings),
+            *migration_jobs(settings),
+        ],
         schedules=[
             nightly_backup_schedule(settings),
             verification_schedule(settings),
@@ -51,7 +64,10 @@ def build_definitions(
             *sign_in_schedule(settings),
         ],
         sensors=[dead_runs(settings), freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
-        resources={"library": library or library_resource.configured({"config": str(settings.path)})},
+        resources={
+            "library": library or library_resource.configured({"config": str(settings.path)}),
+            "migration": migration or migration_resource.configured({"config": str(settings.path)}),
+        },
     )
 
 

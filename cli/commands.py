@@ -15,6 +15,7 @@ from cli.boundary import ConfigOption, JsonOption, command
 from cli.differences import diff_snapshots
 from cli.doctor import examine_tenants
 from cli.login import log_in
+from cli.migrate_commands import drill, migrate, restore
 from cli.output import Output
 from cli.query import Form, answer_query, chosen_sql, list_examples, show_sql
 from cli.report import report_on
@@ -40,6 +41,9 @@ app = typer.Typer(
 )
 snapshots = typer.Typer(help="Look after the snapshots in the data folder.", no_args_is_help=True)
 app.add_typer(snapshots, name="snapshots")
+app.add_typer(migrate, name="migrate")
+app.command()(command(restore))
+app.command()(command(drill))
 
 
 def _settings(config: str | None) -> Settings:

@@ -1,37 +1,47 @@
-"""`bookferry demo`: a real library on this machine, backed up by the real job, and three questions to it."""
+"""`bookferry demo`: a real library on this machine goes the whole way: backed up, asked three questions, planned, moved, proved."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from rich.console import Console
 
 from cli.backup import print_summary, summary
-from cli.jobs import run_backup
+from cli.jobs import run_backup, run_step
+from cli.migrate import (
+    made,
+    migrating,
+    plan_document,
+    print_applied,
+    print_plan,
+    print_proof,
+    proof_document,
+)
 from cli.output import Output, command_line
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
-from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
+from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import Example, example
 from pipelines.inventory import default_resources
-from pipelines.settings import CONFIG_FILE, load_settings
+from pipelines.migrating import Result
+from pipelines.migration.applying import as_json
+from pipelines.migration.plans import Plan
+from pipelines.migration.verifying import Verification
+from pipelines.service.stand_in import CLIENT, sign_in, stand_in
+from pipelines.settings import CONFIG_FILE, Settings, load_settings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.reports import page_of
 from pipelines.store.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
-REQUESTS_PER_MINUTE = 6000
-"""The demonstration's own limit, on both sides: at the service's 60 a minute it would take two minutes to read 5,445 records."""
+REQUESTS_PER_MINUTE = 20_000
+"""The demonstration's own limit, on both sides: at the service's 60 a minute it would take two hours to move 5,445 records."""
 
 TENANT = "demo"
+TARGET = "new"
 MARKER = "# Written by `bookferry demo`; the next demonstration replaces it."
 
 CONFIG = """\
@@ -45,7 +55,22 @@ api = "v2"
 username_env = "BOOKFERRY_DEMO_USER"
 password_env = "BOOKFERRY_DEMO_PASSWORD"
 requests_per_minute = {limit}
+
+[tenants.{target}]
+base_url = "{target_url}"
+api = "v3"
+client_id = "{client}"
+client_auth = "none"
+requests_per_minute = {limit}
 """
+
+Answers = list[tuple[Example, list[dict[str, object]]]]
+
+_SANDBOX = [
+    *("--tenant", f"{TENANT}=real", "--tenant", f"{TARGET}=empty"),
+    *("--requests-per-minute", str(REQUESTS_PER_MINUTE)),
+    *("--port", "0"),
+]
 
 QUESTIONS = ("collection_by_decade", "gaps_by_kind", "possible_duplicates")
 """Files in sql/examples that the demonstration runs."""
@@ -55,53 +80,87 @@ SHOWN = 15
 
 
 def run(folder: Path, output: Output) -> ExitStatus:
-    """Sandbox up, backup, three answers, sandbox down. Leaves `folder` to be explored with `query` and `ui`."""
+    """Sandbox up, backup, three answers, plan, apply, verify, a second plan, sandbox down. Leaves `folder` to be explored."""
     config = _own_config(folder)
-    with _sandbox() as ready:
+    with stand_in(_SANDBOX) as ready:
         tenant = ready["tenants"][TENANT]
         output.say(
-            f"A local stand-in of the service runs at {ready['url']} with {tenant['publications']:,} real publications.\n"
-            f"It grants {REQUESTS_PER_MINUTE:,} requests a minute for this demonstration; the real service grants about 60.\n"
+            f"A local stand-in of the service runs at {ready['url']} with {tenant['publications']:,} real publications in a library of\n"
+            f"version 2, and an empty one of version 3. It grants {REQUESTS_PER_MINUTE:,} requests a minute for this demonstration; the\n"
+            "real service grants about 60.\n"
         )
-        _write_config(config, tenant["base_url"])
+        _write_config(config, tenant["base_url"], ready["tenants"][TARGET]["base_url"])
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
+        settings = load_settings(config)
+        sign_in(settings, TARGET, ready, TARGET)
         with ProgressDisplay() as display:
-            snapshot = run_backup(load_settings(config), TENANT, default_resources("v2"), display).snapshot
-    data = open_data(load_settings(config))
-    answers, page = _answers(data), page_of(data, snapshot)
+            snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot
+        data = open_data(settings)
+        answers, page = _answers(data), page_of(data, snapshot)
+        moved = _move(settings, snapshot, output)
     document = {
         **summary(snapshot),
         "report": page,
         "config": str(config.absolute()),
         "answers": {asked.name: rows for asked, rows in answers},
+        "migration": moved.document(),
     }
-    output.result(document, lambda console: _print_all(console, snapshot, answers, config, page))
-    return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
+
+    def tell(console: Console) -> None:
+        _print_answers(console, answers, config)
+        print_summary(console, snapshot, page)
+        moved.tell(console)
+        console.print(f"\nWhat to look at next, in {config.parent}/:")
+        for step in _next_steps(config):
+            console.print(f"  {step}")
+        console.print(f"With a library of your own: {command_line('init')}\n")
+        print_proof(console, moved.plan, moved.proof)
+
+    output.result(document, tell)
+    if not moved.proof.equal or not moved.again.facts.empty:
+        return ExitStatus.DIFFERENCES
+    return ExitStatus.COMPLETE if snapshot.manifest.complete and moved.result.applied.complete else ExitStatus.PARTIAL
 
 
-@contextmanager
-def _sandbox() -> Iterator[dict[str, Any]]:
-    """The sandbox on a free port while the block runs; yields its ready line. It ends with us, even when we are killed."""
-    options = ["--tenant", f"{TENANT}=real", "--requests-per-minute", str(REQUESTS_PER_MINUTE), "--stop-at-eof"]
-    with (
-        tempfile.TemporaryFile("w+") as said,
-        subprocess.Popen(
-            [sys.executable, "-m", "sandbox", *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=said,
-            text=True,
-            start_new_session=True,  # a Ctrl-C is for us to hear, not for both
-        ) as process,
-    ):
-        try:
-            line = process.stdout.readline() if process.stdout else ""
-            if not line:
-                said.seek(0)
-                raise BookferryError(f"The sandbox did not start (exit {process.wait()}): {said.read().strip()[-500:]}")
-            yield msgspec.json.decode(line)
-        finally:
-            process.terminate()
+@dataclass(frozen=True)
+class Moved:
+    """The steps of the migration."""
+
+    plan: Plan
+    result: Result
+    proof: Verification
+    again: Plan
+    """A second plan, which has nothing left to write."""
+
+    def document(self) -> dict[str, Any]:
+        """What each step says of itself."""
+        return {
+            "plan": plan_document(self.plan),
+            "apply": as_json(self.result.applied, self.result.requests),
+            "verify": proof_document(self.proof),
+            "second_plan": plan_document(self.again),
+        }
+
+    def tell(self, console: Console) -> None:
+        """The same in words; what was proved comes last of all."""
+        console.print()
+        print_plan(console, self.plan)
+        print_applied(console, self.plan, self.result)
+        print_plan(console, self.again)
+
+
+def _move(settings: Settings, snapshot: Snapshot, output: Output) -> Moved:
+    output.say("Moving it into the library of version 3: plan, apply, verify, and a second plan ...")
+    with migrating(settings) as (migration, _display):
+        source = {"source": snapshot.name}
+        run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
+        plan = made(migration.planned)
+        approved = {"plan": plan.name, "approval": plan.facts.seal}
+        run_step(settings, migration, "apply_migration", (TARGET, "migration"), approved)
+        proved = {"plan": plan.name, "contents": True}
+        run_step(settings, migration, "verify_migration", (TARGET, "migration_proof"), proved)
+        run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
+        return Moved(plan, made(migration.result), made(migration.proved), made(migration.planned))
 
 
 def _own_config(folder: Path) -> Path:
@@ -121,13 +180,20 @@ def _own_config(folder: Path) -> Path:
     return config
 
 
-def _write_config(config: Path, base_url: str) -> None:
-    config.write_text(
-        CONFIG.format(marker=MARKER, tenant=TENANT, base_url=base_url, limit=REQUESTS_PER_MINUTE), encoding="utf-8"
+def _write_config(config: Path, base_url: str, target_url: str) -> None:
+    text = CONFIG.format(
+        marker=MARKER,
+        tenant=TENANT,
+        base_url=base_url,
+        target=TARGET,
+        target_url=target_url,
+        client=CLIENT,
+        limit=REQUESTS_PER_MINUTE,
     )
+    config.write_text(text, encoding="utf-8")
 
 
-def _answers(data: DataFolder) -> list[tuple[Example, list[dict[str, object]]]]:
+def _answers(data: DataFolder) -> Answers:
     answers = []
     with open_catalogue(data) as database:
         for name in QUESTIONS:
@@ -137,24 +203,13 @@ def _answers(data: DataFolder) -> list[tuple[Example, list[dict[str, object]]]]:
     return answers
 
 
-def _print_all(
-    console: Console,
-    snapshot: Snapshot,
-    answers: list[tuple[Example, list[dict[str, object]]]],
-    config: Path,
-    page: str | None,
-) -> None:
+def _print_answers(console: Console, answers: Answers, config: Path) -> None:
     for asked, rows in answers:
         console.print(asked.question, style="bold")
         columns = list(rows[0]) if rows else []
         whole = command_line("query", "--config", str(config), "--example", asked.name)
         print_rows(console, columns, [tuple(row.values()) for row in rows], SHOWN, remedy=f"`{whole}` shows all")
         console.print()
-    console.print(f"What to look at next, in {config.parent}/:")
-    for step in _next_steps(config):
-        console.print(f"  {step}")
-    console.print(f"With a library of your own: {command_line('init')}\n")
-    print_summary(console, snapshot, page)
 
 
 def _next_steps(config: Path) -> list[str]:

@@ -12,10 +12,10 @@ import shutil
 import signal
 import socket
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock
 
@@ -23,6 +23,7 @@ from cli.main import STOP_SIGNALS, StopRequest
 from cli.progress import ProgressDisplay
 from pipelines.errors import StorageError
 from pipelines.library import Library
+from pipelines.migrating import Migration
 from pipelines.report.making import Report
 from pipelines.settings import Settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
@@ -134,6 +135,28 @@ def run_backup(
                     f"stage {tenant}`."
                 )
             return Made(snapshot, library.staged)
+
+
+def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[str], config: Mapping[str, Any]) -> None:
+    """Run one step of a migration, a job of one asset, here and now; what it made is with `migration`."""
+    settings.check_sign_in(key[0])
+    with _quiet_dagster():
+        from assets_defs.definitions import build_definitions  # noqa: PLC0415  see the module's charter
+
+        with _kept_stops(), _instance(settings) as instance:
+            definitions = build_definitions(settings, migration=migration)
+            definitions.resolve_job_def(job).execute_in_process(
+                run_config={**_QUIET, "ops": {"__".join(key): {"config": dict(config)}}},
+                instance=instance,
+                asset_selection=[_asset_key(key)],
+                tags={"bookferry/tenant": key[0]},
+            )
+
+
+def _asset_key(path: Sequence[str]) -> dg.AssetKey:
+    import dagster as dg  # noqa: PLC0415  see the module's charter
+
+    return dg.AssetKey(list(path))
 
 
 class _StoppableLibrary(Library):

@@ -19,8 +19,11 @@ from rich.text import Text
 
 from cli.output import plain_console
 from pipelines.amounts import counted, duration
-from pipelines.library import Progress
+from pipelines.library import Progress as ReadingProgress
+from pipelines.migration.applying import ApplyProgress
 from pipelines.service.client import Waiting
+
+Progress = ReadingProgress | ApplyProgress
 
 LINE_SECONDS = (10, 10, 10, 30)
 """Without a terminal: pauses before the first lines; then one line a minute, so that a night does not fill a log."""
@@ -65,7 +68,7 @@ class ProgressDisplay:
             self._began, self._ends = self._moved, None
             if self._at is not None:
                 requests = counted(self._at.requests, "request")
-                self._shown.done(f"{self._at.resource}: {self._at.records:,} read, {requests}")
+                self._shown.done(f"{self._at.resource}: {self._at.records:,} {self._at.done}, {requests}")
         self._at = at
         if at.expected is not None and at.seconds_left is not None:
             at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))
@@ -93,7 +96,7 @@ class ProgressDisplay:
         if at is None:
             return ""
         if at.expected is not None and at.records >= at.expected:
-            return f"{at.records:,} read, {counted(at.requests, 'request')}; making the tables"
+            return f"{at.records:,} {at.done}, {counted(at.requests, 'request')}; {at.afterwards}"
         of = f" of {at.expected:,}" if at.expected is not None else ""
         return f"{at.records:,}{of}, {self._rate(at):,.0f}/s, {counted(at.requests, 'request')}{self._time_left()}"
 

@@ -65,6 +65,8 @@ class Progress:
     expected: int | None
     requests: int
     requests_per_minute: int
+    done: str = "read"
+    afterwards: str = "making the tables"
 
     @property
     def seconds_left(self) -> float | None:

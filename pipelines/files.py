@@ -52,6 +52,8 @@ class FileProgress:
     expected: int
     requests: int
     resource: str = "files"
+    done: str = "read"
+    afterwards: str = "making the tables"
     seconds_left: float = 0.0
     """By the budget, which has no part in it: what counts is the rate so far."""
 

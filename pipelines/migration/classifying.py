@@ -28,18 +28,19 @@ class Field:
     is_set: bool = False
 
 
-def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:
-    """Make the table `classified` (source_id, target_id, action, matched_by, fields, conflicts, reason, candidates).
+def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field], *, overwrite: bool = False) -> None:
+    """Make the table `classified`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates.
 
     Reads the tables of `matching.match` and those of its result. `source` and `target` have one column of compact JSON for each of the
     fields, null where there is nothing; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what
-    the service then held.
+    the service then held. `same` are the fields that need nothing, `fields` those that are patched.
+    `overwrite`: the source's value counts wherever it has one.
     """
     for side in ("source", "target"):
         digests = ", ".join(f"md5_number({quoted(one.name)}) AS {quoted(one.name)}" for one in fields)
         texts = "".join(f", {quoted(one.name)} AS {quoted(one.name + _TEXT)}" for one in fields if one.is_set)
         database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
-    verdicts = ", ".join(f"{literal(one.name)}: {_verdict(one)}" for one in fields)
+    verdicts = ", ".join(f"{literal(one.name)}: {_verdict(one, overwrite=overwrite)}" for one in fields)
     database.execute(f"""
         CREATE OR REPLACE TABLE classified AS
         SELECT
@@ -50,6 +51,7 @@ def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> No
                 ELSE '{UNCHANGED}'
             END AS action,
             matched_by, fields, conflicts,
+            [one.key for one in map_entries(verdicts) if one.value = 'same'] AS same,
             CASE
                 WHEN list_contains(map_values(verdicts), 'edited') THEN 'edited_in_target'
                 WHEN len(conflicts) > 0 THEN 'fields_differ'
@@ -70,11 +72,11 @@ def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> No
             )
         )
         UNION ALL
-        SELECT source_id, NULL, '{CONFLICT}', NULL, [], [], reason, candidates FROM unclear
+        SELECT source_id, NULL, '{CONFLICT}', NULL, [], [], [], reason, candidates FROM unclear
         UNION ALL
         SELECT
             id, NULL, CASE WHEN decision = 'skip' THEN '{SKIPPED}' ELSE '{CREATE}' END,
-            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], NULL, []
+            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, []
         FROM source
         LEFT JOIN decisions ON decisions.source_id = source.id
         ANTI JOIN matched ON matched.source_id = source.id
@@ -86,7 +88,7 @@ _TEXT = ":text"
 """Behind the name of a field: its JSON itself, where a digest does not do."""
 
 
-def _verdict(field: Field) -> str:
+def _verdict(field: Field, *, overwrite: bool) -> str:
     """same, patch, kept (the target's is left), edited (somebody changed what we wrote), or conflict."""
     ours, theirs = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
     ours_as_before, theirs_as_before = (
@@ -94,12 +96,13 @@ def _verdict(field: Field) -> str:
         for value, before in ((ours, "wanted"), (theirs, "held"))
     )
     more = ""
+    overruled = f" OR {ours} IS NOT NULL" if overwrite else ""
     if field.is_set:
         mine, other = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
         more = f"WHEN list_has_all({other}, {mine}) THEN 'kept' WHEN list_has_all({mine}, {other}) THEN 'patch'"
     return f"""CASE
         WHEN {ours} IS NOT DISTINCT FROM {theirs} THEN 'same'
-        WHEN d.decision = 'source' THEN 'patch'
+        WHEN d.decision = 'source'{overruled} THEN 'patch'
         WHEN d.decision = 'target' THEN 'kept'
         WHEN w.held IS NOT NULL AND {theirs_as_before} THEN CASE WHEN {ours_as_before} THEN 'same' ELSE 'patch' END
         WHEN w.held IS NOT NULL AND {ours_as_before} THEN 'edited'

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.migration.classifying import classify
 from pipelines.migration.matching import match
 from pipelines.migration.sides import FIELDS, Side, lay_out
+from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
@@ -44,12 +46,24 @@ DECISIONS = Table(
 )
 
 
-def lay_out_both(source: Path, target: Path, folder: Path, kinds_text: str = "") -> tuple[Side, Side]:
-    """Both sides from their raw tables, each in a process of its own."""
+WORTH_A_PROCESS = 20_000
+"""Records of both sides from which on a process of its own for each is quicker than none."""
+
+
+def lay_out_both(
+    source: Path, target: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)
+) -> tuple[Side, Side]:
+    """Both sides from their raw tables, large ones each in a process of its own; `sent`: verdicts of the identifiers that are sent."""
+    given = ((source, folder / "source"), (target, folder / "target"))
+    with storage_errors(folder):
+        rows = sum(pq.read_metadata(raw).num_rows for raw, _ in given)
+    if rows < WORTH_A_PROCESS:
+        one, other = (lay_out(raw, to, kinds_text, tuple(sent)) for raw, to in given)
+        return one, other
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        one = processes.submit(lay_out, source, folder / "source", kinds_text)
-        other = processes.submit(lay_out, target, folder / "target", kinds_text)
-        return one.result(), other.result()
+        begun = [processes.submit(lay_out, raw, to, kinds_text, tuple(sent)) for raw, to in given]
+        one, other = (each.result() for each in begun)
+        return one, other
 
 
 @contextmanager
@@ -61,9 +75,11 @@ def compared(
     written: Iterable[pa.RecordBatch] = (),
     decisions: Iterable[pa.RecordBatch] = (),
     same_library: bool = False,
+    overwrite: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database with the table `classified` (see classifying.py) and the views `source` and `target`; what it holds is in `folder`.
 
+    `overwrite`: where both sides hold something else, the source's counts.
     References to contributors and organizations count within one library only: their ids are of their own library (trap A15).
     """
     limits: dict[str, str | bool | int | float | list[str]] = {
@@ -82,5 +98,5 @@ def compared(
             database.unregister("given")
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database)
-        classify(database, [one for one in FIELDS if same_library or one.name not in REFERENCES])
+        classify(database, [one for one in FIELDS if same_library or one.name not in REFERENCES], overwrite=overwrite)
         yield database

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StopError, StorageError
-from pipelines.migration.sides import Side
+from pipelines.migration.sides import RECORDS, Side
+from pipelines.records.files import COVER
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
 from pipelines.store.parquet import row_batches
@@ -76,7 +77,7 @@ PLAN = Table(
         Column(
             "expected",
             _TEXT,
-            "What the target must show afterwards, as it is compared: JSON object of field → text (matching.comparable), null for nothing.",
+            "What the target must show afterwards: JSON object of field → `classifying.digest` of what is compared, null for nothing.",
             json=True,
         ),
         Column(
@@ -118,6 +119,13 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
     problem: str | None = None
     """Why its content is missing."""
 
+    @property
+    def content(self) -> tuple[str, int]:
+        """SHA-256 and bytes of what is uploaded."""
+        if self.sha256 is None or self.size is None:
+            raise ValueError(f"the content of {self.kind} {self.position} is missing")
+        return self.sha256, self.size
+
 
 UPLOAD, THERE, MISSING = "upload", "there", "missing"
 
@@ -144,6 +152,17 @@ class FileCounts(msgspec.Struct, kw_only=True):
     covers: int = 0
     """How many of those that are uploaded are covers."""
 
+    def count(self, file: PlannedFile) -> None:
+        """Take one more file into account."""
+        if file.action == UPLOAD:
+            self.upload += 1
+            self.bytes += file.size or 0
+            self.covers += file.kind == COVER
+        elif file.action == THERE:
+            self.there += 1
+        else:
+            self.missing += 1
+
 
 class PlanFacts(msgspec.Struct, kw_only=True):
     """plan.json: all of a plan but its rows."""
@@ -155,6 +174,8 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     source: End
     target: End
     same_library: bool
+    overwrite: bool = False
+    """Where both sides hold something else, the source's value counts."""
     resources: list[str]
     """What is moved, in the order in which it is written."""
     counts: dict[str, dict[str, int]]
@@ -219,6 +240,13 @@ class PlanRow(msgspec.Struct, kw_only=True):
     files: list[PlannedFile]
     unsent: dict[str, Any]
 
+    @property
+    def matched(self) -> int:
+        """The record in the target that it is."""
+        if self.target_id is None:
+            raise ValueError(f"{self.resource} {self.source_id} has none")
+        return self.target_id
+
 
 class Plan:
     """A plan on disk."""
@@ -253,6 +281,13 @@ class Plan:
                 for row in batch.to_pylist():
                     if not actions or row["action"] in actions:
                         yield plan_row(row)
+
+    def knew(self, ids: Collection[int]) -> set[int]:
+        """Which of these publications were in the target when the plan was made."""
+        with storage_errors(self.folder):
+            path = self.target.path(RECORDS)
+            found = pq.read_table(path, columns=["id"], filters=[("id", "in", list(ids))])
+        return {number for number in found.column("id").to_pylist() if number is not None}
 
     def check_unaltered(self) -> None:
         """Raise `StopError` unless its rows are what was sealed: what was looked at is what is applied (trap B14)."""

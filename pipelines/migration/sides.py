@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -23,8 +24,10 @@ from pipelines.records.batches import table_batch
 from pipelines.records.forms import WRITTEN, Form, form_of
 from pipelines.records.identifiers.configured import kinds_described
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.matching import comparable, fingerprint, identifying_keys
 from pipelines.records.publications import REFERENCES
+from pipelines.records.residue import residue_json
 from pipelines.records.tables import Column, Table
 from pipelines.records.values import compact_json, decode_record, whole_number
 from pipelines.store.durable import storage_errors
@@ -52,6 +55,16 @@ RECORDS = Table(
         ),
         *(Column(name, _TEXT, f"What is compared of {name}: JSON, empty where there is nothing.") for name in WRITTEN),
         Column("form", _TEXT, "What POST and PATCH are sent: JSON.", required=True),
+        Column("files", _TEXT, "Its cover and attached files, as it describes them: JSON, empty where it has none."),
+        Column(
+            "unsent", _TEXT, "What version 3 will not hold: JSON object of path → value, empty where that is nothing."
+        ),
+        Column(
+            "invalid",
+            pa.int32(),
+            "Identifiers that are not sent because they break the rules of their type.",
+            required=True,
+        ),
         Column("sha256", _TEXT, "SHA-256 of the record's JSON as it was received.", required=True),
     ),
 )
@@ -86,9 +99,13 @@ class Side:
             yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(exactly(self.path(table)))})"
 
 
-def lay_out(raw: Path, folder: Path, kinds_text: str = "") -> Side:
-    """Lay out the publications of a raw table. `kinds_text`: what `Kinds.described` says, for it goes from process to process."""
+def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> Side:
+    """Lay out the publications of a raw table.
+
+    `kinds_text`: what `Kinds.described` says, for it goes from process to process. `sent`: verdicts of the identifiers that are sent.
+    """
     kinds = kinds_described(kinds_text) if kinds_text else STANDARD_KINDS
+    verdicts = frozenset(sent)
     records = unfit = 0
     collecting = gc.isenabled()
     gc.disable()  # millions of forms and not one cycle
@@ -100,10 +117,10 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "") -> Side:
                 for table in (RECORDS, KEYS)
             }
             for batch in row_batches(file, ["payload", "sha256"], STEP):
-                rows = list(_rows(batch, kinds))
+                rows = list(_rows(batch, kinds, verdicts))
                 unfit += batch.num_rows - len(rows)
                 records += len(rows)
-                writers[RECORDS].write(table_batch(RECORDS, _columns(rows, kinds)))
+                writers[RECORDS].write(table_batch(RECORDS, _columns(rows, kinds, verdicts)))
                 keys = [(number, *key) for number, form, _sha256 in rows for key in identifying_keys(form, kinds)]
                 writers[KEYS].write(table_batch(KEYS, list(zip(*keys, strict=True)) if keys else [()] * 3))
     finally:
@@ -112,16 +129,16 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "") -> Side:
     return Side(folder, records, unfit)
 
 
-def _rows(batch: pa.RecordBatch, kinds: Kinds) -> Iterator[tuple[int, Form, str]]:
+def _rows(batch: pa.RecordBatch, kinds: Kinds, sent: frozenset[str]) -> Iterator[tuple[int, Form, str]]:
     payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
     for payload, sha256 in zip(payloads, cast("list[str]", batch.column("sha256").to_pylist()), strict=True):
         record = decode_record(payload)
         number = whole_number(record.get("id"))
         if number is not None:
-            yield number, form_of(record, kinds), sha256
+            yield number, form_of(record, kinds, sent), sha256
 
 
-def _columns(rows: Sequence[tuple[int, Form, str]], kinds: Kinds) -> list[Sequence[Any]]:
+def _columns(rows: Sequence[tuple[int, Form, str]], kinds: Kinds, sent: frozenset[str]) -> list[Sequence[Any]]:
     forms = [form for _number, form, _sha256 in rows]
     compared = [comparable(form.fields, kinds) for form in forms]
     return [
@@ -130,8 +147,15 @@ def _columns(rows: Sequence[tuple[int, Form, str]], kinds: Kinds) -> list[Sequen
         [_content(one) for one in compared],
         *([one.get(name) for one in compared] for name in WRITTEN),
         [compact_json(form.fields) for form in forms],
+        [_files(form) for form in forms],
+        [residue_json(form.unsent) for form in forms],
+        [sum(one.verdict not in sent for one in form.identifiers) for form in forms],
         [sha256 for _number, _form, sha256 in rows],
     ]
+
+
+def _files(form: Form) -> str | None:
+    return msgspec.json.encode(form.files).decode() if form.files else None
 
 
 def _content(compared: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from pipelines.service.answers import as_object, checked, failed_write, never_se
 from pipelines.service.bearer import OAuth, Signed, renewing
 from pipelines.service.budget import Budget
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.lookup import MOST_PAGES, Found, look_up
+from pipelines.service.lookup import MOST_PAGES, Found, ends_of, look_up
 from pipelines.service.network import Network
 from pipelines.service.redaction import keep_secret
 from pipelines.service.retries import Retried
@@ -136,6 +136,10 @@ class LibraryClient:
         The service may find inexactly and late: compare each record, and do not take an empty answer for a proof (trap A12).
         """
         return look_up(self.get, f"{self.api_url}/publications", params, most_pages)
+
+    def list_ends(self, resource: str) -> list[dict[str, Any]]:
+        """The records of the first page of a list and of its last two, where a new one stands. Raises what `get` raises."""
+        return ends_of(self.get, f"{self.api_url}/{resource}")
 
     def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """POST, PATCH or DELETE of a path below `api_url`; the JSON of the answer, `None` where that is empty.

@@ -12,7 +12,7 @@ import msgspec
 from pipelines.errors import ProtocolError
 from pipelines.records.values import decode_record
 from pipelines.service.envelope import split_records
-from pipelines.service.paging import PER_PAGE, Route, identity, may_be_last, read_signpost
+from pipelines.service.paging import PER_PAGE, Route, identity, may_be_last, page_number, read_signpost
 from pipelines.service.redaction import outside_text
 
 MOST_PAGES = 4
@@ -40,6 +40,19 @@ def look_up(get: Callable[[httpx.URL], httpx.Response], url: str, params: Mappin
             return Found(list(found.values()), complete=True)
         page = following
     return Found(list(found.values()), complete=False)
+
+
+def ends_of(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[str, Any]]:
+    """The records of a list's first page and of its last two: a new one stands at one of the ends. Raises what `look_up` raises."""
+    first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
+    response, route = get(first), Route()
+    records = _records(response)
+    signpost = read_signpost(response, first, len(records))
+    route.after(signpost)
+    last = page_number(route.last_page(signpost, first) or first) or 1
+    for number in range(max(2, last - 1), last + 1):
+        records += _records(get(first.copy_set_param("page", str(number))))
+    return list({identity(record): decode_record(bytes(record)) for record in records}.values())
 
 
 def _records(response: httpx.Response) -> list[msgspec.Raw]:

@@ -24,12 +24,23 @@ ROOM = 1024 * 1024
 class StateFile:
     """One connection to the SQLite file for all threads of a process, opened when needed.
 
+    `what` is kept in it, for messages. `durable`: what was written survives a loss of power, too, at the price of waiting for the disk.
     It is closed before every fork: SQLite in the child would believe that the locks of the parent's connection are its own.
     """
 
-    def __init__(self, path: Path, clock: Clock, schema: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        schema: Sequence[str],
+        *,
+        what: str = "The budget of requests",
+        durable: bool = False,
+    ) -> None:
         self._path = path
         self._schema = schema
+        self._what = what
+        self._durable = durable
         self._clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -50,7 +61,7 @@ class StateFile:
                     if db.in_transaction:
                         db.rollback()
             except sqlite3.Error as error:
-                raise _storage_error(self._path, error) from error
+                raise _storage_error(self._what, self._path, error) from error
 
     def close(self) -> None:
         """Close the connection; the next transaction opens another."""
@@ -61,7 +72,9 @@ class StateFile:
         db = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
         try:
             self._write_ahead(db)
-            db.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing
+            db.execute(
+                f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}"
+            )  # a killed process loses nothing either way
             for statement in self._schema:
                 db.execute(statement)
         except BaseException:
@@ -120,10 +133,10 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _storage_error(path: Path, error: sqlite3.Error) -> StorageError:
+def _storage_error(what: str, path: Path, error: sqlite3.Error) -> StorageError:
     code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and _has_no_room(path) else _code(error)
     remedy = _REMEDIES.get(code, "Is its disk in order?")
-    return StorageError(f"The budget of requests in {path} could not be read or written: {error}. {remedy}")
+    return StorageError(f"{what} in {path} could not be read or written: {error}. {remedy}")
 
 
 def _has_no_room(path: Path) -> bool:

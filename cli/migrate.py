@@ -1,0 +1,237 @@
+"""`bookferry migrate`: plan, apply, verify, status, undo. Each runs a Dagster job, where one belongs to it, and tells what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.jobs import run_backup, run_step
+from cli.output import Output
+from cli.progress import ProgressDisplay
+from pipelines.amounts import counted
+from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
+from pipelines.library import checked_resources
+from pipelines.migrating import APPROVAL, Migration, Result
+from pipelines.migration.applying import Applied, Limits, as_json
+from pipelines.migration.plans import (
+    CONFLICT,
+    CONFLICTS,
+    CREATE,
+    HTML,
+    ISSUES,
+    PATCH,
+    QUARANTINED,
+    SKIPPED,
+    UNCHANGED,
+    Plan,
+    find_plan,
+)
+from pipelines.migration.verifying import Verification
+from pipelines.migration.words import headline
+from pipelines.settings import Settings
+
+SHOWN = 10
+"""Failures that are told one by one; `migrate status` and --json tell all."""
+
+_T = TypeVar("_T")
+
+ACTIONS = ("create", "patch", "files")
+
+
+def make_plan(
+    settings: Settings, source: str, target: str, output: Output, *, fresh: bool, detailed: bool
+) -> ExitStatus:
+    """Plan a move: from a fresh backup of a tenant, or from the snapshot that is named."""
+    settings.tenant(target)
+    with migrating(settings) as (migration, display):
+        if source in settings.tenants and fresh:
+            if source == target:
+                raise ConfigurationError(
+                    f"'{target}' is source and target at once. To put a snapshot back into its library: bookferry restore SNAPSHOT {target}"
+                )
+            resources = checked_resources(settings.tenant(source), [])
+            source = run_backup(settings, source, resources, display).snapshot.name
+        run_step(settings, migration, "plan_migration", (target, "migration_plan"), {"source": source})
+        plan = made(migration.planned)
+    output.result(plan_document(plan), lambda console: print_plan(console, plan))
+    return ExitStatus.DIFFERENCES if detailed and not plan.facts.empty else _planned_status(plan)
+
+
+def _planned_status(plan: Plan) -> ExitStatus:
+    quarantined = plan.facts.count(QUARANTINED) + plan.facts.unfit
+    return ExitStatus.PARTIAL if quarantined else ExitStatus.COMPLETE
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The keys that others rely on, and what else a plan says of itself."""
+    facts = plan.facts
+    ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
+    return {
+        "plan": facts.plan,
+        "create": facts.count(CREATE),
+        "patch": facts.count(PATCH),
+        "unchanged": facts.count(UNCHANGED),
+        "conflict": facts.count(CONFLICT),
+        "quarantined": facts.count(QUARANTINED) + facts.unfit,
+        "skipped": facts.count(SKIPPED),
+        "files": {
+            "upload": facts.files.upload,
+            "bytes": facts.files.bytes,
+            "there": facts.files.there,
+            "missing": facts.files.missing,
+        },
+        "requests": facts.requests,
+        "minutes": round(facts.minutes, 2),
+        "finishes_at": ends.isoformat(timespec="seconds"),
+        "resources": facts.counts,
+        "source": f"{facts.source.tenant}/{facts.source.snapshot}",
+        "target": facts.target.tenant,
+        "mails": facts.mails,
+        "decisions": facts.decisions,
+        "approval": facts.seal[:APPROVAL],
+        "path": str(plan.folder),
+        "notes": facts.notes,
+    }
+
+
+def print_plan(console: Console, plan: Plan) -> None:
+    """What would be written, where to look, and what to do next."""
+    facts = plan.facts
+    for note in facts.notes:
+        console.print(Text.assemble(("!", "yellow"), f" {note}"))
+    for line in headline(facts, datetime.now(UTC)):
+        console.print(line)
+    console.print(f"For librarians: {plan.path(HTML)}")
+    console.print(f"Issues: {plan.path(ISSUES)}")
+    if facts.count(CONFLICT):
+        console.print(
+            f"{counted(facts.count(CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan honours what you write there"
+        )
+    if facts.empty:
+        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has all that can be moved.")
+    else:
+        console.print(f"Nothing was written yet. To write it: bookferry migrate apply {plan.name}")
+
+
+def apply_plan(
+    settings: Settings, name: str, output: Output, *, limits: Limits, limit: int | None, only: Sequence[str]
+) -> ExitStatus:
+    """Write what a plan says. Giving its name is the approval."""
+    actions, ids = _only(only)
+    with migrating(settings) as (migration, _display):
+        plan = find_plan(migration.data, name)
+        config = {
+            "plan": plan.name,
+            "approval": plan.facts.seal,
+            "limit": limit or 0,
+            "actions": actions,
+            "ids": ids,
+            "max_failures": limits.failures,
+            "max_failures_percent": limits.failures_percent,
+            "max_touched_percent": limits.touched_percent,
+        }
+        key = (plan.facts.target.tenant, "migration")
+        try:
+            run_step(settings, migration, "apply_migration", key, config)
+        except BookferryError:
+            if migration.result is not None and not output.as_json:
+                print_failures(output, migration.result.applied)
+            raise
+        result = made(migration.result)
+    output.result(
+        {"plan": plan.name, **as_json(result.applied, result.requests)},
+        lambda console: print_applied(console, plan, result),
+    )
+    failed = result.applied.failed + result.applied.quarantined
+    return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
+
+
+def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool) -> ExitStatus:
+    """Read the target again and hold every record against the plan."""
+    with migrating(settings) as (migration, _display):
+        plan = find_plan(migration.data, name)
+        config = {"plan": plan.name, "contents": contents}
+        run_step(settings, migration, "verify_migration", (plan.facts.target.tenant, "migration_proof"), config)
+        proof = made(migration.proved)
+    output.result({"plan": plan.name, **proof_document(proof)}, lambda console: print_proof(console, plan, proof))
+    return ExitStatus.COMPLETE if proof.equal else ExitStatus.DIFFERENCES
+
+
+def proof_document(proof: Verification) -> dict[str, Any]:
+    """The keys that others rely on, and the first findings."""
+    return cast("dict[str, Any]", msgspec.to_builtins(proof))
+
+
+def print_proof(console: Console, plan: Plan, proof: Verification) -> None:
+    """What was found, and the truth in the last line."""
+    for one in proof.findings[:SHOWN]:
+        console.print(Text.assemble(("!", "yellow"), f" {one}"))
+    what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
+    if proof.equal:
+        told = f" {what}: '{plan.facts.target.tenant}' holds what plan {plan.name} says."
+        console.print(Text.assemble(("Equal:", "bold green"), told))
+    else:
+        found = f"{proof.missing:,} missing, {proof.duplicated:,} duplicated, {proof.differing:,} differing"
+        console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {found}."))
+
+
+def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:
+    """What of a plan is wanted: create, patch, files, or the ids of records in the source."""
+    words = [word.strip() for one in only for word in one.split(",") if word.strip()]
+    ids = [int(word) for word in words if word.isdecimal()]
+    actions = [word for word in words if word in ACTIONS]
+    if unknown := [word for word in words if not word.isdecimal() and word not in ACTIONS]:
+        raise ConfigurationError(
+            f"--only {', '.join(unknown)}: name create, patch or files, or ids of publications in the source, separated by commas."
+        )
+    return actions, ids
+
+
+def print_failures(output: Output, applied: Applied) -> None:
+    """The first of those that failed, on stderr."""
+    for one in applied.failures[:SHOWN]:
+        output.say(f"! {one.resource} {one.source_id}: {one.problem}")
+
+
+def print_applied(console: Console, plan: Plan, result: Result) -> None:
+    """What was written, and the truth in the last line."""
+    applied = result.applied
+    for one in applied.failures[:SHOWN]:
+        console.print(Text.assemble(("!", "yellow"), f" {one.resource} {one.source_id} ({one.title}): {one.problem}"))
+    if applied.failed > SHOWN:
+        console.print(f"and {applied.failed - SHOWN:,} more: bookferry migrate status {plan.name}")
+    what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
+    what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
+    if applied.complete:
+        told = Text.assemble(("Complete:", "bold green"), f" {what}. Prove it: bookferry migrate verify {plan.name}")
+    elif applied.failed or applied.quarantined:
+        failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
+        told = Text.assemble(
+            ("PARTIAL:", "bold yellow"), f" {what}; {failed}. {plan.path(ISSUES)} and `status` list them."
+        )
+    else:
+        told = Text(f"So far: {what}; {counted(applied.left, 'record')} left of plan {plan.name}, as you asked.")
+    console.print(told)
+
+
+@contextmanager
+def migrating(settings: Settings) -> Iterator[tuple[Migration, ProgressDisplay]]:
+    """A migration whose progress is shown."""
+    with (
+        ProgressDisplay() as display,
+        Migration(settings, on_progress=display.progress, on_wait=display.waiting) as migration,
+    ):
+        yield migration, display
+
+
+def made(found: _T | None) -> _T:
+    """What a job made."""
+    if found is None:
+        raise BookferryError("The job ended without a result. `bookferry ui` shows its run.")
+    return found

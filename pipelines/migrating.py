@@ -1,0 +1,348 @@
+"""A library on its way into another: plan, apply, verify, undo, one step each, on one data folder.
+
+Beside `library.Library`, which backs up: it reads the source's snapshots and never the source. What it holds is the lease of the target, so
+that no two migrations write into one library, and none writes into one that is being backed up.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import datetime
+from io import BufferedReader
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from pipelines import backup
+from pipelines.errors import ConfigurationError
+from pipelines.migration.applying import (
+    EVERYTHING,
+    LIMITS,
+    Applied,
+    Applying,
+    ApplyProgress,
+    Limits,
+    Selection,
+    check_limits,
+)
+from pipelines.migration.comparing import lay_out_both
+from pipelines.migration.conflicts import write_conflicts
+from pipelines.migration.contents import Contents
+from pipelines.migration.journal import CREATE as CREATED
+from pipelines.migration.journal import INTENDED, PARKED, UNDONE, Journal
+from pipelines.migration.making import (
+    check_movable,
+    clear_unfinished,
+    decisions_so_far,
+    facts_of,
+    free_name,
+    holds_all,
+    same_library,
+)
+from pipelines.migration.pages import make_pages
+from pipelines.migration.planning import PUBLICATIONS, plan_publications
+from pipelines.migration.plans import (
+    CONFLICT,
+    CONFLICTS,
+    CREATE,
+    HTML,
+    PLAN,
+    ROWS,
+    Plan,
+    find_plan,
+    growing,
+    seal_plan,
+)
+from pipelines.migration.reading import Reading, files_of, local_table
+from pipelines.migration.sides import Side, lay_out
+from pipelines.migration.staleness import check_fresh
+from pipelines.migration.verifying import Verification, verify
+from pipelines.migration.writing import Writer
+from pipelines.records.identifiers.configured import kinds_of
+from pipelines.records.identifiers.verdicts import GOOD, INVALID
+from pipelines.service.client import LibraryClient, Waiting, open_client
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.uploads import Uploads
+from pipelines.settings import Settings
+from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import table_writer
+from pipelines.store.sealing import personal_keys
+from pipelines.store.snapshots import DataFolder, Snapshot, blob_key
+from pipelines.store.stores import open_data
+
+
+class Migration:
+    """The steps of a migration on one data folder. To be closed: it holds the target's lease.
+
+    `clock` is for tests. `source_data`: where the snapshots and contents are that are moved, if that is another data folder.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_progress: Callable[[backup.Progress | ApplyProgress], None] = lambda _: None,
+        on_wait: Callable[[Waiting], None] = lambda _: None,
+        clock: Clock | None = None,
+        source_data: DataFolder | None = None,
+    ) -> None:
+        self.settings = settings
+        self.data = open_data(settings, personal_keys(settings))
+        self._source_data = source_data or self.data
+        self._kinds = kinds_of(settings.identifiers)
+        self._on_progress = on_progress
+        self._on_wait = on_wait
+        self._given_clock = clock
+        self._clock = clock or SystemClock()
+        self._held = ExitStack()
+        self.planned: Plan | None = None
+        """The plan that was made last."""
+        self.result: Result | None = None
+        """What the last apply did, also where it was ended."""
+        self.proved: Verification | None = None
+        """What the last verification found."""
+        self._leased: set[str] = set()
+
+    def plan_from(self, source: str, target: str, *, overwrite: bool = False) -> Plan:
+        """Make a plan from the snapshot that a person names, or from the newest one of a tenant that can be moved."""
+        return self.plan(self.find_source(source), target, overwrite=overwrite)
+
+    def find_source(self, name: str) -> Snapshot:
+        """The snapshot that a person names; of a tenant the newest that holds all publications, though it may lack files."""
+        movable = [one for one in self.data.snapshots(name) if holds_all(one)] if name in self.settings.tenants else []
+        return movable[-1] if movable else self.data.find_snapshot(name)
+
+    def approved(self, name: str, approval: str, target: str) -> Plan:
+        """The plan that a person names and approves, with the beginning of its seal."""
+        plan = find_plan(self.data, name)
+        if plan.facts.target.tenant != target:
+            raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
+        if len(approval) < APPROVAL or not plan.facts.seal.startswith(approval):
+            raise ConfigurationError(
+                f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.seal[:APPROVAL]} as "
+                "its approval."
+            )
+        return plan
+
+    def plan(self, source: Snapshot, target: str, *, overwrite: bool = False) -> Plan:
+        """Make a plan that moves a snapshot into the library of a tenant; writes nothing there.
+
+        `overwrite`: where both hold something else, the source's value counts, and nobody is asked.
+
+        Raises `ConfigurationError` for a target that is no version 3, `StopError` where either side cannot be known whole.
+        """
+        chosen = self.settings.tenant(target)
+        self._check_ends(source, target)
+        self._hold_lease(target)
+        clear_unfinished(self.data, target)
+        now = self._clock.now()
+        with growing(self.data, free_name(self.data, source, target, now)) as folder:
+            with self._client(target) as client:
+                raw = self._read_target(target, client, folder, "plan")
+            sent = GOOD | {INVALID} if chosen.send_invalid_identifiers else GOOD
+            there = local_table(self._source_data, source, f"raw_{PUBLICATIONS}", folder)
+            sides = lay_out_both(there, raw, folder, self._kinds.described, sorted(sent))
+            self.planned = self._seal(source, target, folder, sides, now=now, overwrite=overwrite)
+            return self.planned
+
+    def _seal(
+        self, source: Snapshot, target: str, folder: Path, sides: tuple[Side, Side], *, now: datetime, overwrite: bool
+    ) -> Plan:
+        chosen, manifest = self.settings.tenant(target), source.manifest
+        same = same_library(manifest.base_url, chosen.base_url)
+        with self.journal(manifest.base_url, chosen.base_url) as journal, table_writer(folder / ROWS, PLAN) as writer:
+            decisions = decisions_so_far(self.data, journal, manifest.base_url, chosen.base_url)
+            totals = plan_publications(
+                writer,
+                *sides,
+                folder,
+                journal=journal,
+                files=files_of(self._source_data, source, folder),
+                decisions=decisions,
+                same_library=same,
+                overwrite=overwrite,
+            )
+        for copied in folder.glob("*.parquet"):
+            if copied.name != ROWS:
+                copied.unlink()
+        facts = facts_of(source, target, self.settings, folder, totals=totals, now=now)
+        facts.same_library, facts.overwrite, facts.decisions = same, overwrite, len(decisions)
+        plan = Plan(folder, facts)
+        decided = {(one.resource, one.source_id): one for one in decisions}
+        write_conflicts(folder / CONFLICTS, plan.rows(CONFLICT), decided)
+        make_pages(plan, now=now)
+        return seal_plan(folder, facts)
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        limits: Limits = LIMITS,
+        selection: Selection = EVERYTHING,
+    ) -> Result:
+        """Write what a plan says, as far as it is not written (I8, I9). The result of all that could be done is kept beside the plan.
+
+        Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and what ends a run.
+        """
+        facts = plan.facts
+        self._check_still_theirs(plan)
+        plan.check_unaltered()
+        self._hold_lease(facts.target.tenant)
+        with self.journal(facts.source.base_url, facts.target.base_url) as journal, ExitStack() as stack:
+            client = stack.enter_context(self._client(facts.target.tenant))
+            uploads = Uploads(client)
+            stack.callback(uploads.close)
+            writer = Writer(plan.name, journal, client, uploads, self._kinds, knew=plan.knew, open_blob=self._open_blob)
+            stack.callback(writer.stop)
+
+            def told(applied: Applied) -> None:
+                done = applied.created + applied.patched + applied.failed
+                left = max(0, facts.requests - client.requests)
+                self._on_progress(ApplyProgress(done, facts.writes, client.requests, left, client.requests_per_minute))
+
+            applying = Applying(plan, journal, writer, limits=limits, selection=selection, on_row=told)
+            self.result = Result(applying.applied, 0)
+            if applying.has_work():
+                check_limits(plan, limits)
+                self._settle(plan, journal, writer)
+                self._check_fresh(plan, client, journal)
+                try:
+                    applying.run(client.requests_per_minute)
+                finally:
+                    self.result = Result(applying.applied, client.requests)
+            return self.result
+
+    def _settle(self, plan: Plan, journal: Journal, writer: Writer) -> None:
+        """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn."""
+        doubtful = {one.source_id: one for one in journal.of_plan(plan.name, INTENDED, PARKED) if one.kind == CREATED}
+        for row in plan.rows(CREATE) if doubtful else ():
+            if (entry := doubtful.get(row.source_id)) is not None:
+                writer.settle(row, entry)
+
+    def _check_still_theirs(self, plan: Plan) -> None:
+        """The tenant must be the library that the plan was made for: bookferry.toml may name another one by now."""
+        target = plan.facts.target
+        chosen = self.settings.tenant(target.tenant)
+        if not same_library(chosen.base_url, target.base_url):
+            raise ConfigurationError(
+                f"Plan {plan.name} was made for '{target.tenant}' at {target.base_url}, which is now at {chosen.base_url}. Make a new "
+                "plan."
+            )
+
+    def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
+        """Read the target again and see whether the plan still fits."""
+        with self._read_again(plan, client, f"apply-{self._clock.now():%Y%m%dT%H%M%S}") as (room, _raw, now):
+            begun = {entry.source_id for entry in journal.of_plan(plan.name) if entry.state != UNDONE}
+            check_fresh(plan, now, room, journal=journal, begun=begun)
+
+    @contextmanager
+    def _read_again(self, plan: Plan, client: LibraryClient, run: str) -> Iterator[tuple[Path, Path, Side]]:
+        """A folder for the length of the block, with the target as it is now: its raw publications, and as they are compared."""
+        room = plan.folder / "now"
+        with storage_errors(room):
+            shutil.rmtree(room, ignore_errors=True)
+            room.mkdir()
+        try:
+            raw = self._read_target(plan.facts.target.tenant, client, room, run)
+            yield room, raw, lay_out(raw, room / "target", self._kinds.described)
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
+
+    @contextmanager
+    def _at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
+        """The journal and the target of a plan that nobody altered, under the target's lease."""
+        facts = plan.facts
+        self._check_still_theirs(plan)
+        plan.check_unaltered()
+        self._hold_lease(facts.target.tenant)
+        with (
+            self.journal(facts.source.base_url, facts.target.base_url) as journal,
+            self._client(facts.target.tenant) as client,
+        ):
+            yield journal, client
+
+    def verify_named(self, name: str, target: str, *, contents: bool = False) -> Verification:
+        """Verify the plan that a person names."""
+        plan = find_plan(self.data, name)
+        if plan.facts.target.tenant != target:
+            raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
+        return self.verify(plan, contents=contents)
+
+    def verify(self, plan: Plan, *, contents: bool = False) -> Verification:
+        """Read the target again and compare every record with what a plan says, field by field; the result is kept beside the plan.
+
+        `contents`: fetch every file that was moved, and compare its bytes.
+        """
+        with self._at_target(plan) as (journal, client):
+            run = f"verify-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"  # what was read before a write is no proof of it
+            with self._read_again(plan, client, run) as (room, raw, now):
+
+                def told(done: int, total: int) -> None:
+                    left = total - done
+                    self._on_progress(ApplyProgress(done, total, client.requests, left, client.requests_per_minute))
+
+                base_url = self.settings.tenant(plan.facts.target.tenant).base_url
+                check_contents = Contents(client, base_url, raw, on_file=told).check if contents else None
+                at = self._clock.now()
+                self.proved = verify(plan, journal, now, room, at=at, client=client, check_contents=check_contents)
+                return self.proved
+
+    def _open_blob(self, sha256: str) -> BufferedReader:
+        return self._source_data.objects.open(blob_key(sha256))
+
+    @contextmanager
+    def journal(self, source: str, target: str) -> Iterator[Journal]:
+        """What was written from one library to another."""
+        self.data.prepare()
+        journal = Journal(self.data.state_path, source, target, self._clock)
+        try:
+            yield journal
+        finally:
+            journal.close()
+
+    def close(self) -> None:
+        """Give the lease back."""
+        self._leased.clear()
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_ends(self, source: Snapshot, target: str) -> None:
+        if self.settings.tenant(target).api != "v3":
+            raise ConfigurationError(
+                f"'{target}' is a tenant of version 2, which is shut down at the end of 2026: nothing is moved into it. Name a tenant with "
+                'api = "v3".'
+            )
+        check_movable(source)
+
+    def _read_target(self, target: str, client: LibraryClient, folder: Path, run: str) -> Path:
+        """List the target's publications, once, proved like a backup; their raw table."""
+        reading = Reading(self.data, self.settings.tenant(target), target, run, self._clock)
+        return reading.read(client, folder, self._kinds, self._on_progress)
+
+    def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
+        return open_client(
+            self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._given_clock
+        )
+
+    def _hold_lease(self, tenant: str) -> None:
+        if tenant not in self._leased:
+            self._held.enter_context(self.data.lease(tenant))
+            self._leased.add(tenant)
+
+
+class Result(NamedTuple):
+    """What an apply did, and how many requests that took."""
+
+    applied: Applied
+    requests: int
+
+
+APPROVAL = 8
+"""Characters of a plan's seal that approve it."""

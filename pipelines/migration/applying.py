@@ -1,0 +1,250 @@
+"""Executes a plan: exactly its rows, as fast as the budget allows, and so that it can be stopped at any instant and run again (I8, I9)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from pipelines.errors import SafetyLimitError, TemporaryError
+from pipelines.migration.crew import Crew, hands
+from pipelines.migration.files import part_of
+from pipelines.migration.journal import ASSET, COVER, CREATE, PATCH, Journal, is_done
+from pipelines.migration.plans import CREATE as TO_CREATE
+from pipelines.migration.plans import PATCH as TO_PATCH
+from pipelines.migration.plans import QUARANTINED, UNCHANGED, UPLOAD, Plan, PlanRow
+from pipelines.migration.writing import Outcome, Writer
+from pipelines.records.files import COVER as A_COVER
+from pipelines.service.redaction import outside_text
+
+FAILURES_TOLD = 1000
+"""Failures that a result holds; the journal has all."""
+
+FEW = 100
+"""Rows that must have been tried before a percentage of failures means anything."""
+
+TEMPORARY_IN_A_ROW = 3
+"""Rows in a row that the service did not recover for: then it is the service, and not the rows."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What stops an apply before harm is done (exit 5)."""
+
+    failures: int = 100
+    """Rows that may fail."""
+    failures_percent: float = 10.0
+    """Of the rows that were tried."""
+    touched_percent: float = 50.0
+    """Of the target's publications that a plan may change."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What of a plan is wanted: at most `limit` rows; only some actions (create, patch, files), or some records of the source."""
+
+    limit: int | None = None
+    actions: Collection[str] = ()
+    ids: Collection[int] = ()
+
+    def wants(self, row: PlanRow) -> bool:
+        """Whether a row is to be written."""
+        if self.ids and row.source_id not in self.ids:
+            return False
+        if not self.actions:
+            return True
+        doing = {row.action} if row.payload else set()
+        if row.action == TO_PATCH or not row.payload:
+            doing |= {"files"} if any(one.action == UPLOAD for one in row.files) else set()
+        return not doing.isdisjoint(self.actions)
+
+
+LIMITS, EVERYTHING = Limits(), Selection()
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """A row that could not be written, or not all of it."""
+
+    resource: str
+    source_id: int
+    title: str | None
+    problem: str
+
+
+@dataclass
+class Applied:
+    """What an apply did."""
+
+    created: int = 0
+    patched: int = 0
+    unchanged: int = 0
+    """Rows that need nothing, those that were written before included."""
+    failed: int = 0
+    files_uploaded: int = 0
+    quarantined: int = 0
+    left: int = 0
+    """Rows that were not wanted this time."""
+    failures: list[Failure] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the plan is in the target."""
+        return not self.failed and not self.left and not self.quarantined
+
+
+@dataclass(frozen=True)
+class ApplyProgress:
+    """How far an apply is, in the form of a listing's progress."""
+
+    records: int
+    expected: int
+    requests: int
+    requests_left: int
+    requests_per_minute: int
+    resource: str = "writing"
+    done: str = "written"
+    afterwards: str = "finishing"
+
+    @property
+    def seconds_left(self) -> float:
+        """At the budget's rate."""
+        return self.requests_left * 60 / self.requests_per_minute
+
+
+def check_limits(plan: Plan, limits: Limits) -> None:
+    """Raise `SafetyLimitError` for a plan that changes more of what is there than anybody would expect."""
+    there = plan.facts.target.records.get("publications", 0)
+    touched = plan.facts.count(TO_PATCH)
+    if there and touched > FEW and touched * 100 > limits.touched_percent * there:
+        raise SafetyLimitError(
+            f"Plan {plan.name} would change {touched:,} of the {there:,} publications in '{plan.facts.target.tenant}', "
+            f"{touched * 100 / there:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. If that is what you want: "
+            f"--max-touched {min(100, int(touched * 100 / there) + 1)}."
+        )
+
+
+class Applying:
+    """One run over the rows of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        journal: Journal,
+        writer: Writer,
+        *,
+        limits: Limits,
+        selection: Selection,
+        on_row: Callable[[Applied], None] = lambda _: None,
+    ) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._writer = writer
+        self._limits = limits
+        self._selection = selection
+        self._on_row = on_row
+        self._lock = threading.Lock()
+        self._tried = 0
+        self._temporary = 0
+        self.applied = self._nothing_yet()
+
+    def has_work(self) -> bool:
+        """Whether any row is wanted and not done; where none is, `applied` is the result."""
+        if next(self.pending(), None) is None:
+            return False
+        self.applied = self._nothing_yet()
+        return True
+
+    def _nothing_yet(self) -> Applied:
+        facts = self._plan.facts
+        return Applied(unchanged=facts.count(UNCHANGED), quarantined=facts.count(QUARANTINED) + facts.unfit)
+
+    def run(self, requests_per_minute: int) -> Applied:
+        """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result."""
+        with Crew(self._write, hands(requests_per_minute)) as crew:
+            for given, row in enumerate(self.pending()):
+                if self._selection.limit is not None and given >= self._selection.limit:
+                    self.applied.left += 1
+                    continue
+                crew.give(row)
+        return self.applied
+
+    def pending(self) -> Iterator[PlanRow]:
+        """The rows that are wanted and not done yet; counts the others."""
+        for row in self._plan.rows(TO_CREATE, TO_PATCH):
+            if not self._left_to_do(row):
+                self.applied.unchanged += 1
+            elif not self._selection.wants(row):
+                self.applied.left += 1
+            else:
+                yield row
+
+    def _left_to_do(self, row: PlanRow) -> bool:
+        entries = self._journal.of_record(row.resource, row.source_id)
+        done = {(one.kind, one.part) for one in entries if one.plan == self._plan.name and is_done(one)}
+        wanted = {(CREATE if row.action == TO_CREATE else PATCH, "")} if row.payload else set()
+        for file in row.files:
+            if file.action == UPLOAD:
+                wanted.add((COVER if file.kind == A_COVER else ASSET, part_of(file)))
+        return not wanted <= done
+
+    def _write(self, row: PlanRow) -> None:
+        try:
+            outcome = self._writer.write(row)
+        except TemporaryError as error:
+            with self._lock:
+                self._temporary += 1
+                if self._temporary >= TEMPORARY_IN_A_ROW or self._writer.stopped:
+                    raise
+            outcome = Outcome(row, problems=[f"{error} It is tried again when the plan is applied again."])
+        else:
+            with self._lock:
+                self._temporary = 0
+        with self._lock:
+            self._count(outcome)
+
+    def _count(self, outcome: Outcome) -> None:
+        applied, row = self.applied, outcome.row
+        self._tried += 1
+        applied.created += outcome.created
+        applied.patched += outcome.patched
+        applied.files_uploaded += outcome.files
+        if outcome.problems:
+            applied.failed += 1
+            told = outside_text(" ".join(outcome.problems), 2000)
+            if len(applied.failures) < FAILURES_TOLD:
+                applied.failures.append(
+                    Failure(resource=row.resource, source_id=row.source_id, title=row.title, problem=told)
+                )
+            self._check_failures()
+        self._on_row(applied)
+
+    def _check_failures(self) -> None:
+        failed, limits = self.applied.failed, self._limits
+        share = failed * 100 / self._tried
+        if failed > limits.failures or (self._tried >= FEW and share > limits.failures_percent):
+            last = self.applied.failures[-1]
+            raise SafetyLimitError(
+                f"{failed:,} of {self._tried:,} records could not be written ({share:.0f} %); the limits are {limits.failures:,} and "
+                f"{limits.failures_percent:g} %. What was written is in the journal, and applying the plan again goes on. The "
+                f"last one: {last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. If "
+                "that many may fail: --max-failures, --max-failures-percent."
+            )
+
+
+def as_json(applied: Applied, requests: int) -> dict[str, Any]:
+    """What others may rely on."""
+    return {
+        "created": applied.created,
+        "patched": applied.patched,
+        "unchanged": applied.unchanged,
+        "failed": applied.failed,
+        "files_uploaded": applied.files_uploaded,
+        "requests": requests,
+        "complete": applied.complete,
+        "quarantined": applied.quarantined,
+        "left": applied.left,
+        "failures": [msgspec.to_builtins(one) for one in applied.failures],
+    }

@@ -1,0 +1,87 @@
+"""Threads that write at once, so that the budget and not the latency is the limit; what one of them raises ends all."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Generic, Self, TypeVar
+
+_Task = TypeVar("_Task")
+
+MOST = 64
+"""Threads at most: 600 requests a minute at 6 s each."""
+
+FEWEST = 4
+"""Threads at least: enough for 60 requests a minute at 3 s each, with a file on its way to the storage."""
+
+
+def hands(requests_per_minute: int) -> int:
+    """How many threads keep a budget busy although each answer takes up to six seconds (Little's law)."""
+    return max(FEWEST, min(MOST, requests_per_minute // 10))
+
+
+class Crew(Generic[_Task]):
+    """Gives each task to a thread that is free; `give` waits where none is, so that tasks are made no sooner than they are done.
+
+    Once a thread raised, `give` and the end of the block raise the same, and no task is begun any more. Daemon threads: they never keep an
+    interrupted process from ending. At the end of the block every thread has ended, unless the block itself raised.
+    """
+
+    def __init__(self, work: Callable[[_Task], None], threads: int) -> None:
+        self._work = work
+        self._tasks: queue.Queue[_Task | None] = queue.Queue(1)
+        self._failure: BaseException | None = None
+        self._threads = [threading.Thread(target=self._run, name="migration", daemon=True) for _ in range(threads)]
+
+    def give(self, task: _Task) -> None:
+        """Have a task done."""
+        while True:
+            self._raise_failure()
+            try:
+                self._tasks.put(task, timeout=0.2)
+            except queue.Full:
+                continue
+            return
+
+    def _fail(self, error: BaseException) -> None:
+        if self._failure is None:
+            self._failure = error
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            if self._failure is not None:
+                continue
+            try:
+                self._work(task)
+            except BaseException as error:  # noqa: BLE001  whatever it is, who gives the tasks must hear it
+                self._fail(error)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_rest: object) -> None:
+        if kind is not None:
+            self._fail(RuntimeError("ended"))  # no task is begun any more
+        for _thread in self._threads:
+            self._end_one()
+        if kind is None:
+            for one in self._threads:
+                one.join()
+            self._raise_failure()
+
+    def _end_one(self) -> None:
+        while any(thread.is_alive() for thread in self._threads):
+            try:
+                self._tasks.put(None, timeout=0.2)
+            except queue.Full:
+                if self._failure is not None:
+                    return  # all of them are at work; they end with the process, or when their waits are ended
+                continue
+            return

@@ -1,0 +1,257 @@
+"""Makes a plan from a snapshot of the source and one reading of the target: set against set, then row by row in the source's order.
+
+Nothing of a library is held in memory: both sides are Parquet files, the comparison is a database beside them, and the rows of the plan go
+out as those of the source come in (I11).
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.migration.classifying import digest
+from pipelines.migration.comparing import DECISIONS, WRITTEN, compared
+from pipelines.migration.files import files_of_target, planned_files, requests_of
+from pipelines.migration.journal import Journal
+from pipelines.migration.plans import (
+    CONFLICT,
+    CREATE,
+    PATCH,
+    PLAN,
+    QUARANTINED,
+    UPLOAD,
+    FileCounts,
+    PlannedFile,
+)
+from pipelines.migration.sides import FIELDS, RECORDS, STEP, Side
+from pipelines.records.batches import Row, table_batch, transposed
+from pipelines.records.forms import WRITTEN as FORM_FIELDS
+from pipelines.records.publications import REFERENCES
+from pipelines.records.residue import bounded, residue_counts
+from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import TableWriter, exactly, literal, row_batches
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from pipelines.migration.conflicts import Decision
+
+PUBLICATIONS = "publications"
+
+NOTHING_TO_SEND = "nothing_to_send"
+"""Reason of a quarantined record: nothing of it can be sent."""
+
+NOTHING: dict[str, Any] = {"authors": [], "identifiers": [], "categories": []}
+"""What empties a field; null does it for the others."""
+
+
+@dataclass
+class Totals:
+    """What the rows of a plan add up to."""
+
+    source: int
+    """Records of the source; `target` likewise."""
+    target: int
+    unfit: int
+    actions: Counter[str] = field(default_factory=Counter)
+    matched_by: Counter[str] = field(default_factory=Counter)
+    fields: Counter[str] = field(default_factory=Counter)
+    unsent: Counter[str] = field(default_factory=Counter)
+    files: FileCounts = field(default_factory=FileCounts)
+    invalid: int = 0
+    requests: int = 0
+
+
+def plan_publications(
+    writer: TableWriter,
+    source: Side,
+    target: Side,
+    folder: Path,
+    *,
+    journal: Journal,
+    files: str | None,
+    decisions: Iterable[Decision] = (),
+    same_library: bool = False,
+    overwrite: bool = False,
+) -> Totals:
+    """Append a row for each publication of the source. `files`: address of the snapshot's table publication_files, if it has one."""
+    totals = Totals(source.records, target.records, source.unfit)
+    room = folder / "comparison"
+    room.mkdir()
+    with compared(
+        source,
+        target,
+        room,
+        written=written_batches(journal),
+        decisions=_decision_batches(decisions),
+        same_library=same_library,
+        overwrite=overwrite,
+    ) as database:
+        _prepare(database, source, files, same_library=same_library)
+        rows = _rows(database, source, journal, totals, same_library=same_library)
+        for batch in _batched(rows, STEP):
+            writer.write(table_batch(PLAN, transposed(batch, PLAN)))
+    shutil.rmtree(room)
+    return totals
+
+
+def written_batches(journal: Journal, resource: str = PUBLICATIONS) -> Iterator[pa.RecordBatch]:
+    """What the journal tells of the records that were written before."""
+    rows = (
+        (one.source_id, one.target_id, msgspec.json.encode(one.wanted).decode(), msgspec.json.encode(one.held).decode())
+        for one in journal.written(resource)
+    )
+    for batch in _batched(rows, STEP):
+        yield table_batch(WRITTEN, transposed(batch, WRITTEN))
+
+
+def _decision_batches(decisions: Iterable[Decision]) -> Iterator[pa.RecordBatch]:
+    rows = [(one.source_id, one.decision, one.target_id) for one in decisions if one.resource == PUBLICATIONS]
+    yield table_batch(DECISIONS, transposed(rows, DECISIONS))
+
+
+def _prepare(database: duckdb.DuckDBPyConnection, source: Side, files: str | None, *, same_library: bool) -> None:
+    """The table `outcome`: what was found of each record of the source, in the order of its file, with its files' contents."""
+    content = (
+        f"SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes, "  # noqa: S608
+        f"'problem': problem}}) AS contents FROM read_parquet({literal(exactly(files))}) WHERE publication_id IS NOT NULL GROUP BY ALL"
+        if files
+        else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
+    )
+    digests = ", ".join(
+        f"t.{one.name}::VARCHAR AS held_{one.name}" for one in FIELDS if same_library or one.name not in REFERENCES
+    )
+    database.execute(f"""
+        CREATE TABLE outcome AS
+        SELECT s.file_row_number AS place, c.*, f.contents, {digests}
+        FROM read_parquet({literal(exactly(source.path(RECORDS)))}, file_row_number = true) AS s
+        JOIN classified AS c ON c.source_id = s.id
+        LEFT JOIN compared_target AS t ON t.id = c.target_id
+        LEFT JOIN ({content}) AS f ON f.publication_id = s.id
+        ORDER BY place
+    """)  # noqa: S608  names of ours, addresses quoted
+    database.execute(
+        f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN classified AS c ON c.target_id = target.id "  # noqa: S608
+        f"AND (c.action IN ('{PATCH}', '{CONFLICT}') OR target.files IS NOT NULL)"
+    )
+
+
+def _rows(
+    database: duckdb.DuckDBPyConnection, source: Side, journal: Journal, totals: Totals, *, same_library: bool
+) -> Iterator[Row]:
+    """Both in the same order, a step at a time."""
+    outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)
+    found = (row for batch in outcomes for row in batch.to_pylist())
+    with storage_errors(source.folder), pq.ParquetFile(source.path(RECORDS)) as file:
+        for batch in row_batches(file, None, STEP):
+            records = batch.to_pylist()
+            rows = [next(found) for _ in records]
+            touched = _touched(database, [row["target_id"] for row in rows if row["target_id"] is not None])
+            for record, row in zip(records, rows, strict=True):
+                theirs = touched.get(row["target_id"])
+                yield _row(record, row, theirs, journal, totals, same_library=same_library)
+
+
+def _touched(database: duckdb.DuckDBPyConnection, ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    if not ids:
+        return {}
+    found = database.execute("SELECT * FROM touched WHERE id IN (SELECT unnest(?))", [list(ids)])
+    names = [column[0] for column in found.description]
+    return {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
+
+
+def _row(
+    record: dict[str, Any],
+    outcome: dict[str, Any],
+    theirs: dict[str, Any] | None,
+    journal: Journal,
+    totals: Totals,
+    *,
+    same_library: bool,
+) -> Row:
+    """One row of the plan, in the order of its columns."""
+    compared_fields = [name for name in FORM_FIELDS if same_library or name not in REFERENCES]
+    action, reason = outcome["action"], outcome["reason"]
+    patched = [name for name in compared_fields if name in outcome["fields"]]
+    form = msgspec.json.decode(record["form"])
+    payload: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+    expected: dict[str, str | None] = {}
+    files: list[PlannedFile] = []
+    if action == CREATE:
+        payload = {name: form[name] for name in compared_fields if name in form}
+        expected = {name: digest(record[name]) for name in compared_fields}
+        if not payload:
+            action, reason = QUARANTINED, NOTHING_TO_SEND
+    elif action == PATCH:
+        held = msgspec.json.decode(theirs["form"]) if theirs else {}
+        payload = {name: form.get(name, NOTHING.get(name)) for name in patched}
+        before = {name: held.get(name) for name in patched}
+        expected = {name: digest(record[name]) for name in patched}
+    expected |= {name: outcome[f"held_{name}"] for name in outcome["same"]}
+    if action not in (CONFLICT, QUARANTINED, "skipped") and record["files"]:
+        written = journal.of_record(PUBLICATIONS, record["id"]) if action != CREATE else []
+        there = files_of_target(theirs["files"] if theirs else None)
+        files = planned_files(record["files"], outcome["contents"] or [], there, written)
+        if action == "unchanged" and any(one.action == UPLOAD for one in files):
+            action = PATCH
+    _count(totals, {**record, **outcome, "action": action}, patched, files)
+    totals.requests += requests_of(action, payload, files)
+    differing = {name: [record[name], theirs[name] if theirs else None] for name in outcome["conflicts"]}
+    return (
+        PUBLICATIONS,
+        record["id"],
+        outcome["target_id"],
+        action,
+        outcome["matched_by"],
+        form.get("title"),
+        _json(payload),
+        _json(before),
+        _json(expected),
+        _json(differing),
+        reason,
+        _json(outcome["candidates"]),
+        _json(files),
+        record["unsent"],
+    )
+
+
+def _count(totals: Totals, told: Mapping[str, Any], patched: Sequence[str], files: Sequence[PlannedFile]) -> None:
+    totals.actions[told["action"]] += 1
+    totals.fields.update(patched)
+    if told["matched_by"] is not None:
+        totals.matched_by[told["matched_by"]] += 1
+    if told["unsent"] is not None:
+        totals.unsent = bounded(totals.unsent + residue_counts([msgspec.json.decode(told["unsent"])]))
+    totals.invalid += told["invalid"]
+    for one in files:
+        totals.files.count(one)
+
+
+def requests_to_read(records: int) -> int:
+    """Pages of a listing; an empty one takes a request, too."""
+    return max(1, math.ceil(records / 50))
+
+
+def _json(value: Any) -> str | None:
+    return msgspec.json.encode(value).decode() if value else None
+
+
+def _batched(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
+    batch: list[Row] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == most:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

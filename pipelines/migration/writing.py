@@ -1,0 +1,277 @@
+"""Writes one row of a plan: the record, then its files. Each write is in the journal before it leaves and after it is answered (I8).
+
+Any row can be written again at any time: what the journal says is done is not done again, and what it says was intended is looked up first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, BinaryIO
+
+from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
+from pipelines.migration.attaching import Attachments, told_file
+from pipelines.migration.classifying import digest
+from pipelines.migration.files import part_of
+from pipelines.migration.journal import (
+    ASSET,
+    COVER,
+    CREATE,
+    PATCH,
+    Entry,
+    FailedWriteError,
+    Journal,
+    in_doubt,
+    is_done,
+)
+from pipelines.migration.plans import CREATE as TO_CREATE
+from pipelines.migration.plans import UPLOAD, PlannedFile, PlanRow
+from pipelines.migration.unclear import PAUSES, Doubtful, Lookup
+from pipelines.records.files import COVER as A_COVER
+from pipelines.records.forms import form_of
+from pipelines.records.identifiers.kinds import Kinds
+from pipelines.records.matching import comparable
+from pipelines.records.values import whole_number
+from pipelines.service.client import LibraryClient
+from pipelines.service.uploads import Uploads
+
+TRIES = 3
+"""Times a POST is sent that ended unclearly and certainly had no effect."""
+
+OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
+"""Opens a stored content by its SHA-256."""
+
+
+@dataclass
+class Outcome:
+    """What became of one row. `problem`: why it, or a file of it, could not be written."""
+
+    row: PlanRow
+    created: bool = False
+    patched: bool = False
+    files: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+class Writer:
+    """Writes rows, from several threads at once."""
+
+    def __init__(
+        self,
+        plan: str,
+        journal: Journal,
+        client: LibraryClient,
+        uploads: Uploads,
+        kinds: Kinds,
+        *,
+        knew: Callable[[Collection[int]], set[int]],
+        open_blob: OpenBlob,
+    ) -> None:
+        self._plan = plan
+        self._journal = journal
+        self._client = client
+        self._kinds = kinds
+        self._knew = knew
+        self._lookup = Lookup(client, kinds, self._new, journal.created_after)
+        self._attachments = Attachments(plan, journal, client, uploads, open_blob)
+        self._adopting = threading.Lock()
+        self.stopped = False
+        """Whether the run is being ended, so that what fails now fails because of that."""
+
+    def stop(self) -> None:
+        """From now on what fails does so because the run is being ended."""
+        self.stopped = True
+
+    def write(self, row: PlanRow) -> Outcome:
+        """Do what a row says, as far as it is not done; what cannot be done is told in the outcome, the rest raises."""
+        outcome = Outcome(row)
+        entries = self._journal.of_record(row.resource, row.source_id)
+        known = {(one.kind, one.part): one for one in entries if one.plan == self._plan}
+        cover = next((one for one in row.files if one.kind == A_COVER and one.action == UPLOAD), None)
+        if cover is not None and is_done(known.get((COVER, part_of(cover)))):
+            cover = None
+        try:
+            if row.action == TO_CREATE:
+                entry = known.get((CREATE, ""))
+                target_id, covered = self._created(row, entry, cover, outcome)
+                if cover is not None and not covered:
+                    self._change(row, target_id, {}, cover, outcome)
+            else:
+                target_id = row.matched
+                payload = {} if is_done(known.get((PATCH, ""))) else row.payload
+                if payload or cover is not None:
+                    self._change(row, target_id, payload, cover, outcome)
+        except FailedWriteError as error:
+            outcome.problems.append(str(error))
+            return outcome
+        for file in row.files:
+            entry = known.get((ASSET, part_of(file)))
+            if file.action == UPLOAD and file.kind != A_COVER and not is_done(entry):
+                try:
+                    self._attachments.attach(row, target_id, file, entry)
+                except FailedWriteError as error:
+                    outcome.problems.append(str(error))
+                else:
+                    outcome.files += 1
+        return outcome
+
+    def settle(self, row: PlanRow, entry: Entry) -> None:
+        """Look once whether what an earlier process began to create is there."""
+        sent_at, content = datetime.fromisoformat(entry.begun_at), _content(row.expected)
+        with suppress(FailedWriteError):
+            self._found(row, entry.number, content, sent_at, looks=1)
+
+    def _created(
+        self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome
+    ) -> tuple[int, bool]:
+        """The record that a row creates, and whether it has the cover: it is sent with the record, which saves a request."""
+        if known is not None and is_done(known) and known.target_id is not None:
+            return known.target_id, False
+        content = _content(row.expected)
+        sent = self._uploaded(row, cover, outcome) if cover is not None and not in_doubt(known) else None
+        number = self._journal.intend(
+            self._plan, row.resource, row.source_id, CREATE, content=content, wanted=row.expected
+        )
+        record, with_cover = None, False
+        if known is not None and in_doubt(known):
+            record = self._found(row, number, content, datetime.fromisoformat(known.begun_at))
+        if record is None:
+            record, with_cover = self._post(row, number, content, sent)
+        target_id = int(record["id"])
+        self._journal.done(number, target_id=target_id, held=self._held(record, row.expected))
+        outcome.created = True
+        covered = bool(record.get("cover", with_cover))
+        if cover is not None and covered:
+            self._note_cover(row, cover, target_id, outcome)
+        return target_id, covered or (sent is None and not in_doubt(known))
+
+    def _post(
+        self, row: PlanRow, number: int, content: str, cover: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], bool]:
+        """Create a record; look it up after every unclear end. The record, and whether it was sent with the cover."""
+        error: BookferryError | None = None
+        for _ in range(TRIES):
+            sent_at = self._client.clock.now()
+            try:
+                answer = self._client.write("POST", row.resource, _with(row.payload, cover))
+            except UnclearError as unclear:
+                error = unclear
+            except RefusedError as refusal:
+                if cover is None:
+                    raise self._refused(number, str(refusal), refusal.status) from None
+                cover = (
+                    None  # perhaps it is the cover that it does not take: one file must not cost the record (trap B9)
+                )
+                continue
+            except BookferryError:
+                self._journal.withdraw(number)  # it had no effect
+                raise
+            else:
+                if isinstance(answer, dict) and whole_number(answer.get("id")) is not None:
+                    return answer, cover is not None
+            if (record := self._found(row, number, content, sent_at)) is not None:
+                return record, cover is not None
+        raise self._refused(
+            number, f"It could not be created in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
+        )
+
+    def _change(
+        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: Outcome
+    ) -> None:
+        """Change fields and set the cover, in one request; may be repeated at any time."""
+        sent = self._uploaded(row, cover, outcome) if cover is not None else None
+        if not payload and sent is None:
+            return
+        wanted = {name: row.expected.get(name) for name in payload}
+        number = None
+        if payload:
+            number = self._journal.intend(
+                self._plan,
+                row.resource,
+                row.source_id,
+                PATCH,
+                target_id=target_id,
+                wanted=wanted,
+                before=row.before,
+            )
+        try:
+            answer = self._client.write("PATCH", f"{row.resource}/{target_id}", _with(payload, sent))
+        except RefusedError as refusal:
+            if number is not None:
+                self._journal.refused(number, str(refusal), refusal.status)
+            raise FailedWriteError(str(refusal)) from None
+        if number is not None:
+            held = self._held(answer, wanted) if isinstance(answer, dict) else wanted
+            self._journal.done(number, target_id=target_id, held=held)
+            outcome.patched = True
+        if cover is not None and sent is not None:
+            self._note_cover(row, cover, target_id, outcome)
+
+    def _uploaded(self, row: PlanRow, cover: PlannedFile, outcome: Outcome) -> dict[str, Any] | None:
+        """The cover as it is sent with its record; none where it cannot be uploaded, which is told: the record goes without."""
+        try:
+            return self._attachments.uploaded(cover)
+        except (RefusedError, StorageError) as refusal:
+            told = f"{told_file(cover)}: {refusal}"
+            number = self._journal.intend(self._plan, row.resource, row.source_id, COVER, part_of(cover))
+            self._journal.refused(number, told, getattr(refusal, "status", None))
+            outcome.problems.append(told)
+            return None
+
+    def _note_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, outcome: Outcome) -> None:
+        key = (self._plan, row.resource, row.source_id, COVER, part_of(cover))
+        self._journal.done(self._journal.intend(*key, target_id=target_id), target_id=target_id)
+        outcome.files += 1
+
+    def _found(
+        self, row: PlanRow, number: int, content: str, sent_at: datetime, *, looks: int = len(PAUSES)
+    ) -> dict[str, Any] | None:
+        """The record that an unclear POST made, if it made one. Parks the entry where nobody can tell."""
+        finding = self._lookup.publication(row.payload, row.expected, sent_at=sent_at, looks=looks)
+        if finding is None:
+            return None
+        with self._adopting:  # of twins, each takes another one
+            if isinstance(finding, Doubtful):
+                ids, why = finding.ids, "which differ from it"
+            else:
+                records = {one["id"]: one for one in finding.records}
+                free = sorted(self._new(records))
+                if free and len(free) <= self._journal.twins(content):
+                    self._journal.done(number, target_id=free[0], held=self._held(records[free[0]], row.expected))
+                    return records[free[0]]
+                ids, why = sorted(records), "more than were sent"
+        shown = ", ".join(map(str, ids[:5]))
+        told = (
+            f"Whether it was created cannot be told: the answer was lost, and the target now has {shown}, {why}. A person must look; "
+            "delete there what is superfluous, then apply the plan again."
+        )
+        self._journal.parked(number, told)
+        raise FailedWriteError(told)
+
+    def _refused(self, number: int, told: str, status: int | None = None) -> FailedWriteError:
+        self._journal.refused(number, told, status)
+        return FailedWriteError(told)
+
+    def _held(self, record: Mapping[str, Any], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Field → digest of what the service says it holds; what was sent where the answer says nothing of any field."""
+        if not any(name in record for name in wanted):
+            return dict(wanted)
+        shown = comparable(form_of(record, self._kinds).fields, self._kinds)
+        return {name: digest(shown.get(name)) for name in wanted}
+
+    def _new(self, ids: Iterable[int]) -> set[int]:
+        """Those of which nobody knew when the plan was made, and that are not what another write made."""
+        wanted = set(ids)
+        return wanted - self._knew(wanted) - self._journal.known("publications", wanted) if wanted else wanted
+
+
+def _content(expected: Mapping[str, str | None]) -> str:
+    """What is the same for records that nobody can tell apart."""
+    return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""
+
+
+def _with(payload: Mapping[str, Any], cover: Mapping[str, Any] | None) -> dict[str, Any]:
+    return dict(payload) if cover is None else {**payload, "cover": dict(cover)}

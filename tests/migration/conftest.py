@@ -1,0 +1,67 @@
+"""A sandbox with a library of real records, and an empty one for each test."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from pipelines.store.snapshots import Snapshot
+from tests.migration.moving import Desk
+from tests.sandbox.process import SandboxProcess
+
+RECORDS = 95
+"""The first of the real records; three of them have files, two covers."""
+EMPTY = 24
+"""Empty libraries: one for each test."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    """One for all tests of a module."""
+    empty = [f"--tenant=empty{number}=empty" for number in range(EMPTY)]
+    with SandboxProcess(f"--tenant=library=real:{RECORDS}", *empty, "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def numbers() -> Iterator[int]:
+    """Each empty library is used once."""
+    return count()
+
+
+@pytest.fixture(scope="module")
+def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a snapshot of the source, to be copied: the backup is not what these tests are about."""
+    folder = tmp_path_factory.mktemp("backed-up")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_USER", sandbox.user)
+        patch.setenv("TEST_PASSWORD", sandbox.password)
+        Desk.at(folder, sandbox, "library", "empty0").back_up()
+    return folder / "library-data"
+
+
+@pytest.fixture
+def desk(
+    sandbox: SandboxProcess,
+    numbers: Iterator[int],
+    backed_up: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Desk:
+    """A desk with a snapshot and an empty target."""
+    monkeypatch.setenv("TEST_USER", sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
+    sandbox.reset("faults", "settings")
+    shutil.copytree(backed_up, tmp_path / "library-data")
+    return Desk.at(tmp_path, sandbox, "library", f"empty{next(numbers)}")
+
+
+@pytest.fixture
+def snapshot(desk: Desk) -> Snapshot:
+    """The source, backed up with its files."""
+    with desk.migration() as migration:
+        return migration.find_source("old")

@@ -1,0 +1,122 @@
+"""A library of version 2, an empty one of version 3 beside it, and a desk from which one is moved into the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from pipelines.library import Library
+from pipelines.migrating import Migration, Result
+from pipelines.migration.plans import Plan
+from pipelines.service.clock import SystemClock
+from pipelines.settings import SCOPES, load_settings
+from pipelines.store.snapshots import Snapshot
+from tests.inventory.signing import sign_in
+from tests.sandbox.process import SandboxProcess
+
+CONFIG = """
+data = "library-data"
+tokens = "sign-ins"
+
+[tenants.old]
+base_url = "{source}"
+api = "{api}"
+requests_per_minute = 100000
+{signed}
+
+[tenants.new]
+base_url = "{target}"
+api = "v3"
+client_id = "test"
+client_auth = "none"
+requests_per_minute = 100000
+"""
+
+BASIC = 'username_env = "TEST_USER"\npassword_env = "TEST_PASSWORD"'
+
+
+class Hurried(SystemClock):
+    """A clock on which a minute of waiting is over in a second."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait a sixtieth of it."""
+        super().sleep(seconds / 60)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A folder with a configuration, and the sandbox behind it."""
+
+    config: Path
+    sandbox: SandboxProcess
+    target: str
+    """Name of the target in the sandbox."""
+    token: str
+
+    @classmethod
+    def at(cls, folder: Path, sandbox: SandboxProcess, source: str, target: str) -> Desk:
+        """Write the configuration, and sign in to the target."""
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / "bookferry.toml"
+        addresses = {"source": sandbox.base_url(source), "target": sandbox.base_url(target)}
+        config.write_text(CONFIG.format(**addresses, api="v2", signed=BASIC))
+        return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
+
+    def back_up(self, run: str = "run", *, tenant: str = "old", files: bool = True) -> Snapshot:
+        """A backup with its files."""
+        with Library(load_settings(self.config), with_files=files) as library:
+            library.read_raw(tenant, run, "publications")
+            library.stage(tenant, run, "publications")
+            library.fetch_files(tenant, run)
+            return library.publish(tenant, run)
+
+    @contextmanager
+    def migration(self) -> Iterator[Migration]:
+        """The steps of a migration, with a clock that hurries."""
+        with Migration(load_settings(self.config), clock=Hurried()) as migration:
+            yield migration
+
+    def plan(self, snapshot: Snapshot, **options: Any) -> Plan:
+        """A plan into the target."""
+        with self.migration() as migration:
+            return migration.plan(snapshot, "new", **options)
+
+    def apply(self, plan: Plan, **options: Any) -> Result:
+        """What a plan says, written."""
+        with self.migration() as migration:
+            return migration.apply(plan, **options)
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """A request of somebody else to version 3 of the target."""
+        answer = httpx.request(
+            method,
+            f"{self.sandbox.base_url(self.target)}/api/v3/{path}",
+            json=body,
+            headers={"authorization": f"Bearer {self.token}"},
+            timeout=60,
+        )
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
+
+    def held(self) -> list[dict[str, Any]]:
+        """Every publication of the target, by id."""
+        records: list[dict[str, Any]] = []
+        while True:
+            page = self.call("GET", f"publications?per_page=50&page={len(records) // 50 + 1}")["records"]
+            records += page
+            if len(page) < 50:
+                return sorted(records, key=lambda one: one["id"])
+
+    def requests(self) -> int:
+        """Requests to the target so far."""
+        return self.sandbox.counts(self.target)["requests"]
+
+    def writes(self) -> list[tuple[str, str]]:
+        """Method and path of the last requests to the target that write."""
+        seen = self.sandbox.requests(self.target)
+        return [(one["method"], one["path"]) for one in seen if one["method"] != "GET"]
