@@ -82,7 +82,7 @@ class Contents:
         database = discrepancies.database
         (total,) = database.cursor().execute("SELECT count(*) FROM present").fetchone() or (0,)
         found = database.sql(
-            f"SELECT p.*, r.payload::BLOB FROM present AS p JOIN read_parquet({literal(exactly(self._raw))}) AS r ON r.id = p.target_id"  # noqa: S608
+            f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(exactly(self._raw))}) AS r ON r.id = p.target_id"  # noqa: S608
         ).to_arrow_reader(STEP)
         check = partial(self._check, discrepancies, total)
         try:
