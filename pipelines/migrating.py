@@ -58,6 +58,7 @@ from pipelines.migration.plans import (
 from pipelines.migration.reading import Reading, files_of, local_table
 from pipelines.migration.sides import Side, lay_out
 from pipelines.migration.staleness import check_fresh
+from pipelines.migration.undoing import Undone, keep, rehearse, undo
 from pipelines.migration.verifying import Verification, verify
 from pipelines.migration.writing import Writer
 from pipelines.records.identifiers.configured import kinds_of
@@ -187,15 +188,7 @@ class Migration:
         Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and what ends a run.
         """
         facts = plan.facts
-        self._check_still_theirs(plan)
-        plan.check_unaltered()
-        self._hold_lease(facts.target.tenant)
-        with self.journal(facts.source.base_url, facts.target.base_url) as journal, ExitStack() as stack:
-            client = stack.enter_context(self._client(facts.target.tenant))
-            uploads = Uploads(client)
-            stack.callback(uploads.close)
-            writer = Writer(plan.name, journal, client, uploads, self._kinds, knew=plan.knew, open_blob=self._open_blob)
-            stack.callback(writer.stop)
+        with self._at_target(plan) as (journal, client), self._writer(plan, journal, client) as writer:
 
             def told(applied: Applied) -> None:
                 done = applied.created + applied.patched + applied.failed
@@ -270,24 +263,41 @@ class Migration:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
         return self.verify(plan, contents=contents)
 
+    @contextmanager
+    def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
+        uploads = Uploads(client)
+        writer = Writer(plan.name, journal, client, uploads, self._kinds, knew=plan.knew, open_blob=self._open_blob)
+        try:
+            yield writer
+        finally:
+            writer.stop()
+            uploads.close()
+
+    def undo(self, plan: Plan, *, really: bool = False) -> Undone:
+        """Take back what the journal says a plan did, where nobody edited it since; without `really`, only tell what would be done."""
+        with self._at_target(plan) as (journal, client):
+            if not really:
+                with self._read_again(plan, client, _after_writes("undo", plan, journal)) as (_room, _raw, now):
+                    return rehearse(plan, journal, self._kinds, now, client)
+            with self._writer(plan, journal, client) as writer:
+                found = undo(plan, journal, self._kinds, client, writer, on_progress=self._on_progress)
+            keep(plan, found, self._clock.now())
+            return found
+
     def verify(self, plan: Plan, *, contents: bool = False) -> Verification:
         """Read the target again and compare every record with what a plan says, field by field; the result is kept beside the plan.
 
         `contents`: fetch every file that was moved, and compare its bytes.
         """
-        with self._at_target(plan) as (journal, client):
-            run = f"verify-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"  # what was read before a write is no proof of it
-            with self._read_again(plan, client, run) as (room, raw, now):
-
-                def told(done: int, total: int) -> None:
-                    left = total - done
-                    self._on_progress(ApplyProgress(done, total, client.requests, left, client.requests_per_minute))
-
-                base_url = self.settings.tenant(plan.facts.target.tenant).base_url
-                check_contents = Contents(client, base_url, raw, on_file=told).check if contents else None
-                at = self._clock.now()
-                self.proved = verify(plan, journal, now, room, at=at, client=client, check_contents=check_contents)
-                return self.proved
+        with (
+            self._at_target(plan) as (journal, client),
+            self._read_again(plan, client, _after_writes("verify", plan, journal)) as (room, raw, now),
+        ):
+            base_url = self.settings.tenant(plan.facts.target.tenant).base_url
+            check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
+            at = self._clock.now()
+            self.proved = verify(plan, journal, now, room, at=at, client=client, check_contents=check_contents)
+            return self.proved
 
     def _open_blob(self, sha256: str) -> BufferedReader:
         return self._source_data.objects.open(blob_key(sha256))
@@ -335,6 +345,11 @@ class Migration:
         if tenant not in self._leased:
             self._held.enter_context(self.data.lease(tenant))
             self._leased.add(tenant)
+
+
+def _after_writes(run: str, plan: Plan, journal: Journal) -> str:
+    """Name of a reading: what was read before a write of the plan, and broken off, is not gone on with after it."""
+    return f"{run}-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"
 
 
 class Result(NamedTuple):

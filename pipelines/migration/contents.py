@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from pipelines.migration.applying import ApplyProgress
 from pipelines.migration.crew import Crew, hands
 from pipelines.migration.discrepancies import COVER, DIFFERING, FILES, UNREAD, Discrepancies, Discrepancy
 from pipelines.records.files import COVER as A_COVER
@@ -59,7 +60,7 @@ class _Nowhere(io.RawIOBase):
 
 
 class Contents:
-    """Fetches the files of the table `present`, several at once. `on_file` hears how many of how many are done."""
+    """Fetches the files of the table `present`, several at once. `on_file` hears how far it is."""
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Contents:
         base_url: str,
         raw: Path,
         *,
-        on_file: Callable[[int, int], None] = lambda _done, _total: None,
+        on_file: Callable[[ApplyProgress], None] = lambda _: None,
     ) -> None:
         self._raw = raw
         self._client = client
@@ -107,7 +108,8 @@ class Contents:
         with self._lock:
             self._done += 1
             self._compared += is_received
-            self._on_file(self._done, total)
+            client, left = self._client, total - self._done
+            self._on_file(ApplyProgress(self._done, total, client.requests, left, client.requests_per_minute))
 
     def _fetched(self, one: _Present) -> Received | Failed:
         """By the address of the listing, then by a fresh one."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO
@@ -118,11 +118,13 @@ class Writer:
                     outcome.files += 1
         return outcome
 
-    def settle(self, row: PlanRow, entry: Entry) -> None:
-        """Look once whether what an earlier process began to create is there."""
+    def settle(self, row: PlanRow, entry: Entry, *, looks: int = 1) -> bool:
+        """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""
         sent_at, content = datetime.fromisoformat(entry.begun_at), _content(row.expected)
-        with suppress(FailedWriteError):
-            self._found(row, entry.number, content, sent_at, looks=1)
+        try:
+            return self._found(row, entry.number, content, sent_at, looks=looks) is None
+        except FailedWriteError:
+            return False
 
     def _created(
         self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome
