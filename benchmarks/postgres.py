@@ -52,6 +52,9 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--pandas", type=int, default=20_000, help="publications for pandas")
     parser.add_argument("--data", type=Path, help="keep the snapshot there, and use the one that is there")
+    parser.add_argument(
+        "--wal-level", choices=("replica", "minimal"), default="replica", help="of the server; Postgres' own: replica"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
     parser.add_argument("--address", help=argparse.SUPPRESS)
@@ -63,7 +66,7 @@ def main() -> None:
         data = DataFolder((arguments.data or Path(temporary)).absolute())
         if not data.snapshots():
             make_snapshot(data, arguments.records)
-        figures = measure(data, arguments.pandas)
+        figures = measure(data, arguments.pandas, arguments.wal_level)
     if arguments.json:
         print(json.dumps(figures))
         return
@@ -76,10 +79,10 @@ def main() -> None:
     )
 
 
-def measure(data: DataFolder, some: int) -> dict[str, Any]:
+def measure(data: DataFolder, some: int, wal_level: str) -> dict[str, Any]:
     """Every peer once, on a database of its own."""
     peers: dict[str, Any] = {}
-    with postgres_server() as server:
+    with postgres_server(wal_level) as server:
         for peer in PEERS:
             with database(server) as address:
                 peers[peer] = _watched(peer, address, data, some)
@@ -127,12 +130,10 @@ def rows_by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dic
 
     def copied(table: Table) -> int:
         with server.copier() as cursor:
+            cursor.execute(create_table("public", table))
             return copy_table(cursor, "public", table, data, snapshot).rows
 
     begun = time.perf_counter()
-    with server.session() as session:
-        for table in STAGED["publications"]:
-            session.run(create_table("public", table))
     with ThreadPoolExecutor(AT_ONCE) as pool:
         counts = pool.map(copied, STAGED["publications"])
         rows = {table.name: count for table, count in zip(STAGED["publications"], counts, strict=True)}

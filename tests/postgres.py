@@ -19,11 +19,11 @@ from sqlalchemy.pool import NullPool
 
 VARIABLE = "BOOKFERRY_TEST_POSTGRES"
 START_SECONDS = 60
-UNSAFE_AND_QUICK = "-F -c listen_addresses='' -c full_page_writes=off -c max_connections=50"
+UNSAFE_AND_QUICK = "-F -c listen_addresses='' -c full_page_writes=off -c max_connections=50 -c max_wal_senders=0"
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
+def postgres_server(wal_level: str = "minimal") -> Iterator[str]:
     """Address of a server on which databases can be made; it ends with the block, unless it was there before."""
     if os.environ.get(VARIABLE):
         yield os.environ[VARIABLE]
@@ -43,7 +43,7 @@ def postgres_server() -> Iterator[str]:
                 )
 
         run("initdb", "-D", str(data), "-U", "bookferry", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-        options = f"{UNSAFE_AND_QUICK} -k {socket}"
+        options = f"{UNSAFE_AND_QUICK} -c wal_level={wal_level} -k {socket}"
         log = str(data / "server.log")
         run("pg_ctl", "start", "-D", str(data), "-w", "-t", str(START_SECONDS), "-l", log, "-o", options)
         try:

@@ -122,7 +122,7 @@ PUBLICATIONS = Table(
         _RESIDUE,
         _SHA256,
     ),
-    indexes=(("published_on",), ("publishable_type",)),
+    indexes=(("published_on",),),
 )
 
 PUBLICATION_IDENTIFIERS = Table(
@@ -163,7 +163,7 @@ PUBLICATION_IDENTIFIERS = Table(
             "The rules that led to the verdict, joined by +; empty for what is valid as it stands. docs/identifiers.md explains each.",
         ),
     ),
-    indexes=(("type", "value"),),
+    indexes=(("value", "type"),),
 )
 
 PUBLICATION_AUTHORS = Table(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.postgres import make_snapshot
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue
@@ -176,6 +177,17 @@ def test_tables_of_another_version_are_gone_on_with(data: DataFolder, postgres: 
     with pytest.raises(ConfigurationError, match=r"cover_id is bytea there and text now.*stage old --history"):
         postgres.load(data, first)
     assert ask("SELECT count(*) FROM old.publications") == [(3,)]
+
+
+def test_a_server_without_replicas_writes_rows_once(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """A table is made in the transaction that fills it: with `wal_level = minimal` its rows go into the table alone, not into the log."""
+    if ask("SHOW wal_level") != [("minimal",)]:
+        pytest.skip("this server logs every row")
+    make_snapshot(data, 12_000)
+    before = ask("SELECT pg_current_wal_lsn()")[0][0]
+    postgres.load(data, *data.snapshots())
+    logged, rows = ask("SELECT pg_current_wal_lsn() - %s::pg_lsn, pg_relation_size('bench.publications')", before)[0]
+    assert logged < rows
 
 
 def test_a_schema_of_somebody_else_is_left_alone(data: DataFolder, postgres: Database, ask: Ask) -> None:

@@ -1,4 +1,4 @@
-"""A table of a snapshot into an empty table of the database: Parquet, Arrow batches, binary COPY. Memory does not grow with it (I11)."""
+"""A table of a snapshot into a fresh table of the database: Parquet, Arrow batches, binary COPY. Memory does not grow with it (I11)."""
 
 from __future__ import annotations
 

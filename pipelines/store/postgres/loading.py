@@ -128,12 +128,14 @@ class Database:
 
         def fill(table: Table) -> tuple[Copied, Keyed]:
             with self._server.copier() as cursor:
+                cursor.execute(
+                    creating[table]
+                )  # with its rows: so a server with wal_level = minimal writes them only once
                 copied = copy_table(cursor, place.loading, table, data, snapshot)
             with self._server.session() as beside:
                 return copied, add_own_keys(beside, place.loading, table, place.tenant, snapshot.manifest.snapshot)
 
-        for table in tables:
-            session.run(create_table(place.loading, table, _beside(session, place, table)))
+        creating = {table: create_table(place.loading, table, _beside(session, place, table)) for table in tables}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             filled = dict(zip(tables, pool.map(fill, tables), strict=True))
         notes += [_replaced(table, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import adbc_driver_postgresql.dbapi
@@ -101,14 +101,18 @@ class Server:
 
     @contextmanager
     def copier(self) -> Iterator[Any]:
-        """A cursor that takes Arrow batches (ADBC)."""
+        """A cursor that takes Arrow batches (ADBC); what the block did lasts when it ends without an error."""
         with unreachable(self.place, self.secret):
-            connection = adbc_driver_postgresql.dbapi.connect(self._address, autocommit=True)
+            connection = adbc_driver_postgresql.dbapi.connect(self._address)
         with connection, connection.cursor() as cursor:
             for statement in _OURS:
                 cursor.execute(statement)
-            with suppress(
+            connection.commit()
+            try:
+                cursor.execute("SET default_toast_compression = lz4")
+            except (
                 CopyError
             ):  # before Postgres 14, or built without it: then its own, which takes longer for long texts
-                cursor.execute("SET default_toast_compression = lz4")
+                connection.rollback()
             yield cursor
+            connection.commit()
