@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -63,5 +63,16 @@ def desk(
 @pytest.fixture
 def snapshot(desk: Desk) -> Snapshot:
     """The source, backed up with its files."""
-    with desk.migration() as migration:
-        return migration.find_source("old")
+    return desk.newest()
+
+
+@pytest.fixture
+def another_target(desk: Desk, numbers: Iterator[int], tmp_path: Path) -> Callable[[], Desk]:
+    """Makes a desk with the same snapshot and another empty target."""
+
+    def make() -> Desk:
+        number = next(numbers)
+        shutil.copytree(desk.config.parent / "library-data", tmp_path / f"other{number}" / "library-data")
+        return Desk.at(tmp_path / f"other{number}", desk.sandbox, "library", f"empty{number}")
+
+    return make

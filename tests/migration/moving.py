@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -14,10 +16,12 @@ from pipelines.library import Library
 from pipelines.migrating import Migration, Result
 from pipelines.migration.plans import Plan
 from pipelines.service.clock import SystemClock
+from pipelines.service.login import signing_in
 from pipelines.settings import SCOPES, load_settings
 from pipelines.store.snapshots import Snapshot
 from tests.inventory.signing import sign_in
 from tests.sandbox.process import SandboxProcess
+from tests.signin.home import answer_in, consent
 
 CONFIG = """
 data = "library-data"
@@ -67,6 +71,22 @@ class Desk:
         config.write_text(CONFIG.format(**addresses, api="v2", signed=BASIC))
         return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
 
+    def through(self, url: str) -> Desk:
+        """The same libraries by another way, with a real sign-in whose tokens last two seconds, and a journal of its own."""
+        folder = self.config.parent / "through"
+        folder.mkdir()
+        shutil.copytree(self.config.parent / "library-data", folder / "library-data")
+        source, target = (url + urlsplit(self.sandbox.base_url(one)).path for one in ("library", self.target))
+        text = CONFIG.format(source=source, target=target, api="v2", signed=BASIC)
+        (folder / "bookferry.toml").write_text(text.replace('client_id = "test"\nclient_auth = "none"\n', ""))
+        desk = Desk(folder / "bookferry.toml", self.sandbox, self.target, self.token)
+        settings = load_settings(desk.config)
+        self.sandbox.change(self.target, oauth={"access_token_seconds": 2, "refresh_policy": "until_used"})
+        with signing_in(settings, "new", state=folder / "library-data" / "state.db") as login:
+            question = login.ask(SCOPES)
+            login.finish(question, answer_in(consent(question.url, self.sandbox, SCOPES)))
+        return desk
+
     def back_up(self, run: str = "run", *, tenant: str = "old", files: bool = True) -> Snapshot:
         """A backup with its files."""
         with Library(load_settings(self.config), with_files=files) as library:
@@ -80,6 +100,11 @@ class Desk:
         """The steps of a migration, with a clock that hurries."""
         with Migration(load_settings(self.config), clock=Hurried()) as migration:
             yield migration
+
+    def newest(self) -> Snapshot:
+        """The newest snapshot of the source."""
+        with self.migration() as migration:
+            return migration.find_source("old")
 
     def plan(self, snapshot: Snapshot, **options: Any) -> Plan:
         """A plan into the target."""

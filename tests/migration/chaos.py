@@ -1,0 +1,200 @@
+"""A way to the sandbox on which things go wrong at random, before and after they had their effect; and processes that apply a plan."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+ROOT_PATHS = ("/oauth/", "/_control/")
+"""What nothing happens to: a lost answer of a refresh ends a sign-in under the strict policy, which is tested elsewhere."""
+
+FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after", "429", "cut", "hang", "lag")
+
+ZYGOTE = """
+import sys, os
+from pathlib import Path
+import pipelines.service.hooks
+from pipelines.migrating import Migration
+from pipelines.migration.applying import Limits
+from pipelines.migration.plans import find_plan
+from pipelines.settings import load_settings
+from tests.migration.moving import Hurried
+
+def work(config, plan):
+    with Migration(load_settings(Path(config)), clock=Hurried()) as migration:
+        limits = Limits(failures=10**9, failures_percent=100)
+        applied = migration.apply(find_plan(migration.data, plan), limits=limits).applied
+        os._exit(0 if applied.complete else 3)
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            work(*line.split())
+        except Exception as error:
+            print(type(error).__name__, error, file=sys.stderr)
+            os._exit(1)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""A process that has everything imported; each line makes a child of it that applies a plan."""
+
+
+_JSON = {"Content-Type": "application/json"}
+
+
+class Applies:
+    """Applies of a plan in processes of their own, which start at once."""
+
+    def __init__(self) -> None:
+        self._zygote = subprocess.Popen(
+            [sys.executable, "-c", ZYGOTE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, config: object, plan: str, kill_after: float | None = None) -> int:
+        """Exit status of an apply; negative where it was killed, after so many seconds."""
+        assert self._zygote.stdin is not None
+        assert self._zygote.stdout is not None
+        self._zygote.stdin.write(f"{config} {plan}\n")
+        self._zygote.stdin.flush()
+        child = int(self._zygote.stdout.readline())
+        if kill_after is not None:
+            timer = threading.Timer(kill_after, lambda: _kill(child))
+            timer.start()
+            status = int(self._zygote.stdout.readline())
+            timer.cancel()
+            return status
+        return int(self._zygote.stdout.readline())
+
+    def close(self) -> str:
+        """End them; what they said of errors."""
+        _, said = self._zygote.communicate()
+        return said
+
+
+def _kill(child: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+
+
+class RoughWay:
+    """Forwards requests to a server; each meets a fault with the chance `share`. `happened` counts them."""
+
+    def __init__(self, server: str, share: float, seed: int) -> None:
+        self._server = urlsplit(server)
+        self._share = share
+        self._random = random.Random(seed)
+        self._lock = threading.Lock()
+        self.happened: Counter[str] = Counter()
+        way = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_any(self) -> None:
+                way.serve(self)
+
+            do_GET = do_POST = do_PATCH = do_DELETE = do_any  # noqa: N815  the names that http.server asks for
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            def handle_error(self, *_: Any) -> None:
+                """A client that was killed is no news."""
+
+        self._http = Server(("127.0.0.1", 0), Handler)
+        self._http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._http.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def fault_of(self, method: str, path: str) -> str:
+        """What happens to a request."""
+        with self._lock:
+            if self._random.random() >= self._share or any(one in path for one in ROOT_PATHS):
+                return ""
+            fits = [one for one in FAULTS if one != "lag" or (method == "GET" and "?" in path)]
+            fault = self._random.choice(fits)
+            self.happened[f"{method} {fault}"] += 1
+            return fault
+
+    def serve(self, request: BaseHTTPRequestHandler) -> None:
+        """Answer a request, or let something happen to it."""
+        body = request.rfile.read(int(request.headers.get("content-length") or 0))
+        fault = self.fault_of(request.command, request.path)
+        if fault == "reset before":
+            self._reset(request)
+        elif fault == "500 before":
+            self._answer(request, 500, b'{"error": {"code": "Ordered", "message": "before"}}')
+        elif fault == "429":
+            self._answer(request, 429, b'{"error": {"code": "Ordered", "message": "slow"}}', {"Retry-After": "1"})
+        else:
+            status, headers, content = self._forward(request, body)
+            if fault == "hang":
+                time.sleep(0.05)  # longer than anything here takes
+                self._reset(request)
+            elif fault == "reset after":
+                self._reset(request)
+            elif fault in {"500 after", "503 after"}:
+                self._answer(request, int(fault[:3]), b'{"error": {"code": "Ordered", "message": "after"}}')
+            elif fault == "cut":
+                self._answer(request, status, content[: len(content) // 2], headers, whole=len(content))
+            elif fault == "lag" and "/publications?" in request.path and "page=1" in request.path:
+                self._answer(request, 200, b'{"records": []}', {"X-Total": "0"})
+            else:
+                self._answer(request, status, content, headers)
+
+    def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        connection = HTTPConnection(self._server.hostname or "", self._server.port, timeout=60)
+        connection.request(request.command, request.path, body or None, dict(request.headers))
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        wanted = ("content-type", "x-total", "link", "www-authenticate", "location", "set-cookie")
+        return answer.status, {name: value for name, value in answer.getheaders() if name.lower() in wanted}, content
+
+    @staticmethod
+    def _reset(request: BaseHTTPRequestHandler) -> None:
+        request.close_connection = True
+        request.connection.close()
+
+    @staticmethod
+    def _answer(
+        request: BaseHTTPRequestHandler,
+        status: int,
+        content: bytes,
+        headers: dict[str, str] | None = None,
+        *,
+        whole: int | None = None,
+    ) -> None:
+        with suppress(OSError):
+            request.send_response(status)
+            for name, value in (_JSON | {name.title(): value for name, value in (headers or {}).items()}).items():
+                request.send_header(name, value)
+            request.send_header("Content-Length", str(len(content) if whole is None else whole))
+            request.end_headers()
+            request.wfile.write(content)
+        if whole is not None:
+            request.close_connection = True
