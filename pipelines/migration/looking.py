@@ -6,9 +6,11 @@ A pass in DuckDB that decodes only what it needs; what is remembered has its bou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
@@ -17,10 +19,10 @@ from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.migration.conflicts import differing, numbers
 from pipelines.migration.plans import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, ROWS, Plan, PlannedFile
 from pipelines.migration.showing import both
-from pipelines.migration.words import advice_on, advice_on_unsent, noun
+from pipelines.migration.words import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
-from pipelines.report.issues import ALIKE, COLUMNS, shown, write_lines
+from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import reading
@@ -57,23 +59,35 @@ _NOTED = f"""
     WHERE action IN ('{CONFLICT}', '{QUARANTINED}') OR unsent IS NOT NULL OR files LIKE '%"{MISSING}"%'
 """  # noqa: S608  words of ours
 
+_CHANGES = f"""(
+    SELECT
+        resource, source_id, field,
+        CASE
+            WHEN coalesce(json_type(theirs), 'NULL') = 'NULL' THEN false
+            WHEN json_type(ours) = 'ARRAY' AND json_type(theirs) = 'ARRAY'
+                THEN NOT list_has_all(json_extract(ours, '$[*]'), json_extract(theirs, '$[*]'))
+            ELSE true
+        END AS replaces
+    FROM (
+        SELECT
+            resource, source_id, field,
+            payload -> {_POINTER.format(name="field")} AS ours, before -> {_POINTER.format(name="field")} AS theirs
+        FROM (SELECT *, unnest(json_keys(payload)) AS field FROM file WHERE action = '{PATCH}')
+    )
+)"""  # noqa: S608  words of ours
+"""Each field of a patch. A list that holds all that stands there, and more, replaces nothing."""
+
 _PATCHED = f"""
     SELECT
-        resource, field, count(*) AS records, count(*) FILTER (held) AS replaced,
-        coalesce(min(source_id, {PATCHES}) FILTER (held), min(source_id, {PATCHES})) AS examples
-    FROM (
-        SELECT resource, source_id, field, (before ->> {_POINTER.format(name="field")}) IS NOT NULL AS held
-        FROM (SELECT resource, source_id, before, unnest(json_keys(payload)) AS field FROM file WHERE action = '{PATCH}')
-    )
+        resource, field, count(*) AS records, count(*) FILTER (replaces) AS replaced,
+        coalesce(min(source_id, {PATCHES}) FILTER (replaces), min(source_id, {PATCHES})) AS examples
+    FROM {_CHANGES}
     GROUP BY ALL
     ORDER BY replaced DESC, records DESC, resource, field
     LIMIT {MOST_SORTS}
 """  # noqa: S608  words of ours
 
-_REPLACED = f"""
-    SELECT count(*) FROM file
-    WHERE action = '{PATCH}' AND len(list_filter(json_extract(before, '$.*'), lambda one: json_type(one) <> 'NULL')) > 0
-"""  # noqa: S608  words of ours
+_REPLACED = f"SELECT count(*) FROM (SELECT DISTINCT resource, source_id FROM {_CHANGES} WHERE replaces)"  # noqa: S608  words of ours
 
 _EXAMPLES = f"""
     SELECT source_id, title, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
@@ -106,7 +120,7 @@ class Group(msgspec.Struct):
 
 
 class Patched(msgspec.Struct):
-    """A field that is changed: in how many records, in how many of them something stands there, and examples of before and after."""
+    """A field that is changed: in how many records, in how many of them something is replaced, and examples of before and after."""
 
     resource: str
     field: str
@@ -135,8 +149,12 @@ def look(plan: Plan) -> Looked:
     with reading(plan.path(ROWS)) as database:
         looked.patched = list(_patched(database))
         ((looked.replaced,),) = database.execute(_REPLACED).fetchall()
-        with storage_errors(path), path.open("w", encoding="utf-8", newline="") as file:
-            _write(_noted(database, looked), looked, file)
+        with (
+            storage_errors(path),
+            path.open("w", encoding="utf-8", newline="") as file,
+            TemporaryFile("w+", encoding="utf-8", newline="", dir=plan.folder) as later,
+        ):
+            _write(database, looked, file, later)
     return looked
 
 
@@ -149,21 +167,17 @@ def sorts(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(added.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _write(lines: Iterable[Line], looked: Looked, file: IO[str]) -> None:
-    def passing() -> Iterator[Line]:
-        for one in lines:
-            looked.lines += 1
-            yield one
-
-    write_lines(COLUMNS, passing(), file)
-
-
-def _noted(database: duckdb.DuckDBPyConnection, looked: Looked) -> Iterator[Line]:
-    """The lines of all rows that have any, in the plan's order."""
+def _write(database: duckdb.DuckDBPyConnection, looked: Looked, file: IO[str], later: IO[str]) -> None:
+    """The lines of all rows that have any, in the plan's order; those about which nothing can be done are put off to the end."""
+    first, last = LineWriter(file, COLUMNS), LineWriter(later)
     noting = _Noting(looked)
     for batch in database.sql(_NOTED).to_arrow_reader(STEP):
         for row in batch.to_pylist():
-            yield from noting.lines(row)
+            for line in noting.lines(row):
+                (last if line[-1] == NO_PLACE.suggestion else first).write(line)
+    looked.lines = first.lines + last.lines
+    later.seek(0)
+    shutil.copyfileobj(later, file)
 
 
 class _Noting:

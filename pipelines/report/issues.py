@@ -164,11 +164,29 @@ def _line(one: Issue) -> tuple[str | int, ...]:
 
 
 def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], file: IO[str]) -> None:
-    """A table for librarians, line by line: a number is written as one, a text so that no spreadsheet takes it for anything else."""
-    text = lru_cache(ALIKE)(cell)
-    file.write("\ufeff" + "\t".join(columns) + "\n")
+    """A table for librarians: its heading, and line by line what `lines` gives."""
+    writer = LineWriter(file, columns)
     for line in lines:
-        file.write("\t".join(str(one) if isinstance(one, int) else text(one) for one in line) + "\n")
+        writer.write(line)
+
+
+class LineWriter:
+    """Writes such a table, or a part of it that has no heading.
+
+    A number is written as one, a text so that no spreadsheet takes it for anything else.
+    """
+
+    def __init__(self, file: IO[str], columns: Sequence[str] = ()) -> None:
+        self.lines = 0
+        self._file = file
+        self._cell = lru_cache(ALIKE)(cell)
+        if columns:
+            file.write("\ufeff" + "\t".join(columns) + "\n")
+
+    def write(self, line: Sequence[str | int]) -> None:
+        """Append one line."""
+        self.lines += 1
+        self._file.write("\t".join(str(one) if isinstance(one, int) else self._cell(one) for one in line) + "\n")
 
 
 def cell(text: str) -> str:

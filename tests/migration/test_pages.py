@@ -120,21 +120,21 @@ def test_page_and_markdown_tell_what_is_replaced_left_and_asked(usual: Plan) -> 
 
 
 def test_each_thing_that_is_not_moved_is_a_line(usual: Plan) -> None:
-    """Unsent values, missing files, quarantined records, conflicts; what is wrong with an identifier is told."""
+    """Unsent values, missing files, quarantined records, conflicts; what nobody can do anything about comes last."""
     lines = lines_of(usual)
     assert [(line["record"], line["field"], line["value"]) for line in lines] == [
-        ("1", "import_state", "done"),
         ("1", "cover", "cover.jpg"),
         ("2", "isbn", "'9780306406158"),
-        ("2", "authors[3].orcid", "'0000"),
         ("6", "", "#60 or #61"),
         ("7", "identifiers", "identifiers: «DOI 10.1000/182» | «DOI 10.1000/183»"),
         ("9", "", ""),
         ("9", "title", "'7"),
         ("user 2", "", "#3 or #4"),
+        ("1", "import_state", "done"),
+        ("2", "authors[3].orcid", "'0000"),
     ]
-    assert lines[1]["problem"] == "404 Not Found"
-    assert "check digit" in lines[2]["problem"]
+    assert lines[0]["problem"] == "404 Not Found"
+    assert "check digit" in lines[1]["problem"]
     assert all(line["problem"] and line["suggestion"] for line in lines)
 
 
@@ -213,3 +213,17 @@ def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
     assert {one.field: one.replaced for one in looked.patched} == dict.fromkeys(names, 1)
     assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
+
+
+def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
+    """As a person sees it who has entered what stands there; something that is emptied is replaced."""
+    one, two = {"name": "Maps"}, {"name": "Printing"}
+    changes = [([one, two], [two]), ([one], [two]), (None, [one]), ([one], None), ([one], [])]
+    rows = [
+        row(number, PATCH, payload={"categories": ours}, before={"categories": theirs})
+        for number, (ours, theirs) in enumerate(changes)
+    ]
+    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    assert [(each.records, each.replaced) for each in looked.patched] == [(5, 2)]
+    assert [each.record for each in looked.patched[0].examples] == ["publication 1", "publication 2"]
+    assert looked.replaced == 2
