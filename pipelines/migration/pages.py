@@ -126,6 +126,7 @@ def _context(facts: PlanFacts, looked: Looked, now: datetime) -> dict[str, Any]:
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
         "replaced": counted(looked.replaced, "record") if looked.replaced else "",
+        "overwrite": facts.overwrite,
         "patched": [_patched(one) for one in looked.patched],
         "conflicts": _groups(looked.conflicts),
         "waiting": _who("wait", facts.count(CONFLICT), "record"),

@@ -215,6 +215,13 @@ def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
 
 
+def test_a_plan_that_asks_nobody_says_so(tmp_path: Path, usual: Plan) -> None:
+    plan = made(example(tmp_path / "plan", usual_rows(), overwrite=True))
+    for name in (HTML, MARKDOWN):
+        assert "the value of old counts and nobody is asked" in text_of(plan, name)
+        assert "nobody is asked" not in text_of(usual, name)
+
+
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
     """As a person sees it who has entered what stands there; something that is emptied is replaced."""
     one, two = {"name": "Maps"}, {"name": "Printing"}
