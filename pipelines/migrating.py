@@ -30,6 +30,7 @@ from pipelines.migration.applying import (
 from pipelines.migration.comparing import lay_out_both
 from pipelines.migration.conflicts import write_conflicts
 from pipelines.migration.contents import Contents
+from pipelines.migration.evidence import check_free, write_evidence
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import INTENDED, PARKED, UNDONE, Journal
 from pipelines.migration.making import (
@@ -70,7 +71,7 @@ from pipelines.settings import Settings
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import table_writer
 from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import DataFolder, Snapshot, blob_key
+from pipelines.store.snapshots import MANIFEST, DataFolder, Snapshot, blob_key, snapshot_key
 from pipelines.store.stores import open_data
 
 
@@ -256,12 +257,14 @@ class Migration:
         ):
             yield journal, client
 
-    def verify_named(self, name: str, target: str, *, contents: bool = False) -> Verification:
+    def verify_named(
+        self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
+    ) -> Verification:
         """Verify the plan that a person names."""
         plan = find_plan(self.data, name)
         if plan.facts.target.tenant != target:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
-        return self.verify(plan, contents=contents)
+        return self.verify(plan, contents=contents, evidence=evidence)
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
@@ -284,11 +287,13 @@ class Migration:
             keep(plan, found, self._clock.now())
             return found
 
-    def verify(self, plan: Plan, *, contents: bool = False) -> Verification:
+    def verify(self, plan: Plan, *, contents: bool = False, evidence: Path | None = None) -> Verification:
         """Read the target again and compare every record with what a plan says, field by field; the result is kept beside the plan.
 
-        `contents`: fetch every file that was moved, and compare its bytes.
+        `contents`: fetch every file that was moved, and compare its bytes. `evidence`: a folder that is made, a bag of all that proves it.
         """
+        if evidence is not None:
+            check_free(evidence)
         with (
             self._at_target(plan) as (journal, client),
             self._read_again(plan, client, _after_writes("verify", plan, journal)) as (room, raw, now),
@@ -297,6 +302,11 @@ class Migration:
             check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
             at = self._clock.now()
             self.proved = verify(plan, journal, now, room, at=at, client=client, check_contents=check_contents)
+            if evidence is not None:
+                source = plan.facts.source
+                key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
+                [manifest] = self._source_data.objects.read_all([key])
+                write_evidence(evidence, plan, self.proved, journal, target=raw, source=manifest, at=at)
             return self.proved
 
     def _open_blob(self, sha256: str) -> BufferedReader:

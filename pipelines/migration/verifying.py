@@ -98,6 +98,11 @@ class Verification(msgspec.Struct, kw_only=True):
     findings: list[Finding]
     """The first of them."""
 
+    @property
+    def name(self) -> str:
+        """Name of the document that it is, beside the plan."""
+        return self.table.replace(".tsv", ".json")
+
 
 def verify(
     plan: Plan,
@@ -139,7 +144,7 @@ def verify(
         findings=findings,
     )
     with storage_errors(plan.folder):
-        write_atomically(plan.path(f"{name}.json"), msgspec.json.format(msgspec.json.encode(found)))
+        write_atomically(plan.path(found.name), msgspec.json.format(msgspec.json.encode(found)))
     return found
 
 

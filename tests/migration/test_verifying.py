@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import json
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
+from pipelines.errors import ConfigurationError
 from pipelines.migration.plans import Plan
 from pipelines.migration.verifying import Finding, Verification, read_verification, verifications
 from pipelines.service.client import open_client
@@ -154,3 +158,42 @@ def test_what_was_never_applied_is_missing(desk: Desk, snapshot: Snapshot) -> No
     told = {one.source_id: one.why for one in found.findings}
     assert told.pop(2) == f"it was not created yet. Nobody knows who made {made['id']}, which may be it"
     assert set(told.values()) == {"it was not created yet"}
+
+
+def checked(bag: Path) -> dict[str, str]:
+    """The tags of a bag that is whole and valid: RFC 8493, 3, on complete and valid bags."""
+    assert (bag / "bagit.txt").read_bytes() == b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+    hashes = {}
+    for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
+        for line in (bag / manifest).read_text("utf-8").splitlines():
+            digest, name = line.split("  ", 1)
+            hashes[name] = digest
+            assert hashlib.sha256((bag / name).read_bytes()).hexdigest() == digest, name
+    there = {str(path.relative_to(bag)) for path in bag.rglob("*") if path.is_file()}
+    assert there == {*hashes, "tagmanifest-sha256.txt"}, "every file is in a manifest, and no other"
+    info = dict(line.split(": ", 1) for line in (bag / "bag-info.txt").read_text("utf-8").splitlines())
+    payload = [path.stat().st_size for path in (bag / "data").iterdir()]
+    assert info["Payload-Oxum"] == f"{sum(payload)}.{len(payload)}"
+    return info
+
+
+def test_evidence_is_a_bag_that_proves_itself(desk: Desk, snapshot: Snapshot, tmp_path: Path) -> None:
+    """All that was planned, written, read and found, by RFC 8493; nothing is overwritten."""
+    plan, folder = applied(desk, snapshot), tmp_path / "kept" / "evidence"
+    found = verified(desk, plan, evidence=folder)
+    assert checked(folder)["External-Identifier"] == plan.name
+    kept = {path.name for path in (folder / "data").iterdir()}
+    assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < kept
+    assert {found.name, found.table, "journal.jsonl", "source-manifest.json", "README.txt"} < kept
+    assert pq.read_metadata(folder / "data" / "target-publications.parquet").num_rows == RECORDS
+    journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
+    assert {(one["kind"], one["state"]) for one in journal} == {
+        ("create", "done"),
+        ("asset", "done"),
+        ("cover", "done"),
+    }
+    assert not [path for path in folder.parent.iterdir() if path != folder], "nothing is left beside it"
+    asked = desk.requests()
+    with pytest.raises(ConfigurationError, match="not empty"):
+        verified(desk, plan, evidence=folder)
+    assert desk.requests() == asked, "that is known before anything is read"
