@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
 from io import BufferedReader
@@ -59,11 +59,14 @@ from pipelines.migration.plans import (
 from pipelines.migration.reading import Reading, files_of, local_table
 from pipelines.migration.sides import Side, lay_out
 from pipelines.migration.staleness import check_fresh
+from pipelines.migration.status import RecordView, Status, status_of, three_way
 from pipelines.migration.undoing import Undone, keep, rehearse, undo
 from pipelines.migration.verifying import Verification, verify
 from pipelines.migration.writing import Writer
+from pipelines.records.forms import form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD, INVALID
+from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.uploads import Uploads
@@ -265,6 +268,23 @@ class Migration:
         if plan.facts.target.tenant != target:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
         return self.verify(plan, contents=contents, evidence=evidence)
+
+    def status(self, plan: Plan) -> Status:
+        """How far a plan is, without a request."""
+        with self.journal(plan.facts.source.base_url, plan.facts.target.base_url) as journal:
+            return status_of(plan, journal)
+
+    def three_way(self, plan: Plan, source_id: int) -> RecordView:
+        """One publication as the source, the plan and the target have it; one request."""
+        self._check_still_theirs(plan)
+        ends = plan.facts.source.base_url, plan.facts.target.base_url
+        with self.journal(*ends) as journal, self._client(plan.facts.target.tenant) as client:
+
+            def look(path: str) -> Mapping[str, str] | None:
+                record = client.find_record(path)
+                return None if record is None else comparable(form_of(record, self._kinds).fields, self._kinds)
+
+            return three_way(plan, journal, source_id, look)
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:

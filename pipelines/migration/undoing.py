@@ -237,13 +237,8 @@ class _Taking:
         number = task.target_id(self.undoing.plan.name)
         if number is None:
             return None
-        try:
-            record = self._client.get_record(f"{task.row.resource}/{number}")
-        except RefusedError as refusal:
-            if refusal.status == HTTPStatus.NOT_FOUND:
-                return None
-            raise
-        return Shown.of(record, self.undoing.kinds)
+        record = self._client.find_record(f"{task.row.resource}/{number}")
+        return None if record is None else Shown.of(record, self.undoing.kinds)
 
     def _do(self, task: _Task, steps: Steps) -> None:
         """The steps, each noted once it is answered."""

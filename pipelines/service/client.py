@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
-from pipelines.errors import ForeignOriginError, ProtocolError
+from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
 from pipelines.service.answers import as_object, checked, failed_write, never_sent, unclear, written
 from pipelines.service.bearer import OAuth, Signed, renewing
 from pipelines.service.budget import Budget
@@ -129,6 +130,15 @@ class LibraryClient:
     def get_record(self, path: str) -> dict[str, Any]:
         """The JSON object at a path below `api_url`, such as `publications/17`. Raises what `get` raises."""
         return as_object(self.get(f"{self.api_url}/{path}"))
+
+    def find_record(self, path: str) -> dict[str, Any] | None:
+        """The same, or nothing where there is no such record."""
+        try:
+            return self.get_record(path)
+        except RefusedError as refusal:
+            if refusal.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
 
     def search(self, params: Mapping[str, str], *, most_pages: int = MOST_PAGES) -> Found:
         """Publications by flat parameters (`doi`, `isbn`, `query`, `year` …), of at most so many pages. Raises what `get` raises.
