@@ -6,6 +6,7 @@ import dagster as dg
 
 from assets_defs.backup import tenant_assets
 from assets_defs.dead_runs import dead_runs
+from assets_defs.drill import drill_assets, drill_job, drill_schedule
 from assets_defs.files import file_assets
 from assets_defs.freshness import backup_freshness, freshness_checks, freshness_watch
 from assets_defs.migration import migration_assets, migration_jobs
@@ -48,11 +49,13 @@ def build_definitions(
         + postgres_assets(settings)
         + verification_assets(settings)
         + sign_in_assets(settings)
-        + migration_assets(settings),
+        + migration_assets(settings)
+        + drill_assets(settings),
         asset_checks=freshness_checks(settings),
         jobs=[
             NIGHTLY_BACKUP,
             verification_job(settings),
+            drill_job(settings),
             *retention_job(settings),
             *sign_in_job(settings),
             *migration_jobs(settings),
@@ -60,6 +63,7 @@ def build_definitions(
         schedules=[
             nightly_backup_schedule(settings),
             verification_schedule(settings),
+            drill_schedule(settings),
             *retention_schedule(settings),
             *sign_in_schedule(settings),
         ],

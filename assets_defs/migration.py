@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from assets_defs.metadata import preview
+from assets_defs.schedules import UPKEEP
 from pipelines.migrating import Migration
 from pipelines.migration.applying import Limits, Selection
 from pipelines.migration.pages import plan_picture
@@ -97,7 +98,14 @@ def migration_jobs(settings: Settings) -> list[Any]:
 
 
 def _plan_asset(tenant: str) -> dg.AssetsDefinition:
-    @dg.asset(key=[tenant, PLAN], group_name=tenant, kinds={"parquet"}, pool=tenant, description=_TOLD[PLAN])
+    @dg.asset(
+        key=[tenant, PLAN],
+        group_name=tenant,
+        kinds={"parquet"},
+        tags=dict([UPKEEP]),
+        pool=tenant,
+        description=_TOLD[PLAN],
+    )
     def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         return dg.MaterializeResult(
             metadata=_plan_metadata(migration.plan_from(config.source, tenant, overwrite=config.overwrite))
@@ -111,6 +119,7 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
         key=[tenant, LOAD],
         group_name=tenant,
         kinds={"json"},
+        tags=dict([UPKEEP]),
         pool=tenant,
         deps=[dg.AssetKey([tenant, PLAN])],
         description=_TOLD[LOAD],
@@ -131,6 +140,7 @@ def _proof_asset(tenant: str) -> dg.AssetsDefinition:
         key=key,
         group_name=tenant,
         kinds={"json"},
+        tags=dict([UPKEEP]),
         pool=tenant,
         deps=[dg.AssetKey([tenant, LOAD])],
         description=_TOLD[PROOF],

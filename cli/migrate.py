@@ -32,6 +32,7 @@ from pipelines.migration.plans import (
     Plan,
     find_plan,
 )
+from pipelines.migration.undoing import Undone
 from pipelines.migration.verifying import Verification
 from pipelines.migration.words import headline
 from pipelines.settings import Settings
@@ -179,6 +180,35 @@ def print_proof(console: Console, plan: Plan, proof: Verification) -> None:
     else:
         found = f"{proof.missing:,} missing, {proof.duplicated:,} duplicated, {proof.differing:,} differing"
         console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {found}."))
+
+
+def undo_plan(settings: Settings, name: str, output: Output, *, really: bool) -> ExitStatus:
+    """Take back what a plan wrote, or tell what would be taken back."""
+    with migrating(settings) as (migration, _display):
+        plan = find_plan(migration.data, name)
+        settings.check_sign_in(plan.facts.target.tenant)
+        undone = migration.undo(plan, really=really)
+    document = cast("dict[str, Any]", msgspec.to_builtins(undone))
+    output.result(document, lambda console: print_undone(console, plan, undone))
+    return ExitStatus.PARTIAL if undone.left else ExitStatus.COMPLETE
+
+
+def print_undone(console: Console, plan: Plan, undone: Undone) -> None:
+    """What was taken back, what was left and why, and the truth in the last line."""
+    for one in undone.examples[:SHOWN]:
+        console.print(
+            Text.assemble(("!", "yellow"), f" {one.resource} {one.target_id} ({one.title}) is left: {one.reason}")
+        )
+    if undone.left > SHOWN:
+        console.print(f"and {undone.left - SHOWN:,} more; --json tells them")
+    what = f"{undone.deleted:,} deleted, {undone.reverted:,} reverted, {counted(undone.files_deleted, 'file')} detached"
+    what += f", {undone.gone:,} gone before, {undone.left:,} left"
+    if undone.really:
+        console.print(
+            f"Undone: {what}; {counted(undone.requests, 'request')}. '{plan.facts.target.tenant}' without plan {plan.name}."
+        )
+    else:
+        console.print(f"Would be: {what}. Nothing was changed. To do it: bookferry migrate undo {plan.name} --really")
 
 
 def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:

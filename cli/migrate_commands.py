@@ -90,6 +90,18 @@ def verify(
     return steps.verify_plan(_settings(config), plan, Output(as_json=json), contents=contents)
 
 
+@migrate.command("undo")
+@command
+def undo(
+    plan: PlanArgument,
+    really: Annotated[bool, typer.Option("--really", help="Do it; without, only tell what would be done.")] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Take back what a plan wrote: delete what it created, restore what it changed. What people edited since is left."""
+    return steps.undo_plan(_settings(config), plan, Output(as_json=json), really=really)
+
+
 def restore(  # noqa: PLR0917  one option after the other
     snapshot: Annotated[
         str,

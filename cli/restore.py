@@ -14,13 +14,14 @@ from cli.migrate import made, migrating, plan_document, print_applied, print_pla
 from cli.output import Output
 from cli.progress import ProgressDisplay
 from pipelines.amounts import counted, duration, size
-from pipelines.drill import Drill, drill
+from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.migrating import Result
 from pipelines.migration.applying import Limits, as_json
 from pipelines.migration.plans import CONFLICT, Plan
 from pipelines.migration.verifying import Verification
 from pipelines.settings import Settings
+from pipelines.store.drills import Drill
 from pipelines.store.sealing import personal_keys
 from pipelines.store.stores import open_data
 

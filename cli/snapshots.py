@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from rich.console import Console
@@ -14,6 +14,7 @@ from cli.output import Output, age, table_of
 from pipelines.amounts import duration, size
 from pipelines.errors import ExitStatus
 from pipelines.settings import Settings
+from pipelines.store.drills import Drill, last_drill
 from pipelines.store.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from pipelines.store.verification import Verification, last_verification
@@ -24,9 +25,12 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
     if tenant is not None:
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
-    found = [(one, last_verification(data, *one.name.split("/"))) for one in data.snapshots(tenant)]
+    found = [
+        Listed(one, last_verification(data, *one.name.split("/")), last_drill(data, *one.name.split("/")))
+        for one in data.snapshots(tenant)
+    ]
     output.result(
-        {"snapshots": [_line(snapshot, verified, now) for snapshot, verified in found]},
+        {"snapshots": [_line(one, now) for one in found]},
         lambda console: _print_list(console, found, now, settings),
     )
     return ExitStatus.COMPLETE
@@ -40,10 +44,16 @@ def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
     return ExitStatus.COMPLETE
 
 
-Listed = tuple[Snapshot, Verification | None]
+class Listed(NamedTuple):
+    """A snapshot, and when it was last proved in which way."""
+
+    snapshot: Snapshot
+    verified: Verification | None
+    drilled: Drill | None
 
 
-def _line(snapshot: Snapshot, verified: Verification | None, now: datetime) -> dict[str, Any]:
+def _line(one: Listed, now: datetime) -> dict[str, Any]:
+    snapshot, verified, drilled = one
     manifest = snapshot.manifest
     return {
         "tenant": manifest.tenant,
@@ -54,6 +64,7 @@ def _line(snapshot: Snapshot, verified: Verification | None, now: datetime) -> d
         "bytes": _bytes(snapshot),
         "requests": manifest.requests,
         "last_verified": verified and {"at": verified.verified_at, "ok": verified.ok, "read_data": verified.read_data},
+        "last_drilled": drilled and {"at": drilled.drilled_at, "ok": drilled.ok, "problems": drilled.problems_count},
         "path": snapshot.address,
     }
 
@@ -74,19 +85,19 @@ def _print_list(console: Console, found: list[Listed], now: datetime, settings: 
             f"{sum(snapshot.counts.values()):,}",
             size(_bytes(snapshot)),
             f"{snapshot.manifest.requests:,}",
-            _verdict(verified, now),
+            _verdict(
+                verified.verified_at if verified else None, "" if verified is None or verified.ok else "DAMAGED ", now
+            ),
+            _verdict(drilled.drilled_at if drilled else None, "" if drilled is None or drilled.ok else "FAILED ", now),
         )
-        for snapshot, verified in found
+        for snapshot, verified, drilled in found
     ]
-    columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified")
+    columns = ("snapshot", "age", "proof", "records", "size", "requests", "last verified", "last drilled")
     console.print(table_of(columns, rows, right=("records", "size", "requests"), whole=columns))
 
 
-def _verdict(verified: Verification | None, now: datetime) -> str:
-    if verified is None:
-        return "never"
-    since = age((now - datetime.fromisoformat(verified.verified_at)).total_seconds())
-    return since if verified.ok else f"DAMAGED {since}"
+def _verdict(at: str | None, bad: str, now: datetime) -> str:
+    return "never" if at is None else f"{bad}{age((now - datetime.fromisoformat(at)).total_seconds())}"
 
 
 def _print_snapshot(console: Console, snapshot: Snapshot) -> None:

@@ -1,54 +1,32 @@
-"""Proves that a snapshot can be put back: restores it into a sandbox started for that, and reads every record and every byte again."""
+"""Proves that a snapshot can be put back: it is as it was published, and a sandbox started for that takes it and gives it back.
+
+The checksums tell that what is put back is what was backed up; reading it again tells that all of it can be put back.
+"""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
-
 from pipelines.backup import Progress
-from pipelines.errors import StorageError
 from pipelines.migrating import Migration
 from pipelines.migration.applying import ApplyProgress, Limits
 from pipelines.migration.plans import CONFLICT, QUARANTINED
 from pipelines.service.stand_in import CLIENT, sign_in, stand_in
 from pipelines.settings import Settings, TenantSettings
+from pipelines.store.drills import Drill, keep
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.verification import verify
 
-DRILLS = "drills"
 TENANT = "drill"
 
 ALL = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
 """A drill wants to know of everything that cannot be put back."""
-
-
-class Drill(msgspec.Struct, kw_only=True):
-    """What one drill found."""
-
-    tenant: str
-    snapshot: str
-    ok: bool
-    drilled_at: str
-    seconds: float
-    records: int
-    """Records that were put back and read again."""
-    files: int
-    bytes: int
-    """Of the files, read back and compared byte by byte."""
-    problems: list[str]
-    problems_count: int
-
-    @property
-    def name(self) -> str:
-        """`tenant/snapshot`."""
-        return f"{self.tenant}/{self.snapshot}"
 
 
 MOST_PROBLEMS = 1000
@@ -65,6 +43,7 @@ def drill(
     """Restore a snapshot into an empty library of a sandbox, read it back, compare; keep the result with the snapshot."""
     begun = time.monotonic()
     data.prepare()
+    intact = verify(data, snapshot.key, now=now)
     with (
         storage_errors(data.path),
         tempfile.TemporaryDirectory(prefix=".drill-", dir=data.path) as folder,
@@ -77,7 +56,8 @@ def drill(
             applied = migration.apply(plan, limits=ALL).applied
             proof = migration.verify(plan, contents=True)
     facts = plan.facts
-    problems = [f"{one.resource} {one.source_id}: {one.problem}" for one in applied.failures]
+    problems = list(intact.problems)
+    problems += [f"{one.resource} {one.source_id}: {one.problem}" for one in applied.failures]
     problems += [str(one) for one in proof.findings]
     problems += [
         f"{count:,} {what}"
@@ -100,27 +80,8 @@ def drill(
         problems=problems[:MOST_PROBLEMS],
         problems_count=len(problems),
     )
-    data.objects.replace(_key(result.tenant, result.snapshot), msgspec.json.format(msgspec.json.encode(result)))
+    keep(data, result)
     return result
-
-
-def last_drill(data: DataFolder, tenant: str, snapshot: str) -> Drill | None:
-    """The last drill of a snapshot; none where there is none that can be read."""
-    with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-        return msgspec.json.decode(data.objects.read(_key(tenant, snapshot)), type=Drill)
-    return None
-
-
-def forget_drills(data: DataFolder) -> None:
-    """Remove what is kept of snapshots that are gone."""
-    there = {key.replace("snapshots/", f"{DRILLS}/", 1) + ".json" for key in data.snapshot_keys()}
-    for entry in list(data.objects.below(DRILLS)):
-        if entry.key not in there:
-            data.objects.delete(entry.key)
-
-
-def _key(tenant: str, snapshot: str) -> str:
-    return f"{DRILLS}/tenant={tenant}/snapshot={snapshot}.json"
 
 
 def _inside(settings: Settings, folder: Path, base_url: str) -> Settings:

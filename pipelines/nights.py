@@ -20,6 +20,10 @@ WeeklyOrDaily = Annotated[str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fr
 """A weekday and a time (`sun 12:00`), or a time of every day (`12:00`)."""
 
 
+Monthly = Annotated[str, StringConstraints(pattern=r"^([1-9]|1\d|2[0-8]) ([01]\d|2[0-3]):[0-5]\d$")]
+"""A day that every month has, and a time: `1 18:00`."""
+
+
 def _checked_time_zone(name: str) -> str:
     try:
         ZoneInfo(name)

@@ -29,7 +29,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
 from pipelines.inventory import resource_mistake
 from pipelines.mistakes import did_you_mean, explain
-from pipelines.nights import NotifySettings, RetentionSettings, TimeZone, VariableName, WeeklyOrDaily
+from pipelines.nights import Monthly, NotifySettings, RetentionSettings, TimeZone, VariableName, WeeklyOrDaily
 from pipelines.places import PostgresSettings, folder_of, places_of, state_home
 
 CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
@@ -139,6 +139,7 @@ class _ConfigFile(BaseModel):
     timezone: TimeZone = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
     verify_at: WeeklyOrDaily = "sun 12:00"
+    drill_at: Monthly = "1 18:00"
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
     identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(with_fields_of_their_own)] = Field(
@@ -194,6 +195,8 @@ class Settings:
     """Where snapshots and stored files are, unless they are in the folder: s3://bucket/prefix."""
     identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
     """Types of identifiers beside those that service-api.md names, by name."""
+    drill_at: str = "1 18:00"
+    """When the newest snapshots are restored into a sandbox: a day of the month and a time."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""
 
@@ -375,6 +378,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         notify=checked.notify,
         bucket=bucket,
         identifiers=checked.identifiers,
+        drill_at=checked.drill_at,
         staging=checked.postgres,
     )
 

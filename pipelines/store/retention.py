@@ -21,6 +21,7 @@ from pipelines.nights import RetentionSettings
 from pipelines.records.tables import PUBLICATION_FILES
 from pipelines.store.captures import Capture
 from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.drills import forget_drills
 from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.objects import Entry
 from pipelines.store.reports import forget_reports
@@ -250,6 +251,7 @@ def _remove(data: DataFolder, tenants: Iterable[str], going: Sequence[Snapshot])
         data.objects.clear(f"snapshots/tenant={tenant}")
     forget_missing(data)
     forget_reports(data)
+    forget_drills(data)
 
 
 def _sweep(data: DataFolder, without: set[str], pruning: Pruning) -> None:
