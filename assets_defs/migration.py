@@ -6,6 +6,7 @@ was looked at is what is written.
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -71,6 +72,8 @@ class ProofConfig(dg.Config):
     plan: str
     contents: bool = False
     """Fetch every file again and compare its bytes."""
+    evidence: str = ""
+    """Folder that is made, to be kept: a bag of the plan, what was written, and what the library then held."""
 
 
 def migration_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -149,7 +152,9 @@ def _proof_asset(tenant: str) -> dg.AssetsDefinition:
         ],
     )
     def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Any:
-        found = migration.verify_named(config.plan, tenant, contents=config.contents)
+        found = migration.verify_named(
+            config.plan, tenant, contents=config.contents, evidence=Path(config.evidence) if config.evidence else None
+        )
         metadata = _proof_metadata(found)
         yield dg.AssetCheckResult(check_name="equal", passed=found.equal, metadata=metadata)
         yield dg.MaterializeResult(metadata=metadata)

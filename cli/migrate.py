@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.library import checked_resources
 from pipelines.migrating import APPROVAL, Migration, Result
 from pipelines.migration.applying import Applied, Limits, as_json
+from pipelines.migration.making import check_target
 from pipelines.migration.plans import (
     CONFLICT,
     CONFLICTS,
@@ -49,7 +51,7 @@ def make_plan(
     settings: Settings, source: str, target: str, output: Output, *, fresh: bool, detailed: bool
 ) -> ExitStatus:
     """Plan a move: from a fresh backup of a tenant, or from the snapshot that is named."""
-    settings.tenant(target)
+    check_target(settings, target)
     with migrating(settings) as (migration, display):
         if source in settings.tenants and fresh:
             if source == target:
@@ -153,11 +155,11 @@ def apply_plan(
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 
-def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool) -> ExitStatus:
+def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool, evidence: Path | None) -> ExitStatus:
     """Read the target again and hold every record against the plan."""
     with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
-        config = {"plan": plan.name, "contents": contents}
+        config = {"plan": plan.name, "contents": contents, "evidence": str(evidence.absolute()) if evidence else ""}
         run_step(settings, migration, "verify_migration", (plan.facts.target.tenant, "migration_proof"), config)
         proof = made(migration.proved)
     output.result({"plan": plan.name, **proof_document(proof)}, lambda console: print_proof(console, plan, proof))

@@ -83,11 +83,17 @@ def verify(
     contents: Annotated[
         bool, typer.Option("--contents", help="Fetch every file again, too, and compare its bytes.")
     ] = False,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            help="Make this folder: a bag (BagIt) of plan, journal, findings and records, to be kept.", metavar="FOLDER"
+        ),
+    ] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> ExitStatus:
     """Prove a migration: read the target again and compare every record with the plan. Exits with 6 when anything differs."""
-    return steps.verify_plan(_settings(config), plan, Output(as_json=json), contents=contents)
+    return steps.verify_plan(_settings(config), plan, Output(as_json=json), contents=contents, evidence=evidence)
 
 
 @migrate.command("undo")

@@ -18,6 +18,7 @@ from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.migrating import Result
 from pipelines.migration.applying import Limits, as_json
+from pipelines.migration.making import check_target
 from pipelines.migration.plans import CONFLICT, Plan
 from pipelines.migration.verifying import Verification
 from pipelines.settings import Settings
@@ -32,7 +33,7 @@ def restore_snapshot(
     settings: Settings, snapshot: str, tenant: str, output: Output, *, overwrite: bool, plan_only: bool
 ) -> ExitStatus:
     """Plan, apply and verify in one go: what the library lacks is created, and nothing of it is deleted."""
-    settings.tenant(tenant)
+    check_target(settings, tenant)
     with migrating(settings) as (migration, _display):
         config = {"source": snapshot, "overwrite": overwrite}
         run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)

@@ -35,6 +35,7 @@ from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import INTENDED, PARKED, UNDONE, Journal
 from pipelines.migration.making import (
     check_movable,
+    check_target,
     clear_unfinished,
     decisions_so_far,
     facts_of,
@@ -139,7 +140,8 @@ class Migration:
         Raises `ConfigurationError` for a target that is no version 3, `StopError` where either side cannot be known whole.
         """
         chosen = self.settings.tenant(target)
-        self._check_ends(source, target)
+        check_target(self.settings, target)
+        check_movable(source)
         self._hold_lease(target)
         clear_unfinished(self.data, target)
         now = self._clock.now()
@@ -352,14 +354,6 @@ class Migration:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _check_ends(self, source: Snapshot, target: str) -> None:
-        if self.settings.tenant(target).api != "v3":
-            raise ConfigurationError(
-                f"'{target}' is a tenant of version 2, which is shut down at the end of 2026: nothing is moved into it. Name a tenant with "
-                'api = "v3".'
-            )
-        check_movable(source)
 
     def _read_target(self, target: str, client: LibraryClient, folder: Path, run: str) -> Path:
         """List the target's publications, once, proved like a backup; their raw table."""

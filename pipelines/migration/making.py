@@ -94,6 +94,15 @@ def clear_unfinished(data: DataFolder, target: str) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def check_target(settings: Settings, target: str) -> None:
+    """Raise unless a tenant can be moved into."""
+    if settings.tenant(target).api != "v3":
+        raise ConfigurationError(
+            f"'{target}' is a tenant of version 2, which is shut down at the end of 2026: nothing is moved into it. Name a tenant with "
+            'api = "v3".'
+        )
+
+
 def check_movable(source: Snapshot) -> None:
     """Raise unless a snapshot holds all publications of its library. Files that are missing are listed, and the rest is moved (trap B9)."""
     facts = source.manifest.resources.get(PUBLICATIONS)

@@ -44,9 +44,11 @@ def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None
         "snapshot",
         "report",
         "verification",
+        "drill",
     ]
     assert set(specs(defs)) == {dg.AssetKey([tenant, name]) for tenant in tenants for name in names}
-    assert [job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")] == [
+    assert sorted(job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")) == [
+        "drill_backups",
         "nightly_backup",
         "verify_backups",
     ]
