@@ -178,9 +178,9 @@ def plural(resource: str) -> str:
 def _records(resource: str, counts: Mapping[str, int]) -> str:
     """One resource in a sentence: 5,445 publications will be created and 12 changed; 20 are there already, 3 wait for a decision."""
     created, changed = counts.get(CREATE, 0), counts.get(PATCH, 0)
-    what = noun(resource) if created + changed == 1 else plural(resource)
+    what = noun(resource) if (created or changed) == 1 else plural(resource)
     if created and changed:
-        told = f"{created:,} {plural(resource)} will be created and {changed:,} changed"
+        told = f"{created:,} {what} will be created and {changed:,} changed"
     elif created or changed:
         told = f"{created or changed:,} {what} will be {'created' if created else 'changed'}"
     else:
