@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.jobs import run_backup, run_step
-from cli.output import Output
+from cli.output import Output, print_table, table_of
 from cli.progress import ProgressDisplay
-from pipelines.amounts import counted
+from pipelines.amounts import counted, duration
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.library import checked_resources
 from pipelines.migrating import APPROVAL, Migration, Result
@@ -34,6 +34,7 @@ from pipelines.migration.plans import (
     Plan,
     find_plan,
 )
+from pipelines.migration.status import RecordView, Status
 from pipelines.migration.undoing import Undone
 from pipelines.migration.verifying import Verification
 from pipelines.migration.words import headline
@@ -211,6 +212,57 @@ def print_undone(console: Console, plan: Plan, undone: Undone) -> None:
         )
     else:
         console.print(f"Would be: {what}. Nothing was changed. To do it: bookferry migrate undo {plan.name} --really")
+
+
+def tell_status(settings: Settings, name: str, output: Output, *, record: int | None) -> ExitStatus:
+    """How far a plan is, or one record of it from all sides."""
+    with Migration(settings) as migration:
+        plan = find_plan(migration.data, name)
+        if record is not None:
+            settings.check_sign_in(plan.facts.target.tenant)
+            view = migration.three_way(plan, record)
+            output.result(
+                cast("dict[str, Any]", msgspec.to_builtins(view)), lambda console: print_record(console, view)
+            )
+            return ExitStatus.COMPLETE
+        status = migration.status(plan)
+    document = {**cast("dict[str, Any]", msgspec.to_builtins(status)), "complete": status.complete}
+    output.result(document, lambda console: print_status(console, status))
+    return ExitStatus.COMPLETE
+
+
+def print_status(console: Console, status: Status) -> None:
+    """What is done, what is left, what is stuck, when it was last proved."""
+    planned, done = status.planned, status.done
+    work = (("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers"))
+    rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
+    console.print(table_of(("", "done", "planned"), rows, right=("done", "planned")))
+    for one in status.problems[:SHOWN]:
+        state = "never answered" if one.state == "intended" else one.state
+        console.print(
+            Text.assemble(("!", "yellow"), f" {one.resource} {one.source_id}, {one.kind}, {state}: {one.message}")
+        )
+    if len(status.problems) > SHOWN:
+        console.print(f"and {len(status.problems) - SHOWN:,} more; --json tells them")
+    if (proof := status.verification) is not None:
+        console.print(f"Last verified {proof.verified_at}: {'equal' if proof.equal else 'NOT equal'}.")
+    stuck = f"{status.refused:,} refused, {status.parked:,} parked, {status.unanswered:,} never answered"
+    if status.complete:
+        console.print(f"Plan {status.plan} is written; {stuck}.")
+    else:
+        left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
+        console.print(f"Plan {status.plan}: {left} left; {stuck}. To go on: bookferry migrate apply {status.plan}")
+
+
+def print_record(console: Console, view: RecordView) -> None:
+    """A record: in the source, as wanted, as written, and as the target has it now."""
+    rows = [
+        (one.field, one.source, one.wanted, one.held, one.live, "" if one.equal else "differs") for one in view.fields
+    ]
+    print_table(console, ("field", "source", "wanted", "written", "now", ""), rows, right=())
+    there = f"is {view.resource} {view.target_id} of the target" if view.is_there else "is not in the target"
+    message = f": {view.message}" if view.message else ""
+    console.print(f"{view.resource} {view.source_id} {there}; {view.action}, {view.state}{message}")
 
 
 def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:

@@ -96,6 +96,20 @@ def verify(
     return steps.verify_plan(_settings(config), plan, Output(as_json=json), contents=contents, evidence=evidence)
 
 
+@migrate.command("status")
+@command
+def status(
+    plan: PlanArgument,
+    record: Annotated[
+        int | None, typer.Option(help="One publication, by its id in the source, as each side has it: one request.")
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """How far a plan is: what is done, what is left, what was refused or is unclear. Asks the library for nothing."""
+    return steps.tell_status(_settings(config), plan, Output(as_json=json), record=record)
+
+
 @migrate.command("undo")
 @command
 def undo(

@@ -85,6 +85,11 @@ def test_the_whole_way(service: SandboxProcess, tmp_path: Path) -> None:
         f"Complete: 0 created, 0 patched, {RECORDS} unchanged, 0 files uploaded; 0 requests"
     )
 
+    told = home.run("migrate", "status", plan["plan"], "--json").document
+    assert (told["complete"], told["requests_left"], told["done"]["create"]) == (True, 0, RECORDS)
+    one = home.run("migrate", "status", plan["plan"], "--record", "3", "--json").document
+    assert (one["state"], one["is_there"], all(field["equal"] for field in one["fields"])) == ("done", True, True)
+
     proved = home.run("migrate", "verify", plan["plan"], "--contents", "--evidence", "evidence", "--json")
     assert proved.status == 0, proved.err
     proof = proved.document
@@ -123,5 +128,5 @@ def test_mistakes_are_told(service: SandboxProcess, tmp_path: Path) -> None:
     home.run("migrate", "plan", "new", "old", "--newest").assert_failed(2, "shut down at the end of 2026")
     home.run("migrate", "plan", "new", "new").assert_failed(2, "source and target at once")
     home.run("migrate", "apply", "nothing").assert_failed(2, "There is no plan 'nothing'", "there is none yet")
-    home.run("migrate", "plan", "old", "new", "--newest").assert_failed(2, "has no complete snapshot")
+    home.run("migrate", "plan", "old", "new", "--newest").assert_failed(2, "There is no snapshot 'old'")
     home.run("drill", "old").assert_failed(2, "There is no snapshot 'old'")
