@@ -170,6 +170,7 @@ class Migration:
                 decisions=decisions,
                 same_library=same,
                 overwrite=overwrite,
+                together=chosen.files_with_record,
             )
         for copied in folder.glob("*.parquet"):
             if copied.name != ROWS:
@@ -291,7 +292,16 @@ class Migration:
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
         uploads = Uploads(client)
-        writer = Writer(plan.name, journal, client, uploads, self._kinds, knew=plan.knew, open_blob=self._open_blob)
+        writer = Writer(
+            plan.name,
+            journal,
+            client,
+            uploads,
+            self._kinds,
+            knew=plan.knew,
+            open_blob=self._open_blob,
+            files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
+        )
         try:
             yield writer
         finally:

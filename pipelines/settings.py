@@ -82,13 +82,15 @@ class TenantSettings(BaseModel):
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
     send_invalid_identifiers: bool = Field(default=False, strict=True)
     """Whether a migration into this library sends identifiers, too, that break the rules of their type."""
+    files_with_record: bool = Field(default=False, strict=True)
+    """Whether a migration into this library sends a record's files with it, which saves a request for each file (service-api.md:
+    `assets_attributes`); tried on the first record, proved by reading it back."""
 
     @model_validator(mode="after")
     def _identifiers_are_sent_to_v3(self) -> Self:
-        if self.send_invalid_identifiers and self.api == "v2":
-            raise ValueError(
-                'has send_invalid_identifiers, which is for a library that is migrated into: one with api = "v3"'
-            )
+        for key in ("send_invalid_identifiers", "files_with_record"):
+            if getattr(self, key) and self.api == "v2":
+                raise ValueError(f'has {key}, which is for a library that is migrated into: one with api = "v3"')
         return self
 
     @model_validator(mode="after")

@@ -6,15 +6,15 @@ the record is read again, and an asset that nobody knew and that is like the fil
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, BinaryIO, Literal
 
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.files import OCTETS, part_of
-from pipelines.migration.journal import ASSET, DONE, Entry, FailedWriteError, Journal, in_doubt
-from pipelines.migration.plans import PlannedFile, PlanRow
+from pipelines.migration.journal import ASSET, DONE, Entry, FailedWriteError, Journal, in_doubt, is_done
+from pipelines.migration.plans import UPLOAD, PlannedFile, PlanRow
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile, attached_files
@@ -82,11 +82,10 @@ class Attachments:
     def _post(self, row: PlanRow, number: int, target_id: int, file: PlannedFile, uploaded: dict[str, Any]) -> int:
         error: UnclearError | None = None
         for attempt in range(TRIES):
-            body = {"publication_id": target_id, "content_type": file.content_type or OCTETS, "file": uploaded}
-            if file.name is not None:
-                body["name"] = file.name
             try:
-                answer = self._client.write("POST", "assets", body)
+                answer = self._client.write(
+                    "POST", "assets", {"publication_id": target_id, **asset_body(file, uploaded)}
+                )
             except UnclearError as unclear:
                 error = unclear
             except RefusedError as refusal:
@@ -121,6 +120,24 @@ class Attachments:
                 return min(one.asset_id for one in alike if one.asset_id is not None)
         return None
 
+    def note_made(self, row: PlanRow, target_id: int, record: Mapping[str, Any]) -> int:
+        """Enter the files that came to a record together with it, as far as the record shows them; how many."""
+        taken, found = self._known(row), 0
+        entries = self._journal.of_record(row.resource, row.source_id)
+        done = {one.part for one in entries if one.kind == ASSET and one.plan == self._plan and is_done(one)}
+        for file in row.files:
+            if file.kind != AN_ASSET or file.action != UPLOAD or part_of(file) in done:
+                continue
+            shown = (one for one in attached_files(record) if one.kind == AN_ASSET and one.asset_id not in taken)
+            if (one := next((each for each in shown if is_like(file, each)), None)) is not None:
+                taken.add(one.asset_id)
+                number = self._journal.intend(
+                    self._plan, row.resource, row.source_id, ASSET, part_of(file), target_id=target_id
+                )
+                self._journal.done(number, target_id=target_id, asset_id=one.asset_id)
+                found += 1
+        return found
+
     def _known(self, row: PlanRow) -> set[int | None]:
         """Assets of the record that were there before, or that the journal accounts for."""
         written: list[Entry] = self._journal.of_record(row.resource, row.source_id)
@@ -139,6 +156,12 @@ def is_like(file: PlannedFile, one: AttachedFile) -> bool:
     if one.filename and file.filename:
         return one.filename == file.filename
     return file.name is None or one.name == file.name
+
+
+def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
+    """What is sent of a file. service-api.md, Asset: `name`, `content_type`, `file`."""
+    named = {} if file.name is None else {"name": file.name}
+    return {**named, "content_type": file.content_type or OCTETS, "file": uploaded}
 
 
 def told_file(file: PlannedFile) -> str:

@@ -87,12 +87,18 @@ def _alike(file: PlannedFile, one: AttachedFile, other: AttachedFile) -> bool:
     return one.name == other.name
 
 
-def requests_of(action: str, payload: Mapping[str, Any], files: Sequence[PlannedFile]) -> int:
+def requests_of(
+    action: str, payload: Mapping[str, Any], files: Sequence[PlannedFile], *, together: bool = False
+) -> int:
     """Requests to the library that writing a record takes; the storage's do not count.
 
     One for the record, a cover's included, which takes one for the form to upload it with; an attached file takes that and one more for the
-    asset (service-api.md, Upload sequence).
+    asset (service-api.md, Upload sequence), unless files go with the record that is created (`together`).
     """
     assets = sum(one.action == UPLOAD and one.kind == AN_ASSET for one in files)
     covers = sum(one.action == UPLOAD and one.kind == A_COVER for one in files)
-    return (action == CREATE or (action == PATCH and bool(payload or covers))) + covers + 2 * assets
+    return (
+        (action == CREATE or (action == PATCH and bool(payload or covers)))
+        + covers
+        + assets * (1 if together and action == CREATE else 2)
+    )

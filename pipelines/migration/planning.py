@@ -62,6 +62,8 @@ class Totals:
     """Records of the source; `target` likewise."""
     target: int
     unfit: int
+    together: bool
+    """Whether files go with the record that is created."""
     actions: Counter[str] = field(default_factory=Counter)
     matched_by: Counter[str] = field(default_factory=Counter)
     fields: Counter[str] = field(default_factory=Counter)
@@ -82,9 +84,10 @@ def plan_publications(
     decisions: Iterable[Decision] = (),
     same_library: bool = False,
     overwrite: bool = False,
+    together: bool = False,
 ) -> Totals:
     """Append a row for each publication of the source. `files`: address of the snapshot's table publication_files, if it has one."""
-    totals = Totals(source.records, target.records, source.unfit)
+    totals = Totals(source.records, target.records, source.unfit, together)
     room = folder / "comparison"
     room.mkdir()
     with compared(
@@ -205,7 +208,7 @@ def _row(
         if action == "unchanged" and any(one.action == UPLOAD for one in files):
             action = PATCH
     _count(totals, {**record, **outcome, "action": action}, patched, files)
-    totals.requests += requests_of(action, payload, files)
+    totals.requests += requests_of(action, payload, files, together=totals.together)
     differing = {name: [record[name], theirs[name] if theirs else None] for name in outcome["conflicts"]}
     return (
         PUBLICATIONS,

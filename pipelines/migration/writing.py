@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, BinaryIO
 
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
-from pipelines.migration.attaching import Attachments, told_file
+from pipelines.migration.attaching import Attachments, asset_body, told_file
 from pipelines.migration.classifying import digest
 from pipelines.migration.files import part_of
 from pipelines.migration.journal import (
@@ -56,8 +56,35 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Uploaded:
+    """What was uploaded to be sent with a record: its cover, and files of its own."""
+
+    cover: dict[str, Any] | None = None
+    files: tuple[tuple[PlannedFile, dict[str, Any]], ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.cover is not None or bool(self.files)
+
+    def beside(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload with what was uploaded. service-api.md: "`assets_attributes`: file content sent along with a publication"."""
+        sent = dict(payload)
+        if self.cover is not None:
+            sent["cover"] = self.cover
+        if self.files:
+            sent["assets_attributes"] = [asset_body(file, uploaded) for file, uploaded in self.files]
+        return sent
+
+
+NOTHING = Uploaded()
+
+
 class Writer:
-    """Writes rows, from several threads at once."""
+    """Writes rows, from several threads at once.
+
+    `files_with_record`: a record that is created is sent with its files, which saves a request for each. That is tried on the first one and
+    proved by reading it back; where the service does not take them so, files are attached one by one.
+    """
 
     def __init__(
         self,
@@ -69,6 +96,7 @@ class Writer:
         *,
         knew: Callable[[Collection[int]], set[int]],
         open_blob: OpenBlob,
+        files_with_record: bool = False,
     ) -> None:
         self._plan = plan
         self._journal = journal
@@ -78,6 +106,9 @@ class Writer:
         self._lookup = Lookup(client, kinds, self._new, journal.created_after)
         self._attachments = Attachments(plan, journal, client, uploads, open_blob)
         self._adopting = threading.Lock()
+        self._trying = threading.Lock()
+        self._together: bool | None = None if files_with_record else False
+        """Whether files can be sent with their record; none until that was tried."""
         self.stopped = False
         """Whether the run is being ended, so that what fails now fails because of that."""
 
@@ -88,17 +119,14 @@ class Writer:
     def write(self, row: PlanRow) -> Outcome:
         """Do what a row says, as far as it is not done; what cannot be done is told in the outcome, the rest raises."""
         outcome = Outcome(row)
-        entries = self._journal.of_record(row.resource, row.source_id)
-        known = {(one.kind, one.part): one for one in entries if one.plan == self._plan}
+        known = self._known(row)
         cover = next((one for one in row.files if one.kind == A_COVER and one.action == UPLOAD), None)
         if cover is not None and is_done(known.get((COVER, part_of(cover)))):
             cover = None
         try:
             if row.action == TO_CREATE:
-                entry = known.get((CREATE, ""))
-                target_id, covered = self._created(row, entry, cover, outcome)
-                if cover is not None and not covered:
-                    self._change(row, target_id, {}, cover, outcome)
+                target_id = self._create(row, known.get((CREATE, "")), cover, outcome)
+                known = self._known(row)
             else:
                 target_id = row.matched
                 payload = {} if is_done(known.get((PATCH, ""))) else row.payload
@@ -126,66 +154,96 @@ class Writer:
         except FailedWriteError:
             return False
 
-    def _created(
-        self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome
-    ) -> tuple[int, bool]:
-        """The record that a row creates, and whether it has the cover: it is sent with the record, which saves a request."""
+    def _known(self, row: PlanRow) -> dict[tuple[str, str], Entry]:
+        """What the journal has of this plan's writes of a record."""
+        entries = self._journal.of_record(row.resource, row.source_id)
+        return {(one.kind, one.part): one for one in entries if one.plan == self._plan}
+
+    def _create(self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome) -> int:
+        """The record that a row creates, with its cover, and with its files where they can be sent together."""
+        has_files = any(one.kind != A_COVER and one.action == UPLOAD for one in row.files)
         if known is not None and is_done(known) and known.target_id is not None:
-            return known.target_id, False
-        content = _content(row.expected)
-        sent = self._uploaded(row, cover, outcome) if cover is not None and not in_doubt(known) else None
-        number = self._journal.intend(
-            self._plan, row.resource, row.source_id, CREATE, content=content, wanted=row.expected
-        )
-        record, with_cover = None, False
-        if known is not None and in_doubt(known):
+            target_id, covered = known.target_id, False
+        elif self._together is None and has_files and not in_doubt(known):
+            with self._trying:
+                together = self._together is not False
+                target_id, covered = self._created(row, known, cover, outcome, together=together)
+                if self._together is None:
+                    self._together = self._shows_files(row, target_id, outcome)
+        else:
+            target_id, covered = self._created(row, known, cover, outcome, together=bool(self._together))
+        if cover is not None and not covered:
+            self._change(row, target_id, {}, cover, outcome)
+        return target_id
+
+    def _created(
+        self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome, *, together: bool
+    ) -> tuple[int, bool]:
+        """The record, and whether there is nothing left to do for its cover: that is sent with it, which saves a request."""
+        content, doubtful = _content(row.expected), in_doubt(known)
+        uploaded = NOTHING if doubtful else self._upload(row, cover, outcome, together=together)
+        number = self._intend(row, content)
+        record, sent = None, NOTHING
+        if known is not None and doubtful:
             record = self._found(row, number, content, datetime.fromisoformat(known.begun_at))
         if record is None:
-            record, with_cover = self._post(row, number, content, sent)
+            record, sent = self._post(row, number, content, uploaded)
         target_id = int(record["id"])
         self._journal.done(number, target_id=target_id, held=self._held(record, row.expected))
         outcome.created = True
-        covered = bool(record.get("cover", with_cover))
+        covered = bool(record.get("cover", sent.cover is not None))
         if cover is not None and covered:
             self._note_cover(row, cover, target_id, outcome)
-        return target_id, covered or (sent is None and not in_doubt(known))
+        if sent.files or doubtful:
+            outcome.files += self._attachments.note_made(row, target_id, record)
+        return target_id, covered or (uploaded.cover is None and not doubtful)
 
-    def _post(
-        self, row: PlanRow, number: int, content: str, cover: Mapping[str, Any] | None
-    ) -> tuple[dict[str, Any], bool]:
-        """Create a record; look it up after every unclear end. The record, and whether it was sent with the cover."""
+    def _intend(self, row: PlanRow, content: str) -> int:
+        key = (self._plan, row.resource, row.source_id, CREATE)
+        return self._journal.intend(*key, content=content, wanted=row.expected)
+
+    def _post(self, row: PlanRow, number: int, content: str, sent: Uploaded) -> tuple[dict[str, Any], Uploaded]:
+        """Create a record; look it up after every unclear end. The record, and what was sent with it."""
         error: BookferryError | None = None
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
             sent_at = self._client.clock.now()
+            if attempt:
+                self._intend(row, content)  # from now on it may have been made later than the first time
             try:
-                answer = self._client.write("POST", row.resource, _with(row.payload, cover))
+                answer = self._client.write("POST", row.resource, sent.beside(row.payload))
             except UnclearError as unclear:
                 error = unclear
             except RefusedError as refusal:
-                if cover is None:
+                if not sent:
                     raise self._refused(number, str(refusal), refusal.status) from None
-                cover = (
-                    None  # perhaps it is the cover that it does not take: one file must not cost the record (trap B9)
-                )
+                sent = NOTHING  # perhaps it is a file that it does not take, which must not cost the record (trap B9)
                 continue
             except BookferryError:
                 self._journal.withdraw(number)  # it had no effect
                 raise
             else:
                 if isinstance(answer, dict) and whole_number(answer.get("id")) is not None:
-                    return answer, cover is not None
+                    return answer, sent
             if (record := self._found(row, number, content, sent_at)) is not None:
-                return record, cover is not None
+                return record, sent
         raise self._refused(
             number, f"It could not be created in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
         )
+
+    def _shows_files(self, row: PlanRow, target_id: int, outcome: Outcome) -> bool:
+        """Whether a record that was read back has the files that were sent with it."""
+        record = self._client.get_record(f"{row.resource}/{target_id}")
+        outcome.files += self._attachments.note_made(row, target_id, record)
+        known = self._known(row)
+        files = [one for one in row.files if one.kind != A_COVER and one.action == UPLOAD]
+        return all(is_done(known.get((ASSET, part_of(one)))) for one in files)
 
     def _change(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: Outcome
     ) -> None:
         """Change fields and set the cover, in one request; may be repeated at any time."""
-        sent = self._uploaded(row, cover, outcome) if cover is not None else None
-        if not payload and sent is None:
+        sent = self._upload(row, cover, outcome, together=False)
+        if not payload and not sent:
             return
         wanted = {name: row.expected.get(name) for name in payload}
         number = None
@@ -200,7 +258,7 @@ class Writer:
                 before=row.before,
             )
         try:
-            answer = self._client.write("PATCH", f"{row.resource}/{target_id}", _with(payload, sent))
+            answer = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.beside(payload))
         except RefusedError as refusal:
             if number is not None:
                 self._journal.refused(number, str(refusal), refusal.status)
@@ -209,16 +267,22 @@ class Writer:
             held = self._held(answer, wanted) if isinstance(answer, dict) else wanted
             self._journal.done(number, target_id=target_id, held=held)
             outcome.patched = True
-        if cover is not None and sent is not None:
+        if cover is not None and sent:
             self._note_cover(row, cover, target_id, outcome)
 
-    def _uploaded(self, row: PlanRow, cover: PlannedFile, outcome: Outcome) -> dict[str, Any] | None:
-        """The cover as it is sent with its record; none where it cannot be uploaded, which is told: the record goes without."""
+    def _upload(self, row: PlanRow, cover: PlannedFile | None, outcome: Outcome, *, together: bool) -> Uploaded:
+        """What is sent with a record; what cannot be uploaded is told, and the record goes without."""
+        files = [one for one in row.files if one.kind != A_COVER and one.action == UPLOAD] if together else []
+        uploaded = [(one, sent) for one in files if (sent := self._uploaded(row, one, outcome)) is not None]
+        return Uploaded(self._uploaded(row, cover, outcome) if cover is not None else None, tuple(uploaded))
+
+    def _uploaded(self, row: PlanRow, file: PlannedFile, outcome: Outcome) -> dict[str, Any] | None:
         try:
-            return self._attachments.uploaded(cover)
+            return self._attachments.uploaded(file)
         except (RefusedError, StorageError) as refusal:
-            told = f"{told_file(cover)}: {refusal}"
-            number = self._journal.intend(self._plan, row.resource, row.source_id, COVER, part_of(cover))
+            told = f"{told_file(file)}: {refusal}"
+            kind = COVER if file.kind == A_COVER else ASSET
+            number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
             self._journal.refused(number, told, getattr(refusal, "status", None))
             outcome.problems.append(told)
             return None
@@ -273,7 +337,3 @@ class Writer:
 def _content(expected: Mapping[str, str | None]) -> str:
     """What is the same for records that nobody can tell apart."""
     return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""
-
-
-def _with(payload: Mapping[str, Any], cover: Mapping[str, Any] | None) -> dict[str, Any]:
-    return dict(payload) if cover is None else {**payload, "cover": dict(cover)}

@@ -87,6 +87,11 @@ class Desk:
             login.finish(question, answer_in(consent(question.url, self.sandbox, SCOPES)))
         return desk
 
+    def prefer(self, line: str) -> None:
+        """Add a line to the target's table of the configuration."""
+        with self.config.open("a") as file:
+            file.write(f"{line}\n")
+
     def back_up(self, run: str = "run", *, tenant: str = "old", files: bool = True) -> Snapshot:
         """A backup with its files."""
         with Library(load_settings(self.config), with_files=files) as library:

@@ -225,3 +225,36 @@ def test_a_plan_that_changes_most_of_the_target_is_not_begun(desk: Desk, snapsho
 def test_a_target_of_version_2_is_refused(desk: Desk, snapshot: Snapshot) -> None:
     with desk.migration() as migration, pytest.raises(ConfigurationError, match="shut down at the end of 2026"):
         migration.plan(snapshot, "old")
+
+
+def test_files_go_with_their_record_where_that_is_preferred_and_works(desk: Desk, snapshot: Snapshot) -> None:
+    """A request less for each file; tried on the first record and proved by reading it back (service-api.md: assets_attributes)."""
+    desk.prefer("files_with_record = true")
+    plan = desk.plan(snapshot)
+    files = plan.facts.files
+    assert plan.facts.requests == RECORDS + files.upload + 1
+    result = desk.apply(plan)
+    assert (result.applied.created, result.applied.files_uploaded, result.applied.complete) == (
+        RECORDS,
+        files.upload,
+        True,
+    )
+    assert result.requests == plan.facts.requests + 1  # the first record is read back
+    assert [path for method, path in desk.writes() if path.endswith("/assets")] == []
+    assert sum(len(record["assets"]) for record in desk.held()) == files.upload - files.covers
+    assert desk.plan(snapshot).facts.empty
+
+
+def test_a_service_that_does_not_take_files_with_their_record_gets_them_one_by_one(
+    desk: Desk, snapshot: Snapshot
+) -> None:
+    """It refuses the first record with its files; the record goes without, and no other is tried so (trap B9)."""
+    desk.prefer("files_with_record = true")
+    plan = desk.plan(snapshot)
+    (with_files, *_rest) = [row for row in plan.rows("create") if any(one.kind == "asset" for one in row.files)]
+    desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=422, times=1)
+    result = desk.apply(plan, selection=Selection(ids=[with_files.source_id]))
+    assert (result.applied.created, result.applied.complete) == (1, False)
+    assert [path for method, path in desk.writes() if path.endswith("/assets")]
+    assert desk.apply(plan).applied.complete
+    assert sum(len(record["assets"]) for record in desk.held()) == plan.facts.files.upload - plan.facts.files.covers
