@@ -22,6 +22,7 @@ from pipelines.migration.plans import CREATE, PATCH, ROWS, UNCHANGED, Plan
 from pipelines.migration.sides import STEP, Side
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.forms import WRITTEN
+from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import exactly, literal, quoted
@@ -152,7 +153,7 @@ def held_against(plan: Plan, now: Side, room: Path, journal: Journal) -> Iterato
             database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
             database.execute(f"CREATE TABLE {table.name} AS FROM given")
             database.unregister("given")
-        _check(database)
+        _check(database, same_library=plan.facts.same_library)
         _find_differing(database)
         _find_duplicated(database)
         _find_missing(database)
@@ -176,31 +177,48 @@ def _batches(table: Table, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     yield table_batch(table, transposed(batch, table))
 
 
-def _check(database: DuckDBPyConnection) -> None:
-    """What should be there, where, and in which fields it is not what was planned; a field that a row does not expect is not compared."""
-    digests = ", ".join(f"md5_number({quoted(name)}) AS {quoted(name)}" for name in WRITTEN)
+def _check(database: DuckDBPyConnection, *, same_library: bool) -> None:
+    """What should be there, where, and in which fields it is not what was planned; a field that a row does not expect is not compared.
+
+    A record that holds all that the source's does is what was planned; digests, which take long to write as text, are for the others.
+    """
+    told = ("content", *(REFERENCES if same_library else ()))
+    same = " AND ".join(f"s.{quoted(name)} IS NOT DISTINCT FROM t.{quoted(name)}" for name in told)
+    columns = ", ".join(map(quoted, ("id", *told)))
     paths = ", ".join(literal(f"$.{name}") for name in WRITTEN)
     differ = ", ".join(
-        f"CASE WHEN wanted[{place}]::VARCHAR <> coalesce('\"' || d.{quoted(name)} || '\"', 'null') THEN {literal(name)} END"
+        f"CASE WHEN wanted[{place}]::VARCHAR <> coalesce('\"' || md5_number({quoted(name)}) || '\"', 'null') THEN {literal(name)} END"
         for place, name in enumerate(WRITTEN, 1)
     )
-    database.execute(f"CREATE TABLE digests AS SELECT id, {digests} FROM target")  # noqa: S608  names of ours, here and below
     database.execute(f"""
-        CREATE TABLE checked AS
-        SELECT p.* EXCLUDE wanted, d.id IS NOT NULL AS is_there,
-            CASE WHEN d.id IS NULL THEN [] ELSE [one for one in [{differ}] if one IS NOT NULL] END AS fields
+        CREATE TABLE placed AS
+        SELECT p.*, t.id IS NOT NULL AS is_there, s.id IS NOT NULL AND {same} AS is_same
         FROM (
             SELECT
                 p.source_id, p.action, e.state, e.message,
-                CASE WHEN p.action <> '{CREATE}' THEN p.target_id WHEN e.state = '{DONE}' THEN e.target_id END AS target_id,
-                json_extract(p.expected, [{paths}]) AS wanted
+                CASE WHEN p.action <> '{CREATE}' THEN p.target_id WHEN e.state = '{DONE}' THEN e.target_id END AS target_id
             FROM planned AS p
             LEFT JOIN entries AS e ON e.resource = p.resource AND e.source_id = p.source_id
                 AND e.kind = CASE p.action WHEN '{CREATE}' THEN '{CREATED}' ELSE '{PATCHED}' END
             WHERE p.action IN ('{CREATE}', '{PATCH}', '{UNCHANGED}')
         ) AS p
-        LEFT JOIN digests AS d ON d.id = p.target_id
-    """)  # noqa: S608
+        LEFT JOIN (SELECT {columns} FROM source) AS s ON s.id = p.source_id
+        LEFT JOIN (SELECT {columns} FROM target) AS t ON t.id = p.target_id;
+
+        CREATE TABLE other AS
+        SELECT source_id, [one for one in [{differ}] if one IS NOT NULL] AS fields
+        FROM (
+            SELECT p.source_id, json_extract(r.expected, [{paths}]) AS wanted, t.*
+            FROM (FROM placed WHERE is_there AND NOT is_same) AS p
+            JOIN planned AS r ON r.source_id = p.source_id
+            JOIN target AS t ON t.id = p.target_id
+        );
+
+        CREATE TABLE checked AS
+        SELECT p.* EXCLUDE is_same, coalesce(o.fields, []) AS fields
+        FROM placed AS p
+        LEFT JOIN other AS o ON o.source_id = p.source_id;
+    """)  # noqa: S608  names of ours
 
 
 def _find_differing(database: DuckDBPyConnection) -> None:
