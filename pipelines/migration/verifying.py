@@ -58,6 +58,13 @@ class Finding(msgspec.Struct, kw_only=True):
     found: str
     why: str
 
+    def __str__(self) -> str:
+        """In a line for people."""
+        numbers = " → ".join(str(one) for one in (self.source_id, self.target_id) if one is not None)
+        what = f"{self.resource} {numbers} ({self.title}): {self.field + ' ' if self.field else ''}{self.problem}"
+        values = f", wanted «{self.wanted}», found «{self.found}»" if self.wanted or self.found else ""
+        return f"{what}{values}; {self.why}"
+
 
 class FileFindings(msgspec.Struct, kw_only=True):
     """How many of the differences are files."""

@@ -94,6 +94,18 @@ def test_identifiers_are_a_typed_list(empty: Library) -> None:
     assert changed["identifiers"] == sent[1:3]
 
 
+def test_null_or_an_empty_list_empties_a_field(empty: Library) -> None:
+    """PATCH takes publication attributes; that of one without a value is null, or a list without entries."""
+    client = empty.v3()
+    texts = {"publishable_type": "Book", "published_on": "2020-01-31", "abstract": "About tides"}
+    doi = {"type": "doi", "value": "10.1000/tides"}
+    created = create(client, **texts, authors=[{"name": "Ann"}], identifiers=[doi], categories=[{"name": "Sea"}])
+    nothing = {**dict.fromkeys(texts), "authors": [], "identifiers": [], "categories": []}
+    changed = client.patch(f"/publications/{created['id']}", json=nothing).json()
+    assert {name: changed[name] for name in nothing} == nothing
+    assert changed["title"] == created["title"]
+
+
 def test_several_identifiers_of_one_type_unknown_types_and_their_order_are_kept(empty: Library) -> None:
     """Rule: "each: `type` (for example ...)": the list of types is not closed, and nothing says that one of each is enough."""
     sent = [
