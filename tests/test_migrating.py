@@ -101,6 +101,8 @@ def test_the_times_are_what_the_code_counts() -> None:
             count * requests_of("create", {"title": "A"}, files[:some]) + requests_to_read(0) for some in range(3)
         ]
         assert row[1:] == [duration(requests) for requests in (requests_to_read(count), *writes)]
+    together = 100_000 * requests_of("create", {"title": "A"}, files[:1], together=True) + requests_to_read(0)
+    assert f"(100,000 publications with one file each: {duration(together)} instead)" in TEXT
     assert f"{LAST_DAY_OF_V2:%-d %B %Y}" in TEXT
 
 
