@@ -15,25 +15,25 @@ from tests.sandbox.process import SandboxProcess
 
 RECORDS = 95
 """The first of the real records; three of them have files, two covers."""
-EMPTY = 24
+EMPTY = 64
 """Empty libraries: one for each test."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sandbox() -> Iterator[SandboxProcess]:
-    """One for all tests of a module."""
+    """One for all tests."""
     empty = [f"--tenant=empty{number}=empty" for number in range(EMPTY)]
     with SandboxProcess(f"--tenant=library=real:{RECORDS}", *empty, "--requests-per-minute", "0") as process:
         yield process
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def numbers() -> Iterator[int]:
     """Each empty library is used once."""
     return count()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a snapshot of the source, to be copied: the backup is not what these tests are about."""
     folder = tmp_path_factory.mktemp("backed-up")

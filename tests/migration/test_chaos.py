@@ -14,7 +14,7 @@ from tests.migration.conftest import RECORDS
 from tests.migration.moving import Desk
 from tests.migration.test_moving import comparable
 
-KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "4"))
+KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
 """How often it is killed, at random instants of an apply."""
 
 SHARE = 0.1

@@ -1,0 +1,45 @@
+"""The jobs of a migration in Dagster: a plan with its picture, a load that a person must have approved, a proof (design: approval)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from assets_defs.definitions import build_definitions
+from pipelines.settings import load_settings
+from pipelines.store.snapshots import Snapshot
+from tests.migration.conftest import RECORDS
+from tests.migration.moving import Desk
+
+
+def run(desk: Desk, job: str, asset: str, **config: Any) -> dg.ExecuteInProcessResult:
+    with dg.DagsterInstance.ephemeral() as instance:
+        definition = build_definitions(load_settings(desk.config)).resolve_job_def(job)
+        return definition.execute_in_process(
+            run_config={"ops": {f"new__{asset}": {"config": config}}},
+            instance=instance,
+            asset_selection=[dg.AssetKey(["new", asset])],
+            raise_on_error=False,
+        )
+
+
+def made(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, Any]:
+    (event,) = result.asset_materializations_for_node(f"new__{asset}")
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def test_a_person_approves_between_plan_and_load(desk: Desk, snapshot: Snapshot) -> None:
+    plan = made(run(desk, "plan_migration", "migration_plan", source=snapshot.name), "migration_plan")
+    assert "data:image/svg+xml" in plan["picture"]
+    unapproved = run(desk, "apply_migration", "migration", plan=plan["plan"], approval="yes, please")
+    assert not unapproved.success
+    assert desk.writes() == []
+    loaded = run(desk, "apply_migration", "migration", plan=plan["plan"], approval=plan["approval"])
+    assert (made(loaded, "migration")["created"], made(loaded, "migration")["complete"]) == (RECORDS, True)
+    proved = run(desk, "verify_migration", "migration_proof", plan=plan["plan"])
+    assert made(proved, "migration_proof")["equal"] is True
+    assert [(one.check_name, one.passed) for one in proved.get_asset_check_evaluations()] == [("equal", True)]
+    desk.call("DELETE", f"publications/{desk.held()[0]['id']}")
+    missing = run(desk, "verify_migration", "migration_proof", plan=plan["plan"])
+    assert [one.passed for one in missing.get_asset_check_evaluations()] == [False]
