@@ -129,6 +129,10 @@ def test_what_people_did_since_is_found_and_told(desk: Desk, snapshot: Snapshot)
     assert str(twice["id"]) in by["duplicated", WITH_PDF, "files"].why
     title = by["differing", 3, "title"]
     assert (title.wanted, title.found, title.why) == ("The Dead Key", "=Another title", "changed since it was written")
+    assert str(title) == (
+        f"publications 3 → {now[3]} (The Dead Key): title differing, wanted «The Dead Key», found «=Another title»; changed since it "
+        "was written"
+    )
     with plan.path(found.table).open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))
     assert len(rows) == 1 + len(found.findings)
