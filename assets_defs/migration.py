@@ -47,6 +47,8 @@ class PlanConfig(dg.Config):
 
     source: str
     """A tenant, for its newest snapshot that holds all publications, or TENANT/SNAPSHOT."""
+    resources: list[str] = Field(default_factory=list)
+    """What is moved beside the publications and their files: users, authorities, collections, hard_copies, tasks."""
     overwrite: bool = False
     """Where both sides hold something else, the source's value counts: for putting a snapshot back."""
 
@@ -111,7 +113,9 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
     )
     def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         return dg.MaterializeResult(
-            metadata=_plan_metadata(migration.plan_from(config.source, tenant, overwrite=config.overwrite))
+            metadata=_plan_metadata(
+                migration.plan_from(config.source, tenant, overwrite=config.overwrite, resources=config.resources)
+            )
         )
 
     return migration_plan

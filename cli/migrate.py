@@ -49,7 +49,14 @@ ACTIONS = ("create", "patch", "files")
 
 
 def make_plan(
-    settings: Settings, source: str, target: str, output: Output, *, fresh: bool, detailed: bool
+    settings: Settings,
+    source: str,
+    target: str,
+    output: Output,
+    *,
+    resources: Sequence[str],
+    fresh: bool,
+    detailed: bool,
 ) -> ExitStatus:
     """Plan a move: from a fresh backup of a tenant, or from the snapshot that is named."""
     check_target(settings, target)
@@ -59,9 +66,15 @@ def make_plan(
                 raise ConfigurationError(
                     f"'{target}' is source and target at once. To put a snapshot back into its library: bookferry restore SNAPSHOT {target}"
                 )
-            resources = checked_resources(settings.tenant(source), [])
-            source = run_backup(settings, source, resources, display).snapshot.name
-        run_step(settings, migration, "plan_migration", (target, "migration_plan"), {"source": source})
+            read = checked_resources(settings.tenant(source), [])
+            source = run_backup(settings, source, read, display).snapshot.name
+        run_step(
+            settings,
+            migration,
+            "plan_migration",
+            (target, "migration_plan"),
+            {"source": source, "resources": list(resources)},
+        )
         plan = made(migration.planned)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
     return ExitStatus.DIFFERENCES if detailed and not plan.facts.empty else _planned_status(plan)

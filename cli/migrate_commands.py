@@ -22,6 +22,21 @@ migrate = typer.Typer(
 PlanArgument = Annotated[str, typer.Argument(help="A plan's name, as `migrate plan` printed it, or its folder.")]
 
 
+ResourcesOption = Annotated[
+    str,
+    typer.Option(
+        help="What is moved beside the publications and their files, separated by commas: users, authorities, collections, hard_copies, "
+        "tasks. Making an account may send that person an e-mail.",
+        metavar="NAMES",
+    ),
+]
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a list that is separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def _settings(config: str | None) -> Settings:
     return load_settings(find_config(Path(config) if config else None))
 
@@ -36,6 +51,7 @@ def plan(  # noqa: PLR0917  one option after the other
     newest: Annotated[
         bool, typer.Option("--newest", help="Make no backup: use the newest snapshot of the tenant.")
     ] = False,
+    resources: ResourcesOption = "",
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 6 when there is something to write.")
     ] = False,
@@ -44,7 +60,13 @@ def plan(  # noqa: PLR0917  one option after the other
 ) -> ExitStatus:
     """Work out what moving a library would write, how long it takes, and what a person must decide. Writes nothing."""
     return steps.make_plan(
-        _settings(config), source, target, Output(as_json=json), fresh=not newest, detailed=detailed_exitcode
+        _settings(config),
+        source,
+        target,
+        Output(as_json=json),
+        resources=names_in(resources),
+        fresh=not newest,
+        detailed=detailed_exitcode,
     )
 
 
@@ -133,6 +155,7 @@ def restore(  # noqa: PLR0917  one option after the other
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Where both hold something else, the snapshot's value counts.")
     ] = False,
+    resources: ResourcesOption = "",
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Only make the plan; `migrate apply` writes it.")
     ] = False,
@@ -141,7 +164,13 @@ def restore(  # noqa: PLR0917  one option after the other
 ) -> ExitStatus:
     """Put a snapshot back: what the library lacks is created and proved; nothing is deleted, nothing overwritten unless you say so."""
     return restore_snapshot(
-        _settings(config), snapshot, tenant, Output(as_json=json), overwrite=overwrite, plan_only=plan_only
+        _settings(config),
+        snapshot,
+        tenant,
+        Output(as_json=json),
+        resources=names_in(resources),
+        overwrite=overwrite,
+        plan_only=plan_only,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -30,12 +31,19 @@ SHOWN = 10
 
 
 def restore_snapshot(
-    settings: Settings, snapshot: str, tenant: str, output: Output, *, overwrite: bool, plan_only: bool
+    settings: Settings,
+    snapshot: str,
+    tenant: str,
+    output: Output,
+    *,
+    resources: Sequence[str],
+    overwrite: bool,
+    plan_only: bool,
 ) -> ExitStatus:
     """Plan, apply and verify in one go: what the library lacks is created, and nothing of it is deleted."""
     check_target(settings, tenant)
     with migrating(settings) as (migration, _display):
-        config = {"source": snapshot, "overwrite": overwrite}
+        config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources)}
         run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)
         plan = made(migration.planned)
         if plan_only:

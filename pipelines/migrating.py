@@ -6,11 +6,11 @@ that no two migrations write into one library, and none writes into one that is 
 
 from __future__ import annotations
 
-import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -26,15 +26,17 @@ from pipelines.migration.applying import (
     Limits,
     Selection,
     check_limits,
+    settle_doubtful,
 )
 from pipelines.migration.comparing import lay_out_both
 from pipelines.migration.conflicts import write_conflicts
 from pipelines.migration.contents import Contents
 from pipelines.migration.evidence import check_free, write_evidence
-from pipelines.migration.journal import CREATE as CREATED
-from pipelines.migration.journal import INTENDED, PARKED, UNDONE, Journal
+from pipelines.migration.journal import UNDONE, Journal
 from pipelines.migration.making import (
+    after_writes,
     check_movable,
+    check_still_theirs,
     check_target,
     clear_unfinished,
     decisions_so_far,
@@ -43,21 +45,25 @@ from pipelines.migration.making import (
     holds_all,
     same_library,
 )
+from pipelines.migration.others import referred
+from pipelines.migration.others_now import check_others_fresh
+from pipelines.migration.others_planning import PlanRows, plan_all
+from pipelines.migration.others_scope import TargetReader, chosen_others, listed_in, written_others
+from pipelines.migration.others_verifying import others_held
 from pipelines.migration.pages import make_pages
+from pipelines.migration.plan_table import PLAN
 from pipelines.migration.planning import PUBLICATIONS, plan_publications
 from pipelines.migration.plans import (
     CONFLICT,
     CONFLICTS,
-    CREATE,
     HTML,
-    PLAN,
     ROWS,
     Plan,
     find_plan,
     growing,
     seal_plan,
 )
-from pipelines.migration.reading import Reading, files_of, local_table
+from pipelines.migration.reading import files_of, local_table
 from pipelines.migration.sides import Side, lay_out
 from pipelines.migration.staleness import check_fresh
 from pipelines.migration.status import RecordView, Status, status_of, three_way
@@ -102,6 +108,7 @@ class Migration:
         self._on_wait = on_wait
         self._given_clock = clock
         self._clock = clock or SystemClock()
+        self._reader = TargetReader(self.data, settings, self._kinds, self._clock, on_progress)
         self._held = ExitStack()
         self.planned: Plan | None = None
         """The plan that was made last."""
@@ -111,9 +118,9 @@ class Migration:
         """What the last verification found."""
         self._leased: set[str] = set()
 
-    def plan_from(self, source: str, target: str, *, overwrite: bool = False) -> Plan:
+    def plan_from(self, source: str, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
         """Make a plan from the snapshot that a person names, or from the newest one of a tenant that can be moved."""
-        return self.plan(self.find_source(source), target, overwrite=overwrite)
+        return self.plan(self.find_source(source), target, overwrite=overwrite, resources=resources)
 
     def find_source(self, name: str) -> Snapshot:
         """The snapshot that a person names; of a tenant the newest that holds all publications, though it may lack files."""
@@ -132,39 +139,52 @@ class Migration:
             )
         return plan
 
-    def plan(self, source: Snapshot, target: str, *, overwrite: bool = False) -> Plan:
+    def plan(self, source: Snapshot, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
         """Make a plan that moves a snapshot into the library of a tenant; writes nothing there.
 
-        `overwrite`: where both hold something else, the source's value counts, and nobody is asked.
+        `overwrite`: where both hold something else, the source's value counts. `resources`: what else is moved than publications.
 
         Raises `ConfigurationError` for a target that is no version 3, `StopError` where either side cannot be known whole.
         """
         chosen = self.settings.tenant(target)
         check_target(self.settings, target)
         check_movable(source)
+        others = chosen_others(source, resources)
         self._hold_lease(target)
         clear_unfinished(self.data, target)
         now = self._clock.now()
         with growing(self.data, free_name(self.data, source, target, now)) as folder:
             with self._client(target) as client:
-                raw = self._read_target(target, client, folder, "plan")
+                raw = self._reader.read(target, client, folder, "plan")
+                theirs = self._reader.others(target, client, folder, "plan", (*others, *referred(others)))
+            listed = {one: (listed_in(self._source_data, source, one, folder), now_) for one, now_ in theirs.items()}
             sent = GOOD | {INVALID} if chosen.send_invalid_identifiers else GOOD
             there = local_table(self._source_data, source, f"raw_{PUBLICATIONS}", folder)
             sides = lay_out_both(there, raw, folder, self._kinds.described, sorted(sent))
-            self.planned = self._seal(source, target, folder, sides, now=now, overwrite=overwrite)
+            rows = partial(plan_all, listed=listed, resources=others, overwrite=overwrite)
+            self.planned = self._seal(source, target, folder, sides, rows, now=now, overwrite=overwrite)
             return self.planned
 
     def _seal(
-        self, source: Snapshot, target: str, folder: Path, sides: tuple[Side, Side], *, now: datetime, overwrite: bool
+        self,
+        source: Snapshot,
+        target: str,
+        folder: Path,
+        sides: tuple[Side, Side],
+        plan_rows: PlanRows,
+        *,
+        now: datetime,
+        overwrite: bool,
     ) -> Plan:
         chosen, manifest = self.settings.tenant(target), source.manifest
         same = same_library(manifest.base_url, chosen.base_url)
         with self.journal(manifest.base_url, chosen.base_url) as journal, table_writer(folder / ROWS, PLAN) as writer:
             decisions = decisions_so_far(self.data, journal, manifest.base_url, chosen.base_url)
-            totals = plan_publications(
-                writer,
-                *sides,
-                folder,
+            publications = partial(
+                plan_publications,
+                source=sides[0],
+                target=sides[1],
+                folder=folder,
                 journal=journal,
                 files=files_of(self._source_data, source, folder),
                 decisions=decisions,
@@ -172,10 +192,11 @@ class Migration:
                 overwrite=overwrite,
                 together=chosen.files_with_record,
             )
+            found = plan_rows(writer, publications, folder, journal=journal, decisions=decisions, same_library=same)
         for copied in folder.glob("*.parquet"):
             if copied.name != ROWS:
                 copied.unlink()
-        facts = facts_of(source, target, self.settings, folder, totals=totals, now=now)
+        facts = facts_of(source, target, self.settings, folder, found=found, now=now)
         facts.same_library, facts.overwrite, facts.decisions = same, overwrite, len(decisions)
         plan = Plan(folder, facts)
         decided = {(one.resource, one.source_id): one for one in decisions}
@@ -206,7 +227,7 @@ class Migration:
             self.result = Result(applying.applied, 0)
             if applying.has_work():
                 check_limits(plan, limits)
-                self._settle(plan, journal, writer)
+                settle_doubtful(plan, journal, writer)
                 self._check_fresh(plan, client, journal)
                 try:
                     applying.run(client.requests_per_minute)
@@ -214,28 +235,15 @@ class Migration:
                     self.result = Result(applying.applied, client.requests)
             return self.result
 
-    def _settle(self, plan: Plan, journal: Journal, writer: Writer) -> None:
-        """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn."""
-        doubtful = {one.source_id: one for one in journal.of_plan(plan.name, INTENDED, PARKED) if one.kind == CREATED}
-        for row in plan.rows(CREATE) if doubtful else ():
-            if (entry := doubtful.get(row.source_id)) is not None:
-                writer.settle(row, entry)
-
-    def _check_still_theirs(self, plan: Plan) -> None:
-        """The tenant must be the library that the plan was made for: bookferry.toml may name another one by now."""
-        target = plan.facts.target
-        chosen = self.settings.tenant(target.tenant)
-        if not same_library(chosen.base_url, target.base_url):
-            raise ConfigurationError(
-                f"Plan {plan.name} was made for '{target.tenant}' at {target.base_url}, which is now at {chosen.base_url}. Make a new "
-                "plan."
-            )
-
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again and see whether the plan still fits."""
-        with self._read_again(plan, client, f"apply-{self._clock.now():%Y%m%dT%H%M%S}") as (room, _raw, now):
-            begun = {entry.source_id for entry in journal.of_plan(plan.name) if entry.state != UNDONE}
-            check_fresh(plan, now, room, journal=journal, begun=begun)
+        run = f"apply-{self._clock.now():%Y%m%dT%H%M%S}"
+        with self._read_again(plan, client, run) as (room, _raw, now):
+            begun = {(one.resource, one.source_id) for one in journal.of_plan(plan.name) if one.state != UNDONE}
+            publications = {number for resource, number in begun if resource == PUBLICATIONS}
+            check_fresh(plan, now, room, journal=journal, begun=publications)
+            others = self._reader.others(plan.facts.target.tenant, client, room, run, written_others(plan))
+            check_others_fresh(plan, others, room, journal=journal, begun=begun)
 
     @contextmanager
     def _read_again(self, plan: Plan, client: LibraryClient, run: str) -> Iterator[tuple[Path, Path, Side]]:
@@ -245,7 +253,7 @@ class Migration:
             shutil.rmtree(room, ignore_errors=True)
             room.mkdir()
         try:
-            raw = self._read_target(plan.facts.target.tenant, client, room, run)
+            raw = self._reader.read(plan.facts.target.tenant, client, room, run)
             yield room, raw, lay_out(raw, room / "target", self._kinds.described)
         finally:
             shutil.rmtree(room, ignore_errors=True)
@@ -254,7 +262,7 @@ class Migration:
     def _at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
         """The journal and the target of a plan that nobody altered, under the target's lease."""
         facts = plan.facts
-        self._check_still_theirs(plan)
+        check_still_theirs(self.settings, plan)
         plan.check_unaltered()
         self._hold_lease(facts.target.tenant)
         with (
@@ -279,7 +287,7 @@ class Migration:
 
     def three_way(self, plan: Plan, source_id: int) -> RecordView:
         """One publication as the source, the plan and the target have it; one request."""
-        self._check_still_theirs(plan)
+        check_still_theirs(self.settings, plan)
         ends = plan.facts.source.base_url, plan.facts.target.base_url
         with self.journal(*ends) as journal, self._client(plan.facts.target.tenant) as client:
 
@@ -312,7 +320,7 @@ class Migration:
         """Take back what the journal says a plan did, where nobody edited it since; without `really`, only tell what would be done."""
         with self._at_target(plan) as (journal, client):
             if not really:
-                with self._read_again(plan, client, _after_writes("undo", plan, journal)) as (_room, _raw, now):
+                with self._read_again(plan, client, after_writes("undo", plan, journal)) as (_room, _raw, now):
                     return rehearse(plan, journal, self._kinds, now, client)
             with self._writer(plan, journal, client) as writer:
                 found = undo(plan, journal, self._kinds, client, writer, on_progress=self._on_progress)
@@ -328,12 +336,16 @@ class Migration:
             check_free(evidence)
         with (
             self._at_target(plan) as (journal, client),
-            self._read_again(plan, client, _after_writes("verify", plan, journal)) as (room, raw, now),
+            self._read_again(plan, client, after_writes("verify", plan, journal)) as (room, raw, now),
         ):
             base_url = self.settings.tenant(plan.facts.target.tenant).base_url
             check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
-            at = self._clock.now()
-            self.proved = verify(plan, journal, now, room, at=at, client=client, check_contents=check_contents)
+            at, target, moved = self._clock.now(), plan.facts.target.tenant, plan.facts.resources
+            listed = self._reader.others(target, client, room, after_writes("verify", plan, journal), moved)
+            with others_held(plan, journal, room, listed) as others:
+                self.proved = verify(
+                    plan, journal, now, room, at=at, client=client, check_contents=check_contents, others=others
+                )
             if evidence is not None:
                 source = plan.facts.source
                 key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
@@ -365,11 +377,6 @@ class Migration:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read_target(self, target: str, client: LibraryClient, folder: Path, run: str) -> Path:
-        """List the target's publications, once, proved like a backup; their raw table."""
-        reading = Reading(self.data, self.settings.tenant(target), target, run, self._clock)
-        return reading.read(client, folder, self._kinds, self._on_progress)
-
     def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
         return open_client(
             self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._given_clock
@@ -379,11 +386,6 @@ class Migration:
         if tenant not in self._leased:
             self._held.enter_context(self.data.lease(tenant))
             self._leased.add(tenant)
-
-
-def _after_writes(run: str, plan: Plan, journal: Journal) -> str:
-    """Name of a reading: what was read before a write of the plan, and broken off, is not gone on with after it."""
-    return f"{run}-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"
 
 
 class Result(NamedTuple):

@@ -20,7 +20,8 @@ from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.applying import Limits
 from pipelines.migration.conflicts import CREATE, MATCH, SKIP, SOURCE, TARGET
 from pipelines.migration.files import requests_of
-from pipelines.migration.planning import NOTHING_TO_SEND, requests_to_read
+from pipelines.migration.others_planning import UNFIT
+from pipelines.migration.planning import requests_to_read
 from pipelines.migration.plans import PlannedFile
 from pipelines.migration.words import ACTIONS, REASONS
 from pipelines.settings import load_settings
@@ -110,7 +111,7 @@ def test_the_tables_have_every_action_decision_and_reason() -> None:
     assert quoted([row[0] for row in table("action")]) == set(ACTIONS)
     decisions = quoted([row[0] for row in table("you write")])
     assert {word.split()[0] for word in decisions} == {CREATE, SKIP, MATCH, SOURCE, TARGET}
-    reasons = {advice.problem for reason, advice in REASONS.items() if reason != NOTHING_TO_SEND}
+    reasons = {advice.problem for reason, advice in REASONS.items() if reason not in UNFIT}
     assert {row[0] for row in table("problem")} == reasons
 
 

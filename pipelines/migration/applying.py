@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -12,10 +14,11 @@ import msgspec
 from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.migration.crew import Crew, hands
 from pipelines.migration.files import part_of
-from pipelines.migration.journal import ASSET, COVER, CREATE, PATCH, Journal, is_done
+from pipelines.migration.journal import ASSET, COVER, CREATE, INTENDED, PARKED, PATCH, Journal, is_done
 from pipelines.migration.plans import CREATE as TO_CREATE
 from pipelines.migration.plans import PATCH as TO_PATCH
 from pipelines.migration.plans import QUARANTINED, UNCHANGED, UPLOAD, Plan, PlanRow
+from pipelines.migration.words import plural
 from pipelines.migration.writing import Outcome, Writer
 from pipelines.records.files import COVER as A_COVER
 from pipelines.service.redaction import outside_text
@@ -39,7 +42,7 @@ class Limits:
     failures_percent: float = 10.0
     """Of the rows that were tried."""
     touched_percent: float = 50.0
-    """Of the target's publications that a plan may change."""
+    """Of the target's records of one resource that a plan may change."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +59,8 @@ class Selection:
             return False
         if not self.actions:
             return True
-        doing = {row.action} if row.payload else set()
-        if row.action == TO_PATCH or not row.payload:
+        doing = {row.action} if row.writes else set()
+        if row.action == TO_PATCH or not row.writes:
             doing |= {"files"} if any(one.action == UPLOAD for one in row.files) else set()
         return not doing.isdisjoint(self.actions)
 
@@ -116,14 +119,14 @@ class ApplyProgress:
 
 def check_limits(plan: Plan, limits: Limits) -> None:
     """Raise `SafetyLimitError` for a plan that changes more of what is there than anybody would expect."""
-    there = plan.facts.target.records.get("publications", 0)
-    touched = plan.facts.count(TO_PATCH)
-    if there and touched > FEW and touched * 100 > limits.touched_percent * there:
-        raise SafetyLimitError(
-            f"Plan {plan.name} would change {touched:,} of the {there:,} publications in '{plan.facts.target.tenant}', "
-            f"{touched * 100 / there:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. If that is what you want: "
-            f"--max-touched {min(100, int(touched * 100 / there) + 1)}."
-        )
+    for resource, counts in plan.facts.counts.items():
+        there, touched = plan.facts.target.records.get(resource, 0), counts.get(TO_PATCH, 0)
+        if there and touched > FEW and touched * 100 > limits.touched_percent * there:
+            raise SafetyLimitError(
+                f"Plan {plan.name} would change {touched:,} of the {there:,} {plural(resource)} in '{plan.facts.target.tenant}', "
+                f"{touched * 100 / there:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. If that is what you "
+                f"want: --max-touched {min(100, int(touched * 100 / there) + 1)}."
+            )
 
 
 class Applying:
@@ -162,13 +165,19 @@ class Applying:
         return Applied(unchanged=facts.count(UNCHANGED), quarantined=facts.count(QUARANTINED) + facts.unfit)
 
     def run(self, requests_per_minute: int) -> Applied:
-        """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result."""
-        with Crew(self._write, hands(requests_per_minute)) as crew:
-            for given, row in enumerate(self.pending()):
-                if self._selection.limit is not None and given >= self._selection.limit:
-                    self.applied.left += 1
-                    continue
-                crew.give(row)
+        """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result.
+
+        One resource after the other: what the records of the next one refer to is there by then.
+        """
+        given = 0
+        for _resource, rows in groupby(self.pending(), key=attrgetter("resource")):
+            with Crew(self._write, hands(requests_per_minute)) as crew:
+                for row in rows:
+                    if self._selection.limit is not None and given >= self._selection.limit:
+                        self.applied.left += 1
+                        continue
+                    given += 1
+                    crew.give(row)
         return self.applied
 
     def pending(self) -> Iterator[PlanRow]:
@@ -184,7 +193,7 @@ class Applying:
     def _left_to_do(self, row: PlanRow) -> bool:
         entries = self._journal.of_record(row.resource, row.source_id)
         done = {(one.kind, one.part) for one in entries if one.plan == self._plan.name and is_done(one)}
-        wanted = {(CREATE if row.action == TO_CREATE else PATCH, "")} if row.payload else set()
+        wanted = {(CREATE if row.action == TO_CREATE else PATCH, "")} if row.writes else set()
         for file in row.files:
             if file.action == UPLOAD:
                 wanted.add((COVER if file.kind == A_COVER else ASSET, part_of(file)))
@@ -232,6 +241,15 @@ class Applying:
                 f"last one: {last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. If "
                 "that many may fail: --max-failures, --max-failures-percent."
             )
+
+
+def settle_doubtful(plan: Plan, journal: Journal, writer: Writer) -> None:
+    """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn."""
+    begun = journal.of_plan(plan.name, INTENDED, PARKED)
+    doubtful = {(one.resource, one.source_id): one for one in begun if one.kind == CREATE}
+    for row in plan.rows(TO_CREATE) if doubtful else ():
+        if (entry := doubtful.get((row.resource, row.source_id))) is not None:
+            writer.settle(row, entry)
 
 
 def as_json(applied: Applied, requests: int) -> dict[str, Any]:

@@ -182,6 +182,16 @@ class Journal:
             yield from found
             last = found[-1].number
 
+    def became(self, resource: str, source_id: int) -> int | None:
+        """The record of the target that an earlier write made or changed for this one of the source; the last one counts."""
+        with self._file.transaction() as db:
+            row = db.execute(
+                "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
+                "AND kind IN (?, ?) ORDER BY number DESC LIMIT 1",
+                (*self._pair, resource, source_id, DONE, CREATE, PATCH),
+            ).fetchone()
+        return row[0] if row else None
+
     def known(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Which of these records of the target are what entries made or changed."""
         wanted = list(ids)
@@ -194,22 +204,22 @@ class Journal:
             ).fetchall()
         return {number for (number,) in rows}
 
-    def created_after(self, moment: datetime) -> set[int]:
-        """Some publications of the target that were created later than that, and are known to be."""
+    def created_after(self, resource: str, moment: datetime) -> set[int]:
+        """Some records of the target that were created later than that, and are known to be."""
         with self._file.transaction() as db:
             rows = db.execute(
-                "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? AND ended_at > ? "
+                "SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND ended_at > ? "
                 "ORDER BY number DESC LIMIT 50",
-                (self._pair[1], DONE, CREATE, moment.isoformat(timespec="seconds")),
+                (self._pair[1], resource, DONE, CREATE, moment.isoformat(timespec="seconds")),
             ).fetchall()
         return {number for (number,) in rows}
 
-    def twins(self, content: str) -> int:
+    def twins(self, resource: str, content: str) -> int:
         """How many intended creates have this content: the service's records of it may be any of theirs."""
         with self._file.transaction() as db:
             (count,) = db.execute(
-                "SELECT count(*) FROM migration_writes WHERE target = ? AND state = ? AND kind = ? AND content = ?",
-                (self._pair[1], INTENDED, CREATE, content),
+                "SELECT count(*) FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND content = ?",
+                (self._pair[1], resource, INTENDED, CREATE, content),
             ).fetchone()
         return int(count)
 

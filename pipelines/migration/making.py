@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.conflicts import Decision, decisions_of
 from pipelines.migration.journal import CREATE, DONE, PATCH, Journal
+from pipelines.migration.others_scope import notes_on
 from pipelines.migration.planning import PUBLICATIONS, Totals, requests_to_read
-from pipelines.migration.plans import FACTS, ROWS, End, PlanFacts, all_plans, plan_name, plans_folder
+from pipelines.migration.plans import FACTS, ROWS, End, Plan, PlanFacts, all_plans, plan_name, plans_folder
 from pipelines.settings import Settings
 from pipelines.store.durable import sha256_of
 from pipelines.store.snapshots import DataFolder, Snapshot
@@ -21,12 +25,14 @@ APPLIED_ONCE = frozenset({"create", "source"})
 
 
 def facts_of(
-    source: Snapshot, target: str, settings: Settings, folder: Path, *, totals: Totals, now: datetime
+    source: Snapshot, target: str, settings: Settings, folder: Path, *, found: Mapping[str, Totals], now: datetime
 ) -> PlanFacts:
-    """What a plan tells of itself, but for its decisions."""
+    """What a plan tells of itself, but for its decisions; `found`: what the rows of each resource add up to."""
     chosen, manifest = settings.tenant(target), source.manifest
     _library, per_minute = settings.budget_of(target)
-    writes = totals.requests
+    totals = found[PUBLICATIONS]
+    writes = sum(one.requests for one in found.values())
+    reads = sum(requests_to_read(one.target) for name, one in found.items() if one.requests or name == PUBLICATIONS)
     return PlanFacts(
         plan=folder.name,
         tool=f"bookferry {VERSION}",
@@ -36,27 +42,28 @@ def facts_of(
             base_url=manifest.base_url,
             api=manifest.api,
             snapshot=manifest.snapshot,
-            records={PUBLICATIONS: totals.source},
+            records={name: one.source for name, one in found.items()},
         ),
         target=End(
             tenant=target,
             base_url=chosen.base_url,
             api=chosen.api,
             snapshot=f"{now:%Y%m%dT%H%M%SZ}",
-            records={PUBLICATIONS: totals.target},
+            records={name: one.target for name, one in found.items()},
         ),
         same_library=False,
-        resources=[PUBLICATIONS],
-        counts={PUBLICATIONS: dict(totals.actions)},
-        matched_by=dict(totals.matched_by),
+        resources=[*found],
+        counts={name: dict(one.actions) for name, one in found.items()},
+        matched_by=dict(sum((one.matched_by for one in found.values()), Counter[str]())),
         fields=dict(totals.fields),
         files=totals.files,
-        requests=writes + requests_to_read(totals.target) if writes else 0,
+        requests=writes + reads if writes else 0,
         requests_per_minute=per_minute,
-        unfit=totals.unfit,
-        unsent=dict(totals.unsent.most_common()),
+        unfit=sum(one.unfit for one in found.values()),
+        unsent=dict(sum((one.unsent for one in found.values()), Counter[str]()).most_common()),
         invalid_identifiers=totals.invalid,
-        notes=_notes(source),
+        mails=sum(one.mails for one in found.values()),
+        notes=[*_notes(source), *notes_on(found)],
         rows_sha256=sha256_of(folder / ROWS),
     )
 
@@ -113,6 +120,22 @@ def check_movable(source: Snapshot) -> None:
             f"{source.name} does not hold all publications, so a migration from it would leave some behind: {' '.join(facts.problems)} "
             f"Make a complete one first: `bookferry backup {source.manifest.tenant}`."
         )
+
+
+def check_still_theirs(settings: Settings, plan: Plan) -> None:
+    """The tenant must be the library that the plan was made for: bookferry.toml may name another one by now."""
+    target = plan.facts.target
+    chosen = settings.tenant(target.tenant)
+    if not same_library(chosen.base_url, target.base_url):
+        raise ConfigurationError(
+            f"Plan {plan.name} was made for '{target.tenant}' at {target.base_url}, which is now at {chosen.base_url}. Make a new "
+            "plan."
+        )
+
+
+def after_writes(run: str, plan: Plan, journal: Journal) -> str:
+    """Name of a reading: what was read before a write of the plan, and broken off, is not gone on with after it."""
+    return f"{run}-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"
 
 
 def holds_all(source: Snapshot) -> bool:

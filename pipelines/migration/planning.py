@@ -22,11 +22,11 @@ from pipelines.migration.classifying import digest
 from pipelines.migration.comparing import DECISIONS, WRITTEN, compared
 from pipelines.migration.files import files_of_target, planned_files, requests_of
 from pipelines.migration.journal import Journal
+from pipelines.migration.plan_table import PLAN
 from pipelines.migration.plans import (
     CONFLICT,
     CREATE,
     PATCH,
-    PLAN,
     QUARANTINED,
     UPLOAD,
     FileCounts,
@@ -71,6 +71,8 @@ class Totals:
     files: FileCounts = field(default_factory=FileCounts)
     invalid: int = 0
     requests: int = 0
+    mails: int = 0
+    """Persons for whom an account is made (trap A16)."""
 
 
 def plan_publications(
@@ -101,7 +103,7 @@ def plan_publications(
     ) as database:
         _prepare(database, source, files, same_library=same_library)
         rows = _rows(database, source, journal, totals, same_library=same_library)
-        for batch in _batched(rows, STEP):
+        for batch in batched(rows, STEP):
             writer.write(table_batch(PLAN, transposed(batch, PLAN)))
     shutil.rmtree(room)
     return totals
@@ -113,7 +115,7 @@ def written_batches(journal: Journal, resource: str = PUBLICATIONS) -> Iterator[
         (one.source_id, one.target_id, msgspec.json.encode(one.wanted).decode(), msgspec.json.encode(one.held).decode())
         for one in journal.written(resource)
     )
-    for batch in _batched(rows, STEP):
+    for batch in batched(rows, STEP):
         yield table_batch(WRITTEN, transposed(batch, WRITTEN))
 
 
@@ -217,14 +219,15 @@ def _row(
         action,
         outcome["matched_by"],
         form.get("title"),
-        _json(payload),
-        _json(before),
-        _json(expected),
-        _json(differing),
+        as_json(payload),
+        as_json(before),
+        as_json(expected),
+        as_json(differing),
         reason,
-        _json(outcome["candidates"]),
-        _json(files),
+        as_json(outcome["candidates"]),
+        as_json(files),
         record["unsent"],
+        None,
     )
 
 
@@ -245,11 +248,13 @@ def requests_to_read(records: int) -> int:
     return max(1, math.ceil(records / 50))
 
 
-def _json(value: Any) -> str | None:
+def as_json(value: Any) -> str | None:
+    """A column of JSON, empty where there is nothing."""
     return msgspec.json.encode(value).decode() if value else None
 
 
-def _batched(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
+def batched(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
+    """Rows, at most so many at a time."""
     batch: list[Row] = []
     for row in rows:
         batch.append(row)

@@ -17,13 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StopError, StorageError
 from pipelines.migration.sides import RECORDS, Side
 from pipelines.records.files import COVER
-from pipelines.records.tables import Column, Table
 from pipelines.store.durable import sha256_of, storage_errors, write_atomically
 from pipelines.store.parquet import row_batches
 from pipelines.store.snapshots import DataFolder
@@ -45,58 +43,6 @@ CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
 
 FORMAT = 1
 """Of plan.json; a later one may be read by a later version only."""
-
-_TEXT, _NUMBER = pa.string(), pa.int64()
-PLAN = Table(
-    "plan",
-    "One row for each record of the source, in the order in which they are written.",
-    ("resource", "source_id"),
-    (
-        Column("resource", _TEXT, "What it is: publications, users, ...", required=True),
-        Column("source_id", _NUMBER, "The record in the source.", required=True),
-        Column("target_id", _NUMBER, "The record in the target that it is; empty where there is none yet."),
-        Column(
-            "action",
-            _TEXT,
-            "create, patch, unchanged, conflict, skipped (a person said so) or quarantined.",
-            required=True,
-        ),
-        Column(
-            "matched_by",
-            _TEXT,
-            "What told that the two are one: decision, journal, id, identifier, content, fingerprint, ...",
-        ),
-        Column("title", _TEXT, "Its title or name, for people."),
-        Column("payload", _TEXT, "What POST or PATCH is sent: JSON object; empty where nothing is sent.", json=True),
-        Column(
-            "before",
-            _TEXT,
-            "What the target held of a patch's fields: JSON object, null where it held nothing.",
-            json=True,
-        ),
-        Column(
-            "expected",
-            _TEXT,
-            "What the target must show afterwards: JSON object of field → `classifying.digest` of what is compared, null for nothing.",
-            json=True,
-        ),
-        Column(
-            "differing",
-            _TEXT,
-            "Of a conflict, the fields that differ: JSON object of field → [in the source, in the target], as they are compared.",
-            json=True,
-        ),
-        Column("reason", _TEXT, "Why it is a conflict, or quarantined: one of `REASONS`."),
-        Column("candidates", _TEXT, "Of an unclear match, the ids in the target: JSON array.", json=True),
-        Column(
-            "files",
-            _TEXT,
-            "Its cover and attached files: JSON array of `PlannedFile`; empty where it has none.",
-            json=True,
-        ),
-        Column("unsent", _TEXT, "What of it version 3 will not hold: JSON object of path → value.", json=True),
-    ),
-)
 
 
 class PlannedFile(msgspec.Struct, omit_defaults=True):
@@ -128,6 +74,18 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
 
 
 UPLOAD, THERE, MISSING = "upload", "there", "missing"
+
+
+class PlannedReference(msgspec.Struct, omit_defaults=True):
+    """The records that a field refers to, where at least one of them is still to be created in the target."""
+
+    resource: str
+    source_ids: list[int]
+    """In the order of the field."""
+    target_ids: list[int | None]
+    """The same in the target, as far as they are there."""
+    many: bool = False
+    """Whether the field is a list."""
 
 
 class End(msgspec.Struct, kw_only=True):
@@ -239,6 +197,12 @@ class PlanRow(msgspec.Struct, kw_only=True):
     candidates: list[int]
     files: list[PlannedFile]
     unsent: dict[str, Any]
+    references: dict[str, PlannedReference] = {}
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything of the record itself is sent, its files apart."""
+        return bool(self.payload or self.references)
 
     @property
     def matched(self) -> int:
@@ -274,18 +238,22 @@ class Plan:
         """The target's publications as they were when the plan was made."""
         return Side(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
 
-    def rows(self, *actions: str) -> Iterator[PlanRow]:
-        """The rows with these actions, or all; one row group in memory."""
+    def rows(self, *actions: str, resources: Collection[str] = ()) -> Iterator[PlanRow]:
+        """The rows with these actions, of these resources, or all; one row group in memory."""
         with storage_errors(self.folder), pq.ParquetFile(self.path(ROWS)) as file:
             for batch in row_batches(file):
                 for row in batch.to_pylist():
-                    if not actions or row["action"] in actions:
+                    if (not actions or row["action"] in actions) and (not resources or row["resource"] in resources):
                         yield plan_row(row)
 
-    def knew(self, ids: Collection[int]) -> set[int]:
-        """Which of these publications were in the target when the plan was made."""
+    def ids_path(self, resource: str) -> Path:
+        """The file with the ids that a resource beside the publications had in the target when the plan was made."""
+        return self.folder / "target" / f"{resource}.parquet"
+
+    def knew(self, resource: str, ids: Collection[int]) -> set[int]:
+        """Which of these records were in the target when the plan was made."""
         with storage_errors(self.folder):
-            path = self.target.path(RECORDS)
+            path = self.target.path(RECORDS) if resource == "publications" else self.ids_path(resource)
             found = pq.read_table(path, columns=["id"], filters=[("id", "in", list(ids))])
         return {number for number in found.column("id").to_pylist() if number is not None}
 
@@ -310,6 +278,7 @@ def plan_row(row: dict[str, Any]) -> PlanRow:
         "candidates": [],
         "files": [],
         "unsent": {},
+        "references": {},
     }
     decoded = {name: msgspec.json.decode(row[name]) if row[name] else other for name, other in empty.items()}
     return msgspec.convert({**row, **decoded}, PlanRow)

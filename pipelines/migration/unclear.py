@@ -14,6 +14,7 @@ from typing import Any
 from pipelines.errors import RefusedError
 from pipelines.inventory import IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.migration.classifying import digest
+from pipelines.migration.others import PUBLICATIONS, Other
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable, fingerprint, identifying_keys
@@ -50,16 +51,16 @@ Finding = Present | Doubtful | None
 class Lookup:
     """Looks for publications that were sent.
 
-    `is_new`: which of some ids of the target nobody knew before and no other write accounts for. `created_after`: ids that other writes
-    brought after a moment.
+    `is_new`: which of some ids of a resource of the target nobody knew before and no other write accounts for. `created_after`: ids that
+    other writes brought after a moment.
     """
 
     def __init__(
         self,
         client: LibraryClient,
         kinds: Kinds,
-        is_new: Callable[[Iterable[int]], set[int]],
-        created_after: Callable[[datetime], set[int]],
+        is_new: Callable[[str, Iterable[int]], set[int]],
+        created_after: Callable[[str, datetime], set[int]],
     ) -> None:
         self._client = client
         self._clock = client.clock
@@ -84,7 +85,7 @@ class Lookup:
                 self._clock.sleep(pause)
             seen = {number: record for record in self._around(payload) if (number := whole_number(record.get("id")))}
             exact = []
-            for number in sorted(self._is_new(seen)):
+            for number in sorted(self._is_new(PUBLICATIONS, seen)):
                 form = form_of(seen[number], self._kinds)
                 shown = comparable(form.fields, self._kinds)
                 if all(digest(shown.get(name)) == value for name, value in expected.items()):
@@ -97,7 +98,39 @@ class Lookup:
                 return Present(exact)
             if doubtful:
                 return Doubtful(sorted(doubtful))
-            if look >= UNDER_WAY and not seen.keys().isdisjoint(self._created_after(sent_at)):
+            if look >= UNDER_WAY and not seen.keys().isdisjoint(self._created_after(PUBLICATIONS, sent_at)):
+                break
+        return ABSENT
+
+    def other(
+        self,
+        other: Other,
+        payload: Mapping[str, Any],
+        expected: Mapping[str, str | None],
+        *,
+        sent_at: datetime,
+        looks: int = len(PAUSES),
+    ) -> Finding:
+        """What became of a record of another resource that was sent: nobody shows a search there, so the ends of its list tell."""
+        key = other.key(payload)
+        for look, pause in enumerate(PAUSES[:looks], 1):
+            if pause:
+                self._clock.sleep(pause)
+            listed = self._client.list_ends(other.resource)
+            seen = {number: record for record in listed if (number := whole_number(record.get("id")))}
+            exact, doubtful = [], []
+            for number in sorted(self._is_new(other.resource, seen)):
+                values = other.values(seen[number])
+                shown = other.compared(values)
+                if all(digest(shown.get(name)) == value for name, value in expected.items()):
+                    exact.append(seen[number])
+                elif key is not None and other.key(values) == key:
+                    doubtful.append(number)
+            if exact:
+                return Present(exact)
+            if doubtful:
+                return Doubtful(doubtful)
+            if look >= UNDER_WAY and not seen.keys().isdisjoint(self._created_after(other.resource, sent_at)):
                 break
         return ABSENT
 
@@ -108,7 +141,7 @@ class Lookup:
                 yield from self._client.search(criteria).records
             except RefusedError:  # a value that it does not search for; the ends of the list are left
                 continue
-        yield from self._client.list_ends("publications")
+        yield from self._client.list_ends(PUBLICATIONS)
 
 
 def _criteria(payload: Mapping[str, Any]) -> Iterator[dict[str, str]]:

@@ -24,10 +24,12 @@ from pipelines.migration.crew import Crew, hands
 from pipelines.migration.files import files_of_target
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import INTENDED, PARKED, Entry, Journal
+from pipelines.migration.planning import PUBLICATIONS
 from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.sides import RECORDS, STEP, Side
 from pipelines.migration.steps import OPEN, Shown, Steps, steps_for
 from pipelines.migration.unclear import PAUSES
+from pipelines.migration.words import plural
 from pipelines.migration.writing import Writer
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import WRITTEN
@@ -225,6 +227,8 @@ class _Taking:
     def _settled(self, task: _Task) -> tuple[_Task, str]:
         """The same once it is known whether the record was created, or why nobody can tell."""
         plan, row = self.undoing.plan.name, task.row
+        if row.resource != PUBLICATIONS:
+            return task, _doubt(task, plan)
         created = next((one for one in task.of(plan) if one.kind == CREATED), None)
         if created is None or created.state not in (INTENDED, PARKED):
             return task, ""
@@ -265,7 +269,9 @@ class _Taking:
 
 
 def _doubt(task: _Task, plan: str) -> str:
-    """Why nobody can tell whether the record was created."""
+    """Why nobody can tell whether the record was created, or how it is taken back."""
+    if task.row.resource != PUBLICATIONS:
+        return f"{plural(task.row.resource)} are not taken back; a person must do that in the target"
     created = next((one for one in task.of(plan) if one.kind == CREATED), None)
     if created is None or created.state not in (INTENDED, PARKED):
         return ""

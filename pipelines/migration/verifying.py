@@ -5,10 +5,13 @@ The result is kept, dated, beside the plan: a JSON document with the numbers and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -66,6 +69,20 @@ class Finding(msgspec.Struct, kw_only=True):
         return f"{what}{values}; {self.why}"
 
 
+class OthersHeld(Protocol):
+    """What the other resources of a plan come to: others_verifying.py."""
+
+    @property
+    def compared(self) -> int:
+        """Records that should be there."""
+
+    def counts(self) -> Counter[str]:
+        """Problem → records."""
+
+    def findings(self) -> Iterator[Finding]:
+        """Every difference; the same each time."""
+
+
 class FileFindings(msgspec.Struct, kw_only=True):
     """How many of the differences are files."""
 
@@ -120,17 +137,19 @@ def verify(
     at: datetime,
     client: LibraryClient,
     check_contents: Callable[[Discrepancies], int] | None = None,
+    others: OthersHeld,
 ) -> Verification:
     """Hold a plan against the target as it is `now`, and keep the result beside the plan. `room`: a folder for what is needed meanwhile.
 
-    `check_contents` adds what the bytes of the files tell, and returns how many it compared.
+    `check_contents` adds what the bytes of the files tell, and returns how many it compared. `others`: what is found of other resources.
     """
     with held_against(plan, now, room, journal) as discrepancies:
         files = check_files(discrepancies)
         contents = check_contents(discrepancies) if check_contents is not None else None
-        counts = discrepancies.counts()
-        compared, name = discrepancies.compared(), _free_name(plan, at)
-        findings = _write_table(plan.path(f"{name}.tsv"), discrepancies)
+        counts = Counter(discrepancies.counts())
+        counts.update({(problem, False): count for problem, count in others.counts().items()})
+        compared, name = discrepancies.compared() + others.compared, _free_name(plan, at)
+        findings = _write_table(plan.path(f"{name}.tsv"), discrepancies, others)
     facts = plan.facts
     found = Verification(
         plan=plan.name,
@@ -180,13 +199,13 @@ def _free_name(plan: Plan, at: datetime) -> str:
     return f"{PREFIX}{moment:%Y%m%dT%H%M%SZ}"
 
 
-def _write_table(path: Path, discrepancies: Discrepancies) -> list[Finding]:
+def _write_table(path: Path, discrepancies: Discrepancies, others: OthersHeld) -> list[Finding]:
     """Every finding a line; the first ones are returned."""
     first: list[Finding] = []
 
     def lines() -> Iterator[tuple[str | int, ...]]:
-        for found, title in discrepancies.told():
-            one = _finding(found, title)
+        publications = (_finding(found, title) for found, title in discrepancies.told())
+        for one in chain(publications, others.findings()):
             if len(first) < FINDINGS_TOLD:
                 first.append(one)
             numbers = ("" if number is None else number for number in (one.source_id, one.target_id))

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from pipelines.amounts import counted, duration, size
 from pipelines.inventory import IDENTIFIER_FIELDS, LAST_DAY_OF_V2
+from pipelines.migration.others import REFERENCES
 from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED, PlanFacts
 from pipelines.records.advice import Advice, advice_of, advice_on_finding
 from pipelines.records.forms import WRITTEN
@@ -34,6 +35,7 @@ EVIDENCE = {
     "identifier": "an identifier (DOI, ISBN)",
     "content": "all of the content",
     "fingerprint": "title, year, first author",
+    "name": "a name, address or barcode",
 }
 """What told that two records are one → the same in words, short enough for a plot."""
 
@@ -72,6 +74,22 @@ REASONS = {
         "Nothing of the record has a form that version 3 takes.",
         "Enter a title in the source; the next plan has it then.",
     ),
+    "location_missing": Advice(
+        "The target has no location of this name, and no program can make one there.",
+        "Make it in the target, with the same name; the next plan moves the copies that stand there.",
+    ),
+    "at_missing_location": Advice(
+        "The location where it stands is not in the target.",
+        "Make that in the target, with the same name; the next plan moves the copy.",
+    ),
+    "reference_missing": Advice(
+        "A record that it refers to is not in the target, and is not created there by this plan.",
+        "See what this plan says of that record, or move its resource, too; the next plan moves this one.",
+    ),
+    "task_completed": Advice(
+        "The task is done, and nobody shows how one is made that is: it would be on somebody's list again.",
+        "Nothing has to be done: every backup keeps it.",
+    ),
 }
 """Why a record is a conflict, or cannot be sent → what is wrong, and what to do."""
 
@@ -92,6 +110,10 @@ def evidence(matched_by: str) -> str:
 NO_PLACE = Advice(
     "Version 3 has no place for this, so it is not moved.",
     "Nothing has to be done: every backup keeps it. What people need has to go into a field that version 3 has.",
+)
+NO_RECORD = Advice(
+    "The record with this number is not in the target, and is not created there by this plan.",
+    "See what this plan says of that record; the next plan refers to it once it is there.",
 )
 OTHER_FORM = Advice(
     "It does not have the form that version 3 takes, so it is not moved.",
@@ -118,6 +140,8 @@ def advice_on_unsent(path: str, value: object) -> Advice:
         return advice_of(read.rule, read.type) if read else OTHER_FORM
     if name in IDENTIFIER_FIELDS:
         return NO_IDENTIFIER
+    if name in REFERENCES:
+        return NO_RECORD
     if name == "published_on":
         return advice_on_finding("no_date")
     return OTHER_FORM if name in WRITTEN else NO_PLACE

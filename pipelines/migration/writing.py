@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO
 
+import msgspec
+
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
 from pipelines.migration.attaching import Attachments, asset_body, told_file
 from pipelines.migration.classifying import digest
@@ -27,6 +29,7 @@ from pipelines.migration.journal import (
     in_doubt,
     is_done,
 )
+from pipelines.migration.others import OTHERS
 from pipelines.migration.plans import CREATE as TO_CREATE
 from pipelines.migration.plans import UPLOAD, PlannedFile, PlanRow
 from pipelines.migration.unclear import PAUSES, Doubtful, Lookup
@@ -83,7 +86,8 @@ class Writer:
     """Writes rows, from several threads at once.
 
     `files_with_record`: a record that is created is sent with its files, which saves a request for each. That is tried on the first one and
-    proved by reading it back; where the service does not take them so, files are attached one by one.
+    proved by reading it back; where the service does not take them so, files are attached one by one. `knew`: which of some ids of a
+    resource were there when the plan was made.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class Writer:
         uploads: Uploads,
         kinds: Kinds,
         *,
-        knew: Callable[[Collection[int]], set[int]],
+        knew: Callable[[str, Collection[int]], set[int]],
         open_blob: OpenBlob,
         files_with_record: bool = False,
     ) -> None:
@@ -124,6 +128,7 @@ class Writer:
         if cover is not None and is_done(known.get((COVER, part_of(cover)))):
             cover = None
         try:
+            row = self._resolved(row)
             if row.action == TO_CREATE:
                 target_id = self._create(row, known.get((CREATE, "")), cover, outcome)
                 known = self._known(row)
@@ -148,11 +153,36 @@ class Writer:
 
     def settle(self, row: PlanRow, entry: Entry, *, looks: int = 1) -> bool:
         """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""
-        sent_at, content = datetime.fromisoformat(entry.begun_at), _content(row.expected)
         try:
+            row = self._resolved(row)
+            sent_at, content = datetime.fromisoformat(entry.begun_at), _content(row.expected)
             return self._found(row, entry.number, content, sent_at, looks=looks) is None
         except FailedWriteError:
             return False
+
+    def _resolved(self, row: PlanRow) -> PlanRow:
+        """The row with the ids of what it refers to, which earlier rows have created."""
+        if not row.references:
+            return row
+        payload, expected = dict(row.payload), dict(row.expected)
+        for name, reference in row.references.items():
+            ids = []
+            for source_id, known in zip(reference.source_ids, reference.target_ids, strict=True):
+                target_id = known or self._journal.became(reference.resource, source_id)
+                if target_id is None:
+                    kind = CREATE if row.action == TO_CREATE else PATCH
+                    number = self._journal.intend(
+                        self._plan, row.resource, row.source_id, kind, target_id=row.target_id
+                    )
+                    raise self._refused(
+                        number,
+                        f"{name}: {reference.resource} {source_id}, to which it refers, was not created. It is tried again when that is "
+                        "there and the plan is applied again.",
+                    )
+                ids.append(target_id)
+            payload[name] = ids if reference.many else ids[0]
+            expected[name] = digest(self._compared(row.resource, {name: payload[name]}).get(name))
+        return msgspec.structs.replace(row, payload=payload, expected=expected, references={})
 
     def _known(self, row: PlanRow) -> dict[tuple[str, str], Entry]:
         """What the journal has of this plan's writes of a record."""
@@ -189,7 +219,7 @@ class Writer:
         if record is None:
             record, sent = self._post(row, number, content, uploaded)
         target_id = int(record["id"])
-        self._journal.done(number, target_id=target_id, held=self._held(record, row.expected))
+        self._journal.done(number, target_id=target_id, held=self._held(row, record, row.expected))
         outcome.created = True
         covered = bool(record.get("cover", sent.cover is not None))
         if cover is not None and covered:
@@ -264,7 +294,7 @@ class Writer:
                 self._journal.refused(number, str(refusal), refusal.status)
             raise FailedWriteError(str(refusal)) from None
         if number is not None:
-            held = self._held(answer, wanted) if isinstance(answer, dict) else wanted
+            held = self._held(row, answer, wanted) if isinstance(answer, dict) else wanted
             self._journal.done(number, target_id=target_id, held=held)
             outcome.patched = True
         if cover is not None and sent:
@@ -296,7 +326,11 @@ class Writer:
         self, row: PlanRow, number: int, content: str, sent_at: datetime, *, looks: int = len(PAUSES)
     ) -> dict[str, Any] | None:
         """The record that an unclear POST made, if it made one. Parks the entry where nobody can tell."""
-        finding = self._lookup.publication(row.payload, row.expected, sent_at=sent_at, looks=looks)
+        if row.resource in OTHERS:
+            other = OTHERS[row.resource]
+            finding = self._lookup.other(other, row.payload, row.expected, sent_at=sent_at, looks=looks)
+        else:
+            finding = self._lookup.publication(row.payload, row.expected, sent_at=sent_at, looks=looks)
         if finding is None:
             return None
         with self._adopting:  # of twins, each takes another one
@@ -304,9 +338,9 @@ class Writer:
                 ids, why = finding.ids, "which differ from it"
             else:
                 records = {one["id"]: one for one in finding.records}
-                free = sorted(self._new(records))
-                if free and len(free) <= self._journal.twins(content):
-                    self._journal.done(number, target_id=free[0], held=self._held(records[free[0]], row.expected))
+                free = sorted(self._new(row.resource, records))
+                if free and len(free) <= self._journal.twins(row.resource, content):
+                    self._journal.done(number, target_id=free[0], held=self._held(row, records[free[0]], row.expected))
                     return records[free[0]]
                 ids, why = sorted(records), "more than were sent"
         shown = ", ".join(map(str, ids[:5]))
@@ -321,17 +355,23 @@ class Writer:
         self._journal.refused(number, told, status)
         return FailedWriteError(told)
 
-    def _held(self, record: Mapping[str, Any], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+    def _compared(self, resource: str, record: Mapping[str, Any]) -> dict[str, str]:
+        """Field → what is compared of it."""
+        if other := OTHERS.get(resource):
+            return other.compared(other.values(record))
+        return comparable(form_of(record, self._kinds).fields, self._kinds)
+
+    def _held(self, row: PlanRow, record: Mapping[str, Any], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
         """Field → digest of what the service says it holds; what was sent where the answer says nothing of any field."""
         if not any(name in record for name in wanted):
             return dict(wanted)
-        shown = comparable(form_of(record, self._kinds).fields, self._kinds)
+        shown = self._compared(row.resource, record)
         return {name: digest(shown.get(name)) for name in wanted}
 
-    def _new(self, ids: Iterable[int]) -> set[int]:
+    def _new(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Those of which nobody knew when the plan was made, and that are not what another write made."""
         wanted = set(ids)
-        return wanted - self._knew(wanted) - self._journal.known("publications", wanted) if wanted else wanted
+        return wanted - self._knew(resource, wanted) - self._journal.known(resource, wanted) if wanted else wanted
 
 
 def _content(expected: Mapping[str, str | None]) -> str:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from pipelines.migration import classifying
-from pipelines.migration.planning import NOTHING_TO_SEND
+from pipelines.migration.others_planning import UNFIT
 from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED
 from pipelines.migration.words import ACTIONS, EVIDENCE, REASONS, advice_on, evidence
 
@@ -16,14 +16,14 @@ PYTHON = [Path(module.__file__).read_text("utf-8") for module in (classifying,)]
 
 
 def test_every_reason_is_told_and_no_other() -> None:
-    """What is quoted there and has an underscore within is a reason; planning names one more."""
+    """What is quoted there and has an underscore within is a reason; planning names some more."""
     quoted = set(re.findall(r"'([a-z]+(?:_[a-z]+)+)'", "".join(SQL + PYTHON)))
-    assert quoted | {NOTHING_TO_SEND} == set(REASONS)
+    assert quoted | UNFIT == set(REASONS)
 
 
 def test_every_action_and_every_evidence_is_told() -> None:
     assert set(ACTIONS) == {CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED}
-    assert {"decision", "journal", "id", "identifier", "content", "fingerprint"} == set(EVIDENCE)
+    assert {"decision", "journal", "id", "identifier", "content", "fingerprint", "name"} == set(EVIDENCE)
 
 
 def test_a_word_of_a_later_version_is_told_as_it_stands() -> None:

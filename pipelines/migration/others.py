@@ -1,0 +1,177 @@
+"""The resources beside publications that are moved where a person names them: what of each is sent, what it refers to, and what names it.
+
+The document shows neither their fields nor their payloads, but for users (docs/assumptions.md A2): the names are those of their tables.
+What is not named here is not sent, and told.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipelines.inventory import RESOURCES
+from pipelines.records.residue import IGNORED
+from pipelines.records.values import compact_json, decode_json, text_of, whole_number
+
+PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
+
+REFERENCE_LISTS = frozenset({"publication_ids"})
+"""Fields that hold several ids."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """How the records of one resource are moved."""
+
+    resource: str
+    fields: tuple[str, ...]
+    """What is sent and compared, in the order in which it is sent."""
+    keys: tuple[tuple[str, ...], ...]
+    """What names a record for people: the first of these that it has all of. The fields of the last may be empty, but for the first one."""
+    references: Mapping[str, str] = field(default_factory=dict)
+    """Field → the resource of the records whose ids it holds."""
+    lists: frozenset[str] = frozenset()
+    """Fields that hold several values, whose order says nothing."""
+    guarded: frozenset[str] = frozenset()
+    """Fields that are never added to a record that is there: a person is asked."""
+    created: bool = True
+    """Whether the service lets us make any."""
+
+    def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What is sent of a record of the service: empty is absent, a reference is its id."""
+        found = {}
+        for name in self.fields:
+            value = record.get(name)
+            if name in self.lists:
+                value = _entries(value, ids=name in self.references)
+            elif name in self.references:
+                value = _id_of(value)
+            if value not in (None, "", []):
+                found[name] = value
+        return found
+
+    def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a record is not sent."""
+        known = {*self.fields, "id"} | IGNORED
+        return {name: value for name, value in record.items() if name not in known and value not in (None, "", [], {})}
+
+    def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Field → JSON in one form, so that what means the same is equal text; a field that is empty is not there."""
+        return {name: self._text(name, value) for name, value in values.items() if value not in (None, "", [])}
+
+    def _text(self, name: str, value: Any) -> str:
+        if name == "email":
+            value = _folded(value)
+        elif name in self.lists and type(value) is list:
+            return f"[{','.join(sorted({compact_json(one) for one in value}))}]"
+        return compact_json(value)
+
+    def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
+        """What names a record with these values; none where it has nothing of that kind. `folded`: whatever the case of its letters."""
+        form = _folded if folded else _plain
+        *whole, last = self.keys
+        for names in whole:
+            if all(name in values for name in names):
+                return compact_json([names[0], *(form(values[name]) for name in names)])
+        if last[0] not in values:
+            return None
+        return compact_json([last[0], *(form(values.get(name)) for name in last)])
+
+    def title(self, values: Mapping[str, Any]) -> str | None:
+        """How people call it."""
+        names = ("title", "name", "barcode", "call_number", "email")
+        return text_of(next((values[name] for name in names if name in values), None))
+
+
+AUTHORITIES = Other("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"}))
+OTHERS = {
+    one.resource: one
+    for one in (
+        AUTHORITIES,
+        Other(
+            USERS,
+            ("email", "name", "roles"),
+            (("email",),),
+            lists=frozenset({"roles"}),
+            guarded=frozenset({"roles"}),
+        ),
+        Other(
+            "collections",
+            ("name", "description", "publication_ids"),
+            (("name",),),
+            references={"publication_ids": PUBLICATIONS},
+            lists=REFERENCE_LISTS,
+        ),
+        Other(LOCATIONS, ("name", "note"), (("name",),), created=False),
+        Other(
+            "hard_copies",
+            ("publication_id", "location_id", "barcode", "call_number", "status", "acquired_on", "note"),
+            (("barcode",), ("publication_id", "location_id", "call_number")),
+            references={"publication_id": PUBLICATIONS, "location_id": LOCATIONS},
+        ),
+        Other(
+            "tasks",
+            ("title", "description", "publication_id", "assignee_id", "due_on"),
+            (("title", "publication_id", "assignee_id", "due_on"),),
+            references={"publication_id": PUBLICATIONS, "assignee_id": USERS},
+        ),
+    )
+}
+"""Resource → how it is moved."""
+
+REFERENCES = frozenset(name for one in OTHERS.values() for name in one.references)
+"""Every field that holds ids of other records."""
+
+BEFORE = ("authorities", USERS)
+AFTER = ("collections", LOCATIONS, "hard_copies", "tasks")
+"""What is written before the publications and after them: a record comes after those that it refers to."""
+
+COMPLETED = "completed_at"
+"""A task that has it is done. Nobody shows how one is made that is, so none is: it would be on somebody's list again."""
+
+
+def chosen_resources(names: Iterable[str]) -> tuple[str, ...]:
+    """The resources that a person names beside the publications, in the order in which they are written. `ValueError` for another."""
+    wanted = {*names} - {PUBLICATIONS, ""}
+    if unknown := sorted(wanted - {*RESOURCES}):
+        raise ValueError(f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}")
+    if "hard_copies" in wanted:
+        wanted.add(LOCATIONS)
+    return tuple(one for one in (*BEFORE, *AFTER) if one in wanted)
+
+
+def referred(resources: Collection[str]) -> tuple[str, ...]:
+    """The resources that are read only because records of others refer to them."""
+    needed = {name for one in resources for name in OTHERS[one].references.values()}
+    return tuple(one for one in (*BEFORE, *AFTER) if one in needed and one not in resources)
+
+
+def fields_of(resource: str, text: str) -> dict[str, str]:
+    """A stored record as it is compared."""
+    other = OTHERS[resource]
+    record = decode_json(text.encode())
+    return other.compared(other.values(record)) if isinstance(record, dict) else {}
+
+
+def _id_of(value: Any) -> int | None:
+    """The id of a reference, which may come as the record itself."""
+    return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
+
+
+def _entries(value: Any, *, ids: bool) -> list[Any]:
+    """The entries of a list, each once."""
+    entries = value if isinstance(value, list) else []
+    plain = [_id_of(one) if ids else (one.get("name") if isinstance(one, dict) else one) for one in entries]
+    return [*dict.fromkeys(one for one in plain if isinstance(one, int if ids else str))]
+
+
+def _plain(value: Any) -> Any:
+    """A text without doubled blanks and other ways to write the same letter."""
+    return " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else value
+
+
+def _folded(value: Any) -> Any:
+    """The same without case."""
+    return _plain(value.casefold()) if isinstance(value, str) else value

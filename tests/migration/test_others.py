@@ -1,0 +1,293 @@
+"""Users, authorities, collections, hard copies and tasks moved with a library, each referring to what its records became there."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import ConfigurationError, StopError
+from pipelines.library import Library
+from pipelines.migration.plans import CONFLICT, CREATE, HTML, QUARANTINED, Plan, PlanRow
+from pipelines.settings import SCOPES, load_settings
+from pipelines.store.snapshots import Snapshot
+from tests.inventory.signing import sign_in
+from tests.migration.moving import CONFIG, Desk
+from tests.sandbox.process import SandboxProcess
+
+OTHERS = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
+EVERYTHING = ("publications", *OTHERS)
+RECORDS = 40
+TARGETS = 10
+V3 = 'client_id = "test"\nclient_auth = "none"'
+
+Records = dict[int, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxProcess]:
+    """A library, and for each test one with its people and places and none of its other records but for the first publication."""
+    targets = [f"--tenant=target{number}=real:1" for number in range(TARGETS)]
+    with SandboxProcess(f"--tenant=library=real:{RECORDS}", *targets, "--requests-per-minute", "0") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def numbers() -> Iterator[int]:
+    return count()
+
+
+def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
+    config = folder / "bookferry.toml"
+    addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
+    config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
+    sign_in(config, "old", sandbox, "library", SCOPES)
+    return Desk(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
+
+
+def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
+    with Library(load_settings(desk.config), with_files=False) as library:
+        for resource in EVERYTHING:
+            library.read_raw(tenant, run, resource)
+            library.stage(tenant, run, resource)
+        library.fetch_files(tenant, run)
+        return library.publish(tenant, run)
+
+
+@pytest.fixture(scope="module")
+def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("backed-up")
+    back_up(a_desk(folder, sandbox, "target0"), "run")
+    return folder / "library-data"
+
+
+@pytest.fixture
+def desk(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> Desk:
+    sandbox.reset("faults", "settings", "counts")
+    shutil.copytree(backed_up, tmp_path / "library-data")
+    return a_desk(tmp_path, sandbox, f"target{next(numbers)}")
+
+
+@pytest.fixture
+def snapshot(desk: Desk) -> Snapshot:
+    with desk.migration() as migration:
+        return migration.find_source("old")
+
+
+def listed(desk: Desk, resource: str, library: str | None = None) -> Records:
+    """Every record of a resource, by id."""
+    path = {"locations": "hard_copies/locations"}.get(resource, resource)
+    there = Desk(desk.config, desk.sandbox, library or desk.target, token_of(desk, library) if library else desk.token)
+    records: Records = {}
+    page = 1
+    while found := there.call("GET", f"{path}?per_page=50&page={page}")["records"]:
+        records |= {one["id"]: one for one in found}
+        page += 1
+    return records
+
+
+def token_of(desk: Desk, library: str) -> str:
+    return str(desk.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
+
+
+def named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
+    [found] = [one for one in records.values() if one[field] == name]
+    return found
+
+
+def rows(plan: Plan, resource: str, *actions: str) -> list[PlanRow]:
+    return list(plan.rows(*actions, resources=[resource]))
+
+
+def titles(desk: Desk, library: str | None = None) -> dict[int, str]:
+    return {number: one["title"] for number, one in listed(desk, "publications", library).items()}
+
+
+def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_the_plan_says(
+    desk: Desk, snapshot: Snapshot
+) -> None:
+    """A copy is a copy of the same book, a collection holds the same titles, a task is for the same person (A15); I8: twice is once."""
+    plan = desk.plan(snapshot, resources=EVERYTHING)
+    facts = plan.facts
+    assert facts.resources == [
+        "authorities",
+        "users",
+        "publications",
+        "collections",
+        "locations",
+        "hard_copies",
+        "tasks",
+    ]
+    assert facts.counts["users"] == {"unchanged": 8}
+    assert facts.counts["locations"] == {"unchanged": 6}
+    before = desk.requests()
+    result = desk.apply(plan)
+    assert (result.applied.failed, result.applied.complete) == (0, True)
+    assert desk.requests() - before == result.requests == facts.requests
+
+    with desk.migration() as migration:
+        proof = migration.verify(plan)
+    assert (proof.equal, proof.compared, proof.findings) == (True, sum(facts.source.records.values()), [])
+
+    ours, theirs = titles(desk, "library"), titles(desk)
+    assert sorted(ours.values()) == sorted(theirs.values())
+    people, persons = listed(desk, "users", "library"), listed(desk, "users")
+    copies = {one["barcode"]: one for one in listed(desk, "hard_copies").values()}
+    for copy in listed(desk, "hard_copies", "library").values():
+        there = copies.pop(copy["barcode"])
+        assert theirs[there["publication_id"]] == ours[copy["publication_id"]]
+        assert {**there, "id": 0, "publication_id": 0} == {**copy, "id": 0, "publication_id": 0}
+    assert not copies
+    for collection in listed(desk, "collections", "library").values():
+        there = named(listed(desk, "collections"), collection["name"])
+        assert sorted(theirs[one] for one in there["publication_ids"]) == sorted(
+            ours[one] for one in collection["publication_ids"]
+        )
+    for task in listed(desk, "tasks", "library").values():
+        there = named(listed(desk, "tasks"), task["title"], "title")
+        assert theirs.get(there["publication_id"]) == ours.get(task["publication_id"])
+        if task["assignee_id"]:
+            assert persons[there["assignee_id"]]["email"] == people[task["assignee_id"]]["email"]
+
+    again = desk.plan(snapshot, resources=EVERYTHING)
+    assert (again.facts.empty, again.facts.requests, again.facts.count(CONFLICT)) == (True, 0, 0)
+    assert desk.apply(plan).requests == 0
+
+
+def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapshot: Snapshot) -> None:
+    desk.apply(desk.plan(snapshot, resources=EVERYTHING))
+    for path in (desk.config.parent / "library-data").glob("state.db*"):
+        path.unlink()
+    plan = desk.plan(snapshot, resources=EVERYTHING)
+    assert [(row.resource, row.title, row.reason, row.differing) for row in plan.rows(CREATE, CONFLICT)] == []
+    assert plan.facts.empty
+
+
+def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot) -> None:
+    """Trap A16: users are moved only where somebody asks for them; what others refer to is only looked up."""
+    assert desk.plan(snapshot).facts.resources == ["publications"]
+    plan = desk.plan(snapshot, resources=["tasks"])
+    assert plan.facts.resources == ["publications", "tasks"]
+    assert plan.facts.mails == 0
+    assert not plan.facts.notes
+    assert "@library.example" not in plan.path("plan.parquet").read_bytes().decode("latin-1")
+    with pytest.raises(ConfigurationError, match="shelves: not a resource"):
+        desk.plan(snapshot, resources=["shelves"])
+
+
+def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_get_a_mail(
+    desk: Desk, snapshot: Snapshot
+) -> None:
+    """Trap A16. Roles are never added to an account that is there: a person is asked."""
+    there = listed(desk, "users")
+    marta, tobias, yuki = (
+        next(one for one in there.values() if one["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
+    )
+    desk.call("PATCH", f"users/{marta['id']}", {"email": marta["email"].upper()})
+    desk.call("PATCH", f"users/{tobias['id']}", {"roles": []})
+    desk.call("DELETE", f"users/{yuki['id']}")
+    plan = desk.plan(snapshot, resources=["users"])
+    assert plan.facts.counts["users"] == {"unchanged": 6, "conflict": 1, "create": 1}
+    assert plan.facts.mails == 1
+    assert any("personal data" in note for note in plan.facts.notes)
+    [conflict] = rows(plan, "users", CONFLICT)
+    assert (conflict.title, list(conflict.differing)) == (tobias["name"], ["roles"])
+    page = plan.path(HTML).read_text("utf-8")
+    assert "1 person" in page
+    assert "@library.example" not in page
+    assert tobias["name"] not in page
+    desk.apply(plan)
+    mails = desk.sandbox.control_get(f"mails?tenant={desk.target}")
+    assert [one["to"] if "to" in one else one["address"] for one in mails] == [yuki["email"]]
+    assert desk.plan(snapshot, resources=["users"]).facts.counts["users"] == {"unchanged": 7, "conflict": 1}
+
+
+def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, snapshot: Snapshot) -> None:
+    plan = desk.plan(snapshot, resources=["collections", "authorities"])
+    desk.apply(plan)
+    made = rows(plan, "authorities", CREATE)[:2]
+    there = listed(desk, "authorities")
+    desk.call("PATCH", f"authorities/{named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
+    desk.call("POST", "authorities", {"name": made[1].title, "kind": made[1].payload["kind"]})
+    [collection] = [row for row in rows(plan, "collections") if row.title == "Reading list"]
+    desk.call("DELETE", f"collections/{collection.target_id}")
+    with desk.migration() as migration:
+        proof = migration.verify(plan)
+    assert (proof.equal, proof.missing, proof.differing, proof.duplicated) == (False, 1, 1, 1)
+    found = {(one.problem, one.resource, one.source_id, one.field) for one in proof.findings}
+    assert found == {
+        ("differing", "authorities", made[0].source_id, "variants"),
+        ("duplicated", "authorities", made[1].source_id, ""),
+        ("missing", "collections", collection.source_id, ""),
+    }
+
+
+def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(desk: Desk, snapshot: Snapshot) -> None:
+    """service-api.md: "PATCH /hard_copies/locations (change and `merge` only; no create, no delete)"."""
+    stacks = named(listed(desk, "locations"), "Closed stacks")
+    desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "Basement"})
+    plan = desk.plan(snapshot, resources=["hard_copies"])
+    [missing] = rows(plan, "locations", QUARANTINED)
+    assert (missing.title, missing.reason) == ("Closed stacks", "location_missing")
+    waiting = rows(plan, "hard_copies", QUARANTINED)
+    assert waiting
+    assert {row.reason for row in waiting} == {"at_missing_location"}
+    assert any("1 location" in note for note in plan.facts.notes)
+    assert "Closed stacks" in plan.path("issues.tsv").read_text("utf-8")
+    result = desk.apply(plan)
+    assert (result.applied.quarantined, result.applied.complete) == (1 + len(waiting), False)
+    assert "library" not in {one["location_id"] for one in listed(desk, "hard_copies").values()}
+    desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
+    later = desk.plan(snapshot, resources=["hard_copies"])
+    assert later.facts.counts["hard_copies"]["create"] == len(waiting)
+    assert desk.apply(later).applied.complete
+
+
+def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapshot: Snapshot) -> None:
+    """Trap A8."""
+    there = {one["name"] for one in listed(desk, "authorities").values()}
+    first = next(one for one in listed(desk, "authorities", "library").values() if one["name"] not in there)
+    for _ in range(2):
+        desk.call("POST", "authorities", {"name": first["name"].upper(), "kind": first["kind"]})
+    plan = desk.plan(snapshot, resources=["authorities"])
+    [row] = rows(plan, "authorities", CONFLICT)
+    assert (row.source_id, row.reason) == (first["id"], "several_targets")
+    assert len(row.candidates) == 2
+
+
+def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Snapshot) -> None:
+    """Trap B14."""
+    plan = desk.plan(snapshot, resources=["authorities", "collections"])
+    row = rows(plan, "authorities", CREATE)[-1]
+    desk.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
+    changes = len(desk.writes())
+    with pytest.raises(StopError, match=rf"stale.*authorities {row.source_id} was to be created"):
+        desk.apply(plan)
+    assert len(desk.writes()) == changes
+
+
+def test_lost_answers_make_nothing_twice_and_what_refers_to_a_refused_record_fails_alone(
+    desk: Desk, snapshot: Snapshot
+) -> None:
+    """I8, trap A5: an unclear create is looked up at the ends of its list; trap B9: one record refused does not stop the others."""
+    plan = desk.plan(snapshot, resources=EVERYTHING)
+    for resource in ("authorities", "hard_copies", "tasks"):
+        desk.sandbox.fault(
+            "status", desk.target, path=f"/{resource}$", method="POST", status=500, when="after", times=2
+        )
+    desk.sandbox.fault("status", desk.target, path="/publications$", method="POST", status=422)
+    result = desk.apply(plan)
+    [refused, *others] = result.applied.failures
+    assert refused.resource == "publications"
+    assert {one.resource for one in others} <= {"collections", "hard_copies", "tasks"}
+    assert all(
+        f"publications {refused.source_id}, to which it refers, was not created" in one.problem for one in others
+    )
+    assert desk.apply(plan).applied.failed == 0
+    for resource in ("authorities", "hard_copies", "tasks"):
+        assert len(listed(desk, resource)) == len(listed(desk, resource, "library")), "none twice, none lost"
+    assert desk.plan(snapshot, resources=EVERYTHING).facts.empty
