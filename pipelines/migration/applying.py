@@ -244,9 +244,14 @@ class Applying:
 
 
 def settle_doubtful(plan: Plan, journal: Journal, writer: Writer) -> None:
-    """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn."""
+    """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn.
+
+    Publications are looked for in the listing that is compared (`settling`).
+    """
     begun = journal.of_plan(plan.name, INTENDED, PARKED)
-    doubtful = {(one.resource, one.source_id): one for one in begun if one.kind == CREATE}
+    doubtful = {
+        (one.resource, one.source_id): one for one in begun if one.kind == CREATE and one.resource != "publications"
+    }
     for row in plan.rows(TO_CREATE) if doubtful else ():
         if (entry := doubtful.get((row.resource, row.source_id))) is not None:
             writer.settle(row, entry)

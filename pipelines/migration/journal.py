@@ -210,7 +210,7 @@ class Journal:
             rows = db.execute(
                 "SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND ended_at > ? "
                 "ORDER BY number DESC LIMIT 50",
-                (self._pair[1], resource, DONE, CREATE, moment.isoformat(timespec="seconds")),
+                (self._pair[1], resource, DONE, CREATE, moment.isoformat(timespec="milliseconds")),
             ).fetchall()
         return {number for (number,) in rows}
 
@@ -297,7 +297,7 @@ class Journal:
 
     def _now(self) -> str:
         moment: datetime = self._clock.now()
-        return moment.isoformat(timespec="seconds")
+        return moment.isoformat(timespec="milliseconds")
 
 
 def is_done(entry: Entry | None) -> bool:

@@ -36,7 +36,7 @@ def facts_of(
     return PlanFacts(
         plan=folder.name,
         tool=f"bookferry {VERSION}",
-        created_at=now.isoformat(timespec="seconds"),
+        created_at=now.isoformat(timespec="milliseconds"),
         source=End(
             tenant=manifest.tenant,
             base_url=manifest.base_url,

@@ -10,6 +10,7 @@ from pipelines.migration.comparing import compared
 from pipelines.migration.journal import Journal
 from pipelines.migration.planning import written_batches
 from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan
+from pipelines.migration.settling import settle_publications
 from pipelines.migration.sides import RECORDS, Side
 from pipelines.records.forms import WRITTEN
 from pipelines.store.parquet import exactly, literal, quoted
@@ -42,6 +43,7 @@ def check_fresh(plan: Plan, now: Side, room: Path, *, journal: Journal, begun: I
 
     Looks at records that are to be written and that nobody has `begun` to write: at what they match, and at the values that are replaced.
     """
+    settle_publications(plan, now, journal)
     with compared(
         plan.source,
         now,

@@ -80,7 +80,7 @@ class Lookup:
         sent = form_of(payload, self._kinds)
         keys, title = set(identifying_keys(sent, self._kinds)), fingerprint(sent.fields)
         doubtful: set[int] = set()
-        for look, pause in enumerate(PAUSES[:looks], 1):
+        for look, pause in self._looks(sent_at)[:looks]:
             if pause:
                 self._clock.sleep(pause)
             seen = {number: record for record in self._around(payload) if (number := whole_number(record.get("id")))}
@@ -113,7 +113,7 @@ class Lookup:
     ) -> Finding:
         """What became of a record of another resource that was sent: nobody shows a search there, so the ends of its list tell."""
         key = other.key(payload)
-        for look, pause in enumerate(PAUSES[:looks], 1):
+        for look, pause in self._looks(sent_at)[:looks]:
             if pause:
                 self._clock.sleep(pause)
             listed = self._client.list_ends(other.resource)
@@ -133,6 +133,17 @@ class Lookup:
             if look >= UNDER_WAY and not seen.keys().isdisjoint(self._created_after(other.resource, sent_at)):
                 break
         return ABSENT
+
+    def _looks(self, sent_at: datetime) -> list[tuple[int, float]]:
+        """Number and pause of each look that is left: one at once, then those whose time has not come since it was sent."""
+        passed, due, first, coming = (self._clock.now() - sent_at).total_seconds(), 0.0, 1, list[tuple[int, float]]()
+        for number, pause in enumerate(PAUSES, 1):
+            due += pause
+            if due <= passed:
+                first = number
+            elif number > 1:
+                coming.append((number, min(pause, due - passed)))
+        return [(first, 0.0), *coming]
 
     def _around(self, payload: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Records that the service finds by what identifies the one that was sent, and those at both ends of its list."""

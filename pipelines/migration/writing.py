@@ -212,11 +212,12 @@ class Writer:
         """The record, and whether there is nothing left to do for its cover: that is sent with it, which saves a request."""
         content, doubtful = _content(row.expected), in_doubt(known)
         uploaded = NOTHING if doubtful else self._upload(row, cover, outcome, together=together)
-        number = self._intend(row, content)
         record, sent = None, NOTHING
         if known is not None and doubtful:
+            number = known.number
             record = self._found(row, number, content, datetime.fromisoformat(known.begun_at))
         if record is None:
+            number = self._intend(row, content)
             record, sent = self._post(row, number, content, uploaded)
         target_id = int(record["id"])
         self._journal.done(number, target_id=target_id, held=self._held(row, record, row.expected))
