@@ -87,7 +87,7 @@ def _told(action: Callable[[], int], *, as_json: bool) -> int:
     except BaseException as interruption:
         if not is_stop(interruption):
             raise
-        return fail(STOPPED, ExitStatus.FAILED, as_json=as_json)
+        return fail(getattr(interruption, "told", STOPPED), ExitStatus.FAILED, as_json=as_json)
 
 
 def _tell_usage(error: typer.TyperException, *, as_json: bool) -> int:

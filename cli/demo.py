@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from cli.migrate import (
     migrating,
     plan_document,
     print_applied,
-    print_plan,
     print_proof,
     proof_document,
 )
@@ -28,8 +28,9 @@ from pipelines.examples import Example, example
 from pipelines.inventory import default_resources
 from pipelines.migrating import Result
 from pipelines.migration.applying import as_json
-from pipelines.migration.plans import Plan
+from pipelines.migration.plans import HTML, Plan
 from pipelines.migration.verifying import Verification
+from pipelines.migration.words import headline
 from pipelines.service.stand_in import CLIENT, sign_in, stand_in
 from pipelines.settings import CONFIG_FILE, Settings, load_settings
 from pipelines.store.catalogue import open_catalogue
@@ -144,9 +145,11 @@ class Moved:
     def tell(self, console: Console) -> None:
         """The same in words; what was proved comes last of all."""
         console.print()
-        print_plan(console, self.plan)
+        for line in headline(self.plan.facts, datetime.now(UTC)):
+            console.print(line)
+        console.print(f"The plan, for librarians: {self.plan.path(HTML)}")
         print_applied(console, self.plan, self.result)
-        print_plan(console, self.again)
+        console.print(f"A second plan is {'empty' if self.again.facts.empty else 'NOT empty'}: {self.again.name}.")
 
 
 def _move(settings: Settings, snapshot: Snapshot, output: Output) -> Moved:

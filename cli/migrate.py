@@ -12,7 +12,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from cli.boundary import is_stop
 from cli.jobs import run_backup, run_step
+from cli.main import StopRequest
 from cli.output import Output, print_table, table_of
 from cli.progress import ProgressDisplay
 from pipelines.amounts import counted, duration
@@ -39,6 +41,11 @@ from pipelines.migration.undoing import Undone
 from pipelines.migration.verifying import Verification
 from pipelines.migration.words import headline
 from pipelines.settings import Settings
+
+STOPPED = (
+    "Stopped before the end. What was written is in the journal, what was under way is looked up first, and nothing is written twice: "
+    "`bookferry migrate apply {plan}` goes on, `bookferry migrate status {plan}` tells how far it is."
+)
 
 SHOWN = 10
 """Failures that are told one by one; `migrate status` and --json tell all."""
@@ -97,12 +104,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "conflict": facts.count(CONFLICT),
         "quarantined": facts.count(QUARANTINED) + facts.unfit,
         "skipped": facts.count(SKIPPED),
-        "files": {
-            "upload": facts.files.upload,
-            "bytes": facts.files.bytes,
-            "there": facts.files.there,
-            "missing": facts.files.missing,
-        },
+        "files": facts.files.upload,
+        "file_counts": cast("dict[str, int]", msgspec.to_builtins(facts.files)),
         "requests": facts.requests,
         "minutes": round(facts.minutes, 2),
         "finishes_at": ends.isoformat(timespec="seconds"),
@@ -160,6 +163,12 @@ def apply_plan(
             if migration.result is not None and not output.as_json:
                 print_failures(output, migration.result.applied)
             raise
+        except BaseException as interruption:
+            if not is_stop(interruption):
+                raise
+            stop = StopRequest()
+            stop.told = STOPPED.format(plan=plan.name)
+            raise stop from None
         result = made(migration.result)
     output.result(
         {"plan": plan.name, **as_json(result.applied, result.requests)},

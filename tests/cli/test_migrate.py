@@ -94,7 +94,7 @@ def test_the_whole_way(service: SandboxProcess, tmp_path: Path) -> None:
     assert proved.status == 0, proved.err
     proof = proved.document
     assert {"equal", "compared", "missing", "duplicated", "differing", "files_checked"} <= proof.keys()
-    assert (proof["equal"], proof["compared"], proof["files_checked"]) == (True, RECORDS, plan["files"]["upload"])
+    assert (proof["equal"], proof["compared"], proof["files_checked"]) == (True, RECORDS, plan["files"])
     assert (tmp_path / "evidence" / "bagit.txt").exists()
 
     second = home.run("migrate", "plan", "old", "new", "--newest", "--detailed-exitcode", "--json")
