@@ -80,7 +80,7 @@ SHOWN = 15
 """Rows of each answer on the terminal."""
 
 
-def run(folder: Path, output: Output) -> ExitStatus:
+def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatus:
     """Sandbox up, backup, three answers, plan, apply, verify, a second plan, sandbox down. Leaves `folder` to be explored."""
     config = _own_config(folder)
     with stand_in(_SANDBOX) as ready:
@@ -98,26 +98,32 @@ def run(folder: Path, output: Output) -> ExitStatus:
             snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot
         data = open_data(settings)
         answers, page = _answers(data), page_of(data, snapshot)
-        moved = _move(settings, snapshot, output)
+        moved = None if backup_only else _move(settings, snapshot, output)
     document = {
         **summary(snapshot),
         "report": page,
         "config": str(config.absolute()),
         "answers": {asked.name: rows for asked, rows in answers},
-        "migration": moved.document(),
+        **({} if moved is None else {"migration": moved.document()}),
     }
 
     def tell(console: Console) -> None:
         _print_answers(console, answers, config)
-        print_summary(console, snapshot, page)
-        moved.tell(console)
+        if moved is not None:
+            print_summary(console, snapshot, page)
+            moved.tell(console)
         console.print(f"\nWhat to look at next, in {config.parent}/:")
         for step in _next_steps(config):
             console.print(f"  {step}")
         console.print(f"With a library of your own: {command_line('init')}\n")
-        print_proof(console, moved.plan, moved.proof)
+        if moved is None:
+            print_summary(console, snapshot, page)
+        else:
+            print_proof(console, moved.plan, moved.proof)
 
     output.result(document, tell)
+    if moved is None:
+        return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
     if not moved.proof.equal or not moved.again.facts.empty:
         return ExitStatus.DIFFERENCES
     return ExitStatus.COMPLETE if snapshot.manifest.complete and moved.result.applied.complete else ExitStatus.PARTIAL

@@ -6,7 +6,6 @@ that no two migrations write into one library, and none writes into one that is 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
@@ -46,7 +45,7 @@ from pipelines.migration.making import (
     same_library,
 )
 from pipelines.migration.others import referred
-from pipelines.migration.others_now import check_others_fresh
+from pipelines.migration.others_now import check_others_fresh, listed_now
 from pipelines.migration.others_planning import PlanRows, plan_all
 from pipelines.migration.others_scope import TargetReader, chosen_others, listed_in, written_others
 from pipelines.migration.others_verifying import others_held
@@ -61,6 +60,7 @@ from pipelines.migration.plans import (
     Plan,
     find_plan,
     growing,
+    room_of,
     seal_plan,
 )
 from pipelines.migration.reading import files_of, local_table
@@ -78,7 +78,6 @@ from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.uploads import Uploads
 from pipelines.settings import Settings
-from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import table_writer
 from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import MANIFEST, DataFolder, Snapshot, blob_key, snapshot_key
@@ -248,15 +247,9 @@ class Migration:
     @contextmanager
     def _read_again(self, plan: Plan, client: LibraryClient, run: str) -> Iterator[tuple[Path, Path, Side]]:
         """A folder for the length of the block, with the target as it is now: its raw publications, and as they are compared."""
-        room = plan.folder / "now"
-        with storage_errors(room):
-            shutil.rmtree(room, ignore_errors=True)
-            room.mkdir()
-        try:
+        with room_of(plan) as room:
             raw = self._reader.read(plan.facts.target.tenant, client, room, run)
             yield room, raw, lay_out(raw, room / "target", self._kinds.described)
-        finally:
-            shutil.rmtree(room, ignore_errors=True)
 
     @contextmanager
     def _at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
@@ -318,12 +311,18 @@ class Migration:
 
     def undo(self, plan: Plan, *, really: bool = False) -> Undone:
         """Take back what the journal says a plan did, where nobody edited it since; without `really`, only tell what would be done."""
-        with self._at_target(plan) as (journal, client):
-            if not really:
-                with self._read_again(plan, client, after_writes("undo", plan, journal)) as (_room, _raw, now):
-                    return rehearse(plan, journal, self._kinds, now, client)
-            with self._writer(plan, journal, client) as writer:
-                found = undo(plan, journal, self._kinds, client, writer, on_progress=self._on_progress)
+        with self._at_target(plan) as (journal, client), room_of(plan) as room:
+            run, target = after_writes("undo", plan, journal), plan.facts.target.tenant
+            listed = self._reader.others(target, client, room, run, written_others(plan))
+            with listed_now(room, listed) as others:
+                if not really:
+                    raw = self._reader.read(target, client, room, run)
+                    now = lay_out(raw, room / "target", self._kinds.described)
+                    return rehearse(plan, journal, self._kinds, now, others, client)
+                with self._writer(plan, journal, client) as writer:
+                    found = undo(
+                        plan, journal, self._kinds, client, writer, others=others, on_progress=self._on_progress
+                    )
             keep(plan, found, self._clock.now())
             return found
 

@@ -51,7 +51,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as checkout:
         (docs := Path(checkout, "docs")).mkdir()
         subprocess.run(
-            [sys.executable, "-m", "cli.main", "demo", "--json"],
+            [sys.executable, "-m", "cli.main", "demo", "--backup-only", "--json"],
             cwd=checkout,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             check=True,

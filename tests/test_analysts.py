@@ -37,7 +37,7 @@ def blocks(language: str, text: str = HERE) -> list[str]:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder after `make demo`."""
     folder = tmp_path_factory.mktemp("analyst")
-    assert run("demo", "--json", folder=folder).status == 0
+    assert run("demo", "--backup-only", "--json", folder=folder).status == 0
     return folder
 
 

@@ -139,5 +139,5 @@ def test_an_installed_wheel_runs_elsewhere(installed: Path, tmp_path: Path) -> N
     assert all(path.startswith(str(installed.parents[1])) for path in where.split())
     assert _run(installed, "--version", folder=tmp_path) == f"bookferry {PYPROJECT['project']['version']}\n"
     assert "publication_identifiers" in _run(installed, "tables", folder=tmp_path)
-    assert "Complete: 5,445 publications; 109 requests" in _run(installed, "demo", folder=tmp_path)
+    assert "Complete: 5,445 publications; 109 requests" in _run(installed, "demo", "--backup-only", folder=tmp_path)
     assert (tmp_path / "bookferry-demo" / "library-data" / "library.duckdb").is_file()

@@ -58,7 +58,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
     command.chmod(0o755)
     (folder / "sql").symlink_to(ROOT / "sql")
     reader = Reader(folder)
-    demo = reader.type(".venv/bin/bookferry demo")
+    demo = reader.type(".venv/bin/bookferry demo --backup-only")
     assert demo.returncode == 0, demo.stderr
     return reader
 

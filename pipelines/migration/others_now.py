@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,10 +43,17 @@ def check_others_fresh(
     """
     if not listed:
         return
+    with listed_now(room, listed) as now:
+        now.check(plan, journal, listed, begun)
+
+
+@contextmanager
+def listed_now(room: Path, listed: Mapping[str, Listed]) -> Iterator[Now]:
+    """What the target lists, for the length of the block."""
     with Now(room / "others.sqlite") as now:
         for resource, records in listed.items():
             now.take(resource, records)
-        now.check(plan, journal, listed, begun)
+        yield now
 
 
 class Now:

@@ -17,7 +17,7 @@ from pipelines.migration.journal import DONE, UNDONE, Journal
 from pipelines.migration.journal import PATCH as PATCHED
 from pipelines.migration.others import OTHERS, USERS
 from pipelines.migration.others_matching import Listed
-from pipelines.migration.others_now import Now
+from pipelines.migration.others_now import Now, listed_now
 from pipelines.migration.plans import CREATE, PATCH, UNCHANGED, Plan, PlanRow
 from pipelines.migration.verifying import LONGEST, Finding
 from pipelines.report.issues import shown
@@ -27,9 +27,7 @@ from pipelines.report.rendering import NOT_SHOWN
 @contextmanager
 def others_held(plan: Plan, journal: Journal, room: Path, listed: Mapping[str, Listed]) -> Iterator[OthersHeld]:
     """The other resources of a plan, and how the target lists them now; what that takes is in `room` for the length of the block."""
-    with Now(room / "others.sqlite") as now:
-        for resource, records in listed.items():
-            now.take(resource, records)
+    with listed_now(room, listed) as now:
         yield OthersHeld(plan, journal, now, tuple(listed))
 
 

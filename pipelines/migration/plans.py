@@ -363,3 +363,16 @@ def growing(data: DataFolder, name: str) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+@contextmanager
+def room_of(plan: Plan) -> Iterator[Path]:
+    """A folder in the plan's for the length of the block, for the target as it is now; what a killed process left in it goes."""
+    room = plan.folder / "now"
+    with storage_errors(room):
+        shutil.rmtree(room, ignore_errors=True)
+        room.mkdir()
+    try:
+        yield room
+    finally:
+        shutil.rmtree(room, ignore_errors=True)

@@ -5,7 +5,7 @@ Taken back is only what the journal says is ours, and only where it still is as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,6 @@ from pipelines.migration.attaching import is_like, told_file
 from pipelines.migration.classifying import digest
 from pipelines.migration.files import part_of
 from pipelines.migration.journal import ASSET, COVER, CREATE, DONE, INTENDED, PARKED, PATCH, Entry
-from pipelines.migration.planning import NOTHING
 from pipelines.migration.plans import PlannedFile, PlanRow
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
@@ -24,6 +23,8 @@ from pipelines.records.matching import comparable
 
 OPEN = (DONE, INTENDED, PARKED)
 """States of what may be in the target."""
+
+Compare = Callable[[Mapping[str, Any]], Mapping[str, str]]
 
 NOT_SHOWN = "the service does not show its files, so nobody can tell whose they are"
 
@@ -76,10 +77,14 @@ def steps_for(
     shown: Shown | None,
     *,
     plan: str,
-    kinds: Kinds,
+    compare: Compare,
+    empty: Mapping[str, Any],
     had: Sequence[AttachedFile],
 ) -> Steps:
-    """What to do about a record. `entries`: all that the journal has of it. `had`: the files that it had when the plan was made."""
+    """What to do about a record. `entries`: all that the journal has of it. `had`: the files that it had when the plan was made.
+
+    `compare`: field → text of values that are sent. `empty`: field → what empties it, where that is not null.
+    """
     steps = Steps()
     ours = [one for one in entries if one.plan == plan and one.state in OPEN]
     last = max((one.number for one in ours), default=0)
@@ -92,7 +97,7 @@ def steps_for(
     elif created is not None:
         _judge_created(steps, row, created, ours, shown)
     else:
-        _judge_changed(steps, row, ours, shown, kinds=kinds, had=had)
+        _judge_changed(steps, row, ours, shown, compare=compare, empty=empty, had=had)
     return steps
 
 
@@ -118,13 +123,20 @@ def _judge_created(steps: Steps, row: PlanRow, created: Entry, ours: Sequence[En
 
 
 def _judge_changed(
-    steps: Steps, row: PlanRow, ours: Sequence[Entry], shown: Shown, *, kinds: Kinds, had: Sequence[AttachedFile]
+    steps: Steps,
+    row: PlanRow,
+    ours: Sequence[Entry],
+    shown: Shown,
+    *,
+    compare: Compare,
+    empty: Mapping[str, Any],
+    had: Sequence[AttachedFile],
 ) -> None:
     """What the plan did to a record that was there before it."""
     files = {part_of(file): file for file in row.files}
     for entry in ours:
         if entry.kind == PATCH:
-            _judge_fields(steps, entry, shown, kinds)
+            _judge_fields(steps, entry, shown, compare, empty)
         elif shown.files is None:
             steps.left.append(NOT_SHOWN)
         elif (file := files.get(entry.part)) is None:
@@ -141,8 +153,8 @@ def _judge_changed(
             steps.whole.append(entry.number)
 
 
-def _judge_fields(steps: Steps, entry: Entry, shown: Shown, kinds: Kinds) -> None:
-    before = comparable(form_of(entry.before, kinds).fields, kinds)
+def _judge_fields(steps: Steps, entry: Entry, shown: Shown, compare: Compare, empty: Mapping[str, Any]) -> None:
+    before = compare(entry.before)
     held = entry.held or entry.wanted
     edited = []
     for name, value in entry.before.items():
@@ -150,7 +162,7 @@ def _judge_fields(steps: Steps, entry: Entry, shown: Shown, kinds: Kinds) -> Non
         if now == digest(before.get(name)):
             continue
         if now == held.get(name):
-            steps.patch[name] = NOTHING.get(name) if value is None else value
+            steps.patch[name] = empty.get(name) if value is None else value
         else:
             edited.append(name)
     if edited:

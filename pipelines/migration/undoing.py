@@ -6,12 +6,12 @@ It can be stopped at any instant and run again: each step looks at the record fi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import msgspec
@@ -24,7 +24,9 @@ from pipelines.migration.crew import Crew, hands
 from pipelines.migration.files import files_of_target
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import INTENDED, PARKED, Entry, Journal
-from pipelines.migration.planning import PUBLICATIONS
+from pipelines.migration.others import OTHERS
+from pipelines.migration.others_now import Now
+from pipelines.migration.planning import NOTHING, PUBLICATIONS
 from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.sides import RECORDS, STEP, Side
 from pipelines.migration.steps import OPEN, Shown, Steps, steps_for
@@ -32,8 +34,9 @@ from pipelines.migration.unclear import PAUSES
 from pipelines.migration.words import plural
 from pipelines.migration.writing import Writer
 from pipelines.records.files import AttachedFile
-from pipelines.records.forms import WRITTEN
+from pipelines.records.forms import WRITTEN, form_of
 from pipelines.records.identifiers.kinds import Kinds
+from pipelines.records.matching import comparable
 from pipelines.report.issues import shown as fit
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, write_atomically
@@ -41,6 +44,9 @@ from pipelines.store.parquet import exactly, literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+DELETED = frozenset({"users", "collections", "hard_copies"})
+"""Resources beside publications of which the service deletes records (service-api.md: "no delete" of authorities, none of tasks)."""
 
 LEFT_TOLD = 1000
 """Records left that a result holds."""
@@ -82,6 +88,8 @@ class _Task(NamedTuple):
     row: PlanRow
     entries: list[Entry]
     had: list[AttachedFile]
+    listed: Mapping[str, Any] | None = None
+    """Of another resource than publications: the record as the target lists it; none where it is not there."""
 
     def of(self, plan: str) -> list[Entry]:
         """What this plan wrote and did not take back."""
@@ -100,6 +108,8 @@ class _Undoing:
     journal: Journal
     kinds: Kinds
     result: Undone
+    others: Now
+    """The records of other resources in which the plan wrote, as the target lists them."""
 
     def tasks(self) -> Iterator[_Task]:
         """What there is to take back, the last row of the plan first."""
@@ -111,11 +121,32 @@ class _Undoing:
                     found.append((row, entries))
             files = _files_before(self.plan, [row.target_id for row, _entries in found if row.target_id is not None])
             for row, entries in found:
-                yield _Task(row, entries, files.get(row.target_id, []))
+                task = _Task(row, entries, files.get(row.target_id, []))
+                number = task.target_id(self.plan.name)
+                if row.resource != PUBLICATIONS and number is not None:
+                    task = task._replace(listed=self.others.record(row.resource, number))
+                yield task
 
     def judge(self, task: _Task, shown: Shown | None) -> Steps:
         """What is to be done about a record."""
-        return steps_for(task.row, task.entries, shown, plan=self.plan.name, kinds=self.kinds, had=task.had)
+        other = OTHERS.get(task.row.resource)
+        empty = NOTHING if other is None else {name: [] for name in other.lists}
+        steps = steps_for(
+            task.row,
+            task.entries,
+            shown,
+            plan=self.plan.name,
+            compare=self._compared if other is None else other.compared,
+            empty=empty,
+            had=task.had,
+        )
+        if steps.delete and other is not None and other.resource not in DELETED:
+            kept = f"the service lets nobody delete {plural(other.resource)}; a person must retire it there"
+            return Steps(left=[kept])
+        return steps
+
+    def _compared(self, values: Mapping[str, Any]) -> Mapping[str, str]:
+        return comparable(form_of(values, self.kinds).fields, self.kinds)
 
     def count(self, task: _Task, steps: Steps) -> None:
         """Take what was done of a record into the result."""
@@ -143,9 +174,11 @@ class _Undoing:
                 )
 
 
-def rehearse(plan: Plan, journal: Journal, kinds: Kinds, now: Side, client: LibraryClient) -> Undone:
+def rehearse(  # noqa: PLR0917  what both ways look at
+    plan: Plan, journal: Journal, kinds: Kinds, now: Side, others: Now, client: LibraryClient
+) -> Undone:
     """What an undo would do to the target as it is `now`; nothing is written."""
-    undoing = _Undoing(plan, journal, kinds, Undone(plan=plan.name, really=False))
+    undoing = _Undoing(plan, journal, kinds, Undone(plan=plan.name, really=False), others)
     with storage_errors(now.folder), duckdb.connect() as database:
         database.execute("SET threads = 1; SET memory_limit = '256MB'")
         for batch in _batched(undoing.tasks()):
@@ -154,7 +187,8 @@ def rehearse(plan: Plan, journal: Journal, kinds: Kinds, now: Side, client: Libr
                 if why := _doubt(task, plan.name):
                     undoing.leave(task, [why])
                 else:
-                    undoing.count(task, undoing.judge(task, shown.get(task.target_id(plan.name))))
+                    found = shown.get(task.target_id(plan.name)) if task.row.resource == PUBLICATIONS else _listed(task)
+                    undoing.count(task, undoing.judge(task, found))
     undoing.result.requests = client.requests
     return undoing.result
 
@@ -166,10 +200,13 @@ def undo(
     client: LibraryClient,
     writer: Writer,
     *,
+    others: Now,
     on_progress: Callable[[ApplyProgress], None] = lambda _: None,
 ) -> Undone:
     """Take a plan back. What one record alone brings about is told as left; the rest raises, and running it again goes on."""
-    taking = _Taking(_Undoing(plan, journal, kinds, Undone(plan=plan.name, really=True)), client, writer, on_progress)
+    taking = _Taking(
+        _Undoing(plan, journal, kinds, Undone(plan=plan.name, really=True), others), client, writer, on_progress
+    )
     try:
         with Crew(taking.take_back, hands(client.requests_per_minute)) as crew:
             for task in taking.undoing.tasks():
@@ -239,8 +276,8 @@ class _Taking:
 
     def _look(self, task: _Task) -> Shown | None:
         number = task.target_id(self.undoing.plan.name)
-        if number is None:
-            return None
+        if number is None or task.row.resource != PUBLICATIONS:
+            return _listed(task)
         record = self._client.find_record(f"{task.row.resource}/{number}")
         return None if record is None else Shown.of(record, self.undoing.kinds)
 
@@ -268,10 +305,13 @@ class _Taking:
                 raise
 
 
+def _listed(task: _Task) -> Shown | None:
+    """A record of another resource, as it was listed when the undo began: the document shows no way to read one alone."""
+    return None if task.listed is None else Shown(OTHERS[task.row.resource].compared(task.listed), [])
+
+
 def _doubt(task: _Task, plan: str) -> str:
-    """Why nobody can tell whether the record was created, or how it is taken back."""
-    if task.row.resource != PUBLICATIONS:
-        return f"{plural(task.row.resource)} are not taken back; a person must do that in the target"
+    """Why nobody can tell whether the record was created."""
     created = next((one for one in task.of(plan) if one.kind == CREATED), None)
     if created is None or created.state not in (INTENDED, PARKED):
         return ""

@@ -268,8 +268,9 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
         "size",
         "requests",
         "last verified",
+        "last drilled",
     ]
-    assert max(map(len, shown.lines)) <= 100
+    assert max(map(len, shown.lines)) <= 120
     assert f"library/{first['snapshot']}" in shown.out
     assert "complete" in shown.out
     library.run("snapshots", "list", "librari", "--json").assert_failed(2, "did you mean 'library'?")

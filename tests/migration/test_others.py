@@ -124,6 +124,7 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
     ]
     assert facts.counts["users"] == {"unchanged": 8}
     assert facts.counts["locations"] == {"unchanged": 6}
+    was = {one: listed(desk, one) for one in ("users", "collections", "hard_copies", "publications")}
     before = desk.requests()
     result = desk.apply(plan)
     assert (result.applied.failed, result.applied.complete) == (0, True)
@@ -156,6 +157,13 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
     again = desk.plan(snapshot, resources=EVERYTHING)
     assert (again.facts.empty, again.facts.requests, again.facts.count(CONFLICT)) == (True, 0, 0)
     assert desk.apply(plan).requests == 0
+
+    with desk.migration() as migration:
+        rehearsed, undone = migration.undo(plan), migration.undo(plan, really=True)
+    kept = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
+    assert (rehearsed.deleted, rehearsed.left) == (undone.deleted, undone.left) == (facts.count(CREATE) - kept, kept)
+    assert {one.resource for one in undone.examples} == {"authorities", "tasks"}, "of which the service deletes none"
+    assert {one: listed(desk, one) for one in was} == was
 
 
 def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapshot: Snapshot) -> None:

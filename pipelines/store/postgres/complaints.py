@@ -44,6 +44,10 @@ _REMEDIES: dict[str, tuple[type[BookferryError], str]] = {
 KEPT = "What the database held before is untouched"
 
 
+class UnreachableError(TemporaryError):
+    """No connection came about."""
+
+
 @contextmanager
 def unreachable(place: str, secret: str) -> Iterator[None]:
     """Errors of connecting."""
@@ -55,7 +59,7 @@ def unreachable(place: str, secret: str) -> Iterator[None]:
             raise ConfigurationError(
                 f"{place} does not let us in: {said}. Correct the variable that postgres_env names, or the server."
             ) from None
-        raise TemporaryError(
+        raise UnreachableError(
             f"{place} cannot be reached: {said}. Is the server running, and is the address in the variable that postgres_env names right?"
         ) from None
 
@@ -70,6 +74,17 @@ def complaints(trying: str, place: str, secret: str, again: str) -> Iterator[Non
         kind, remedy = _remedy(state)
         code = f" (SQLSTATE {state})" if state else ""
         raise kind(f"{trying} {place} failed: {_said(error, secret)}{code}. {KEPT}. {remedy} `{again}`.") from None
+
+
+@contextmanager
+def midway(trying: str, place: str, again: str) -> Iterator[None]:
+    """Further connections that do not come about, after the first one did."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise TemporaryError(
+            f"{trying} {place} failed: {error} {KEPT}. When the server is back, run `{again}`."
+        ) from None
 
 
 def _remedy(state: str) -> tuple[type[BookferryError], str]:

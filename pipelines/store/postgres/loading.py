@@ -16,7 +16,7 @@ from pipelines.records.tables import STAGED, TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import WITHOUT, prepare_role
-from pipelines.store.postgres.complaints import complaints
+from pipelines.store.postgres.complaints import complaints, midway
 from pipelines.store.postgres.copying import Copied, copy_table
 from pipelines.store.postgres.definitions import (
     create_table,
@@ -111,7 +111,11 @@ class Database:
     @contextmanager
     def _session(self, tenant: str, trying: str) -> Iterator[Session]:
         again = f"bookferry stage {tenant}"
-        with complaints(trying, self._server.place, self._server.secret, again), self._server.session() as session:
+        with (
+            complaints(trying, self._server.place, self._server.secret, again),
+            self._server.session() as session,
+            midway(trying, self._server.place, again),
+        ):
             yield session
 
     def _prepare(self, session: Session, place: Place) -> bool:
