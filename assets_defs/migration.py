@@ -16,7 +16,7 @@ from assets_defs.metadata import preview
 from assets_defs.schedules import UPKEEP
 from pipelines.migrating import Migration
 from pipelines.migration.applying import Limits, Selection
-from pipelines.migration.pages import plan_picture
+from pipelines.migration.pages import plan_picture, proof_picture
 from pipelines.migration.plans import HTML, MARKDOWN
 from pipelines.settings import Settings
 
@@ -203,6 +203,7 @@ def _proof_metadata(found: "Verification") -> Mapping[str, Any]:
         (one.problem, one.resource, one.source_id, one.target_id, one.field) for one in found.findings[:SHOWN]
     ]
     return {
+        "picture": dg.MetadataValue.md(proof_picture(found)),
         "equal": found.equal,
         "compared": found.compared,
         "missing": found.missing,

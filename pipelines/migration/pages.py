@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.amounts import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
@@ -38,6 +38,9 @@ from pipelines.report.issues import shown
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
 from pipelines.store.durable import storage_errors, write_atomically
+
+if TYPE_CHECKING:
+    from pipelines.migration.verifying import Verification
 
 PACKAGE = "pipelines.migration"
 
@@ -77,6 +80,23 @@ def plan_picture(plan: Plan, *, now: datetime) -> str:
     lines = "\n".join(f"- {line}" for line in headline(plan.facts, now))
     plots = [f"![{plot.title}]({as_image(plot)})" for plot in plots_of(plan.facts).values() if plot.bars]
     return "\n\n".join([lines, *plots])
+
+
+def proof_picture(found: Verification) -> str:
+    """What a verification came to, as Markdown with its plot in it."""
+    rows = (
+        ("records compared", found.compared, 0),
+        ("files checked", found.files_checked, 0),
+        ("missing", 0, found.missing),
+        ("duplicated", 0, found.duplicated),
+        ("differing", 0, found.differing),
+    )
+    bars = [Bar(label, (good, bad), f"{good + bad:,}") for label, good, bad in rows]
+    title = "The library holds what the plan says" if found.equal else "The library is not as the plan says"
+    if not any(sum(bar.parts) for bar in bars):
+        return f"{title}: there was nothing to compare."
+    plot = Plot(title, ("valid", "invalid"), bars)
+    return f"{title}, {found.verified_at}.\n\n![{plot.title}]({as_image(plot)})"
 
 
 def plots_of(facts: PlanFacts) -> dict[str, Plot]:

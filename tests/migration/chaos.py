@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 ROOT_PATHS = ("/oauth/", "/_control/")
 """What nothing happens to: a lost answer of a refresh ends a sign-in under the strict policy, which is tested elsewhere."""
 
-FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after", "429", "cut", "hang", "lag")
+FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after", "429", "cut", "hang", "lag", "expired")
 
 ZYGOTE = """
 import sys, os
@@ -50,6 +51,9 @@ for line in sys.stdin:
 """
 """A process that has everything imported; each line makes a child of it that applies a plan."""
 
+
+_SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
+"""Of a form to upload with: the storage refuses one that is signed otherwise as it refuses one that has expired, with 403."""
 
 _JSON = {"Content-Type": "application/json"}
 
@@ -135,7 +139,8 @@ class RoughWay:
         with self._lock:
             if self._random.random() >= self._share or any(one in path for one in ROOT_PATHS):
                 return ""
-            fits = [one for one in FAULTS if one != "lag" or (method == "GET" and "?" in path)]
+            presign, search = "/presign" in path, method == "GET" and "/publications?" in path
+            fits = [one for one in FAULTS if {"lag": search, "expired": presign}.get(one, True)]
             fault = self._random.choice(fits)
             self.happened[f"{method} {fault}"] += 1
             return fault
@@ -161,6 +166,8 @@ class RoughWay:
                 self._answer(request, int(fault[:3]), b'{"error": {"code": "Ordered", "message": "after"}}')
             elif fault == "cut":
                 self._answer(request, status, content[: len(content) // 2], headers, whole=len(content))
+            elif fault == "expired":
+                self._answer(request, status, _SIGNATURE.sub(rb"\g<1>0000", content), headers)
             elif fault == "lag" and "/publications?" in request.path and "page=1" in request.path:
                 self._answer(request, 200, b'{"records": []}', {"X-Total": "0"})
             else:

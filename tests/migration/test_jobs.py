@@ -39,6 +39,7 @@ def test_a_person_approves_between_plan_and_load(desk: Desk, snapshot: Snapshot)
     assert (made(loaded, "migration")["created"], made(loaded, "migration")["complete"]) == (RECORDS, True)
     proved = run(desk, "verify_migration", "migration_proof", plan=plan["plan"])
     assert made(proved, "migration_proof")["equal"] is True
+    assert "data:image/svg+xml" in made(proved, "migration_proof")["picture"]
     assert [(one.check_name, one.passed) for one in proved.get_asset_check_evaluations()] == [("equal", True)]
     desk.call("DELETE", f"publications/{desk.held()[0]['id']}")
     missing = run(desk, "verify_migration", "migration_proof", plan=plan["plan"])
