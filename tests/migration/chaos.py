@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -174,11 +174,10 @@ class RoughWay:
                 self._answer(request, status, content, headers)
 
     def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        connection = HTTPConnection(self._server.hostname or "", self._server.port, timeout=60)
-        connection.request(request.command, request.path, body or None, dict(request.headers))
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
+        with closing(HTTPConnection(self._server.hostname or "", self._server.port, timeout=60)) as connection:
+            connection.request(request.command, request.path, body or None, dict(request.headers))
+            answer = connection.getresponse()
+            content = answer.read()
         wanted = ("content-type", "x-total", "link", "www-authenticate", "location", "set-cookie")
         return answer.status, {name: value for name, value in answer.getheaders() if name.lower() in wanted}, content
 
