@@ -128,9 +128,7 @@ class Migration:
 
     def approved(self, name: str, approval: str, target: str) -> Plan:
         """The plan that a person names and approves, with the beginning of its seal."""
-        plan = find_plan(self.data, name)
-        if plan.facts.target.tenant != target:
-            raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
+        plan = self._named(name, target)
         if len(approval) < APPROVAL or not plan.facts.seal.startswith(approval):
             raise ConfigurationError(
                 f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.seal[:APPROVAL]} as "
@@ -268,10 +266,13 @@ class Migration:
         self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
     ) -> Verification:
         """Verify the plan that a person names."""
+        return self.verify(self._named(name, target), contents=contents, evidence=evidence)
+
+    def _named(self, name: str, target: str) -> Plan:
         plan = find_plan(self.data, name)
         if plan.facts.target.tenant != target:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
-        return self.verify(plan, contents=contents, evidence=evidence)
+        return plan
 
     def status(self, plan: Plan) -> Status:
         """How far a plan is, without a request."""

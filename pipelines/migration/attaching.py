@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Literal
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.files import OCTETS, part_of
 from pipelines.migration.journal import ASSET, DONE, Entry, FailedWriteError, Journal, in_doubt, is_done
-from pipelines.migration.plans import UPLOAD, PlannedFile, PlanRow
+from pipelines.migration.plans import PlannedFile, PlanRow
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile, attached_files
@@ -125,8 +125,8 @@ class Attachments:
         taken, found = self._known(row), 0
         entries = self._journal.of_record(row.resource, row.source_id)
         done = {one.part for one in entries if one.kind == ASSET and one.plan == self._plan and is_done(one)}
-        for file in row.files:
-            if file.kind != AN_ASSET or file.action != UPLOAD or part_of(file) in done:
+        for file in row.attached:
+            if part_of(file) in done:
                 continue
             shown = (one for one in attached_files(record) if one.kind == AN_ASSET and one.asset_id not in taken)
             if (one := next((each for each in shown if is_like(file, each)), None)) is not None:

@@ -165,10 +165,6 @@ class Journal:
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
-    def intended(self) -> list[Entry]:
-        """Writes to the target whose outcome nobody saw, of any plan."""
-        return self._entries("source = ? AND target = ? AND state = ?", (*self._pair, INTENDED))
-
     def of_plan(self, plan: str, *states: str) -> Iterator[Entry]:
         """The entries of one plan in these states, or all, oldest first; a thousand in memory."""
         last = 0

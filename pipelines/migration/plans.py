@@ -205,6 +205,11 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return bool(self.payload or self.references)
 
     @property
+    def attached(self) -> list[PlannedFile]:
+        """Its files that are uploaded, but for the cover, which goes with the record itself."""
+        return [one for one in self.files if one.kind != COVER and one.action == UPLOAD]
+
+    @property
     def matched(self) -> int:
         """The record in the target that it is."""
         if self.target_id is None:

@@ -140,9 +140,9 @@ class Writer:
         except FailedWriteError as error:
             outcome.problems.append(str(error))
             return outcome
-        for file in row.files:
+        for file in row.attached:
             entry = known.get((ASSET, part_of(file)))
-            if file.action == UPLOAD and file.kind != A_COVER and not is_done(entry):
+            if not is_done(entry):
                 try:
                     self._attachments.attach(row, target_id, file, entry)
                 except FailedWriteError as error:
@@ -191,10 +191,9 @@ class Writer:
 
     def _create(self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome) -> int:
         """The record that a row creates, with its cover, and with its files where they can be sent together."""
-        has_files = any(one.kind != A_COVER and one.action == UPLOAD for one in row.files)
         if known is not None and is_done(known) and known.target_id is not None:
             target_id, covered = known.target_id, False
-        elif self._together is None and has_files and not in_doubt(known):
+        elif self._together is None and row.attached and not in_doubt(known):
             with self._trying:
                 together = self._together is not False
                 target_id, covered = self._created(row, known, cover, outcome, together=together)
@@ -266,8 +265,7 @@ class Writer:
         record = self._client.get_record(f"{row.resource}/{target_id}")
         outcome.files += self._attachments.note_made(row, target_id, record)
         known = self._known(row)
-        files = [one for one in row.files if one.kind != A_COVER and one.action == UPLOAD]
-        return all(is_done(known.get((ASSET, part_of(one)))) for one in files)
+        return all(is_done(known.get((ASSET, part_of(one)))) for one in row.attached)
 
     def _change(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: Outcome
@@ -303,7 +301,7 @@ class Writer:
 
     def _upload(self, row: PlanRow, cover: PlannedFile | None, outcome: Outcome, *, together: bool) -> Uploaded:
         """What is sent with a record; what cannot be uploaded is told, and the record goes without."""
-        files = [one for one in row.files if one.kind != A_COVER and one.action == UPLOAD] if together else []
+        files = row.attached if together else []
         uploaded = [(one, sent) for one in files if (sent := self._uploaded(row, one, outcome)) is not None]
         return Uploaded(self._uploaded(row, cover, outcome) if cover is not None else None, tuple(uploaded))
 
