@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from pipelines.service.clock import Clock
 from pipelines.settings import Settings, TenantSettings, load_settings
 from pipelines.store.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.leases import Leases
 from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import Snapshot, newest_complete
 from pipelines.store.stores import open_data
@@ -62,8 +63,7 @@ class Library:
         self._asked = frozenset(asked)
         self._with_files = with_files
         self._clock = clock
-        self._held = ExitStack()
-        self._leased: set[str] = set()
+        self._leases = Leases(self.data)
         self.staged: list[Staged] = []
         """What was loaded into Postgres."""
 
@@ -80,7 +80,7 @@ class Library:
         `wanted`: all that the run reads, which tells what it may go on with; `resource` alone, if nothing is said.
         """
         chosen = self.settings.tenant(tenant)
-        self._hold_lease(tenant)
+        self._leases.hold(tenant)
         with self._client(tenant) as client:
             capture = self._capture(tenant, run, wanted or (resource,))
             if (done := capture.facts.resources.get(resource)) is not None:
@@ -103,7 +103,7 @@ class Library:
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of one resource from what the same run has read."""
-        self._hold_lease(tenant)
+        self._leases.hold(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
             staging.stage(capture, resource, self._kinds)
@@ -111,7 +111,7 @@ class Library:
 
     def fetch_files(self, tenant: str, run: str) -> Capture:
         """Have the content of every file that the publications of the same run name, unless nobody wants it."""
-        self._hold_lease(tenant)
+        self._leases.hold(tenant)
         capture = self.data.capture(tenant, run)
         if "publications" in capture.facts.unreadable:
             return capture
@@ -123,7 +123,7 @@ class Library:
 
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run` and show it in the catalogue."""
-        self._hold_lease(tenant)
+        self._leases.hold(tenant)
         snapshot = self.data.publish(self.data.capture(tenant, run), _now())
         try:
             rebuild_catalogue(self.data)
@@ -138,7 +138,7 @@ class Library:
 
         None is made where there are more than `REPORTED` of them: it would take more memory than the whole backup.
         """
-        self._hold_lease(tenant)
+        self._leases.hold(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
         if not found:
             raise ConfigurationError(
@@ -152,7 +152,7 @@ class Library:
         """Load what is new of `tenant` into the database that the settings name; its snapshots stay as good as they are if that fails."""
         from pipelines import database  # noqa: PLC0415  most have none
 
-        self._hold_lease(tenant)
+        self._leases.hold(tenant)
         try:
             self.staged = database.stage_new(database.open_database(self.settings), self.data, tenant)
         except BookferryError as error:
@@ -163,8 +163,7 @@ class Library:
 
     def close(self) -> None:
         """Give the leases back."""
-        self._leased.clear()
-        self._held.close()
+        self._leases.give_back()
 
     def __enter__(self) -> Self:
         return self
@@ -197,11 +196,6 @@ class Library:
         oldest = now - timedelta(hours=chosen.resume_hours)
         resumed = resume_capture(self.data, tenant, run, wanted, **library, begun_after=oldest)
         return resumed or begin_capture(self.data, tenant, run, wanted, **library, now=now)
-
-    def _hold_lease(self, tenant: str) -> None:
-        if tenant not in self._leased:
-            self._held.enter_context(self.data.lease(tenant))
-            self._leased.add(tenant)
 
 
 def tenant_resources(tenant: TenantSettings) -> tuple[str, ...]:

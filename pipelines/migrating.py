@@ -7,7 +7,7 @@ that no two migrations write into one library, and none writes into one that is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from io import BufferedReader
@@ -78,6 +78,7 @@ from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.uploads import Uploads
 from pipelines.settings import Settings
+from pipelines.store.leases import Leases
 from pipelines.store.parquet import table_writer
 from pipelines.store.sealing import personal_keys
 from pipelines.store.snapshots import MANIFEST, DataFolder, Snapshot, blob_key, snapshot_key
@@ -108,14 +109,13 @@ class Migration:
         self._given_clock = clock
         self._clock = clock or SystemClock()
         self._reader = TargetReader(self.data, settings, self._kinds, self._clock, on_progress)
-        self._held = ExitStack()
+        self._leases = Leases(self.data)
         self.planned: Plan | None = None
         """The plan that was made last."""
         self.result: Result | None = None
         """What the last apply did, also where it was ended."""
         self.proved: Verification | None = None
         """What the last verification found."""
-        self._leased: set[str] = set()
 
     def plan_from(self, source: str, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
         """Make a plan from the snapshot that a person names, or from the newest one of a tenant that can be moved."""
@@ -147,7 +147,7 @@ class Migration:
         check_target(self.settings, target)
         check_movable(source)
         others = chosen_others(source, resources)
-        self._hold_lease(target)
+        self._leases.hold(target)
         clear_unfinished(self.data, target)
         now = self._clock.now()
         with growing(self.data, free_name(self.data, source, target, now)) as folder:
@@ -255,7 +255,7 @@ class Migration:
         facts = plan.facts
         check_still_theirs(self.settings, plan)
         plan.check_unaltered()
-        self._hold_lease(facts.target.tenant)
+        self._leases.hold(facts.target.tenant)
         with (
             self.journal(facts.source.base_url, facts.target.base_url) as journal,
             self._client(facts.target.tenant) as client,
@@ -368,8 +368,7 @@ class Migration:
 
     def close(self) -> None:
         """Give the lease back."""
-        self._leased.clear()
-        self._held.close()
+        self._leases.give_back()
 
     def __enter__(self) -> Self:
         return self
@@ -381,11 +380,6 @@ class Migration:
         return open_client(
             self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._given_clock
         )
-
-    def _hold_lease(self, tenant: str) -> None:
-        if tenant not in self._leased:
-            self._held.enter_context(self.data.lease(tenant))
-            self._leased.add(tenant)
 
 
 class Result(NamedTuple):
