@@ -44,14 +44,14 @@ from pipelines.migration.making import (
     holds_all,
     same_library,
 )
-from pipelines.migration.others import referred
+from pipelines.migration.others import PUBLICATIONS, referred
 from pipelines.migration.others_now import check_others_fresh, listed_now
 from pipelines.migration.others_planning import PlanRows, plan_all
 from pipelines.migration.others_scope import TargetReader, chosen_others, listed_in, written_others
 from pipelines.migration.others_verifying import others_held
 from pipelines.migration.pages import make_pages
 from pipelines.migration.plan_table import PLAN
-from pipelines.migration.planning import PUBLICATIONS, plan_publications
+from pipelines.migration.planning import plan_publications
 from pipelines.migration.plans import (
     CONFLICT,
     CONFLICTS,

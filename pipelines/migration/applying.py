@@ -18,8 +18,9 @@ from pipelines.migration.journal import ASSET, COVER, CREATE, INTENDED, PARKED, 
 from pipelines.migration.plans import CREATE as TO_CREATE
 from pipelines.migration.plans import PATCH as TO_PATCH
 from pipelines.migration.plans import QUARANTINED, UNCHANGED, UPLOAD, Plan, PlanRow
+from pipelines.migration.sending import Outcome
 from pipelines.migration.words import plural
-from pipelines.migration.writing import Outcome, Writer
+from pipelines.migration.writing import Writer
 from pipelines.records.files import COVER as A_COVER
 from pipelines.service.redaction import outside_text
 

@@ -7,7 +7,7 @@ since; whatever else differs is a conflict for a person (service-api.md knows no
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,19 +28,25 @@ class Field:
     is_set: bool = False
 
 
-def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field], *, overwrite: bool = False) -> None:
+def classify(
+    database: duckdb.DuckDBPyConnection,
+    fields: Sequence[Field],
+    *,
+    overwrite: bool = False,
+    kept: Mapping[str, str] | None = None,
+) -> None:
     """Make the table `classified`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates.
 
     Reads the tables of `matching.match` and those of its result. `source` and `target` have one column of compact JSON for each of the
     fields, null where there is nothing; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what
     the service then held. `same` are the fields that need nothing, `fields` those that are patched.
-    `overwrite`: the source's value counts wherever it has one.
+    `overwrite`: the source's value counts wherever it has one. `kept`: field → value of the source that leaves what stands in the target.
     """
-    for side in ("source", "target"):
-        digests = ", ".join(f"md5_number({quoted(one.name)}) AS {quoted(one.name)}" for one in fields)
-        texts = "".join(f", {quoted(one.name)} AS {quoted(one.name + _TEXT)}" for one in fields if one.is_set)
-        database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
-    verdicts = ", ".join(f"{literal(one.name)}: {_verdict(one, overwrite=overwrite)}" for one in fields)
+    kept = kept or {}
+    _digest_sides(database, fields)
+    verdicts = ", ".join(
+        f"{literal(one.name)}: {_verdict(one, kept.get(one.name), overwrite=overwrite)}" for one in fields
+    )
     database.execute(f"""
         CREATE OR REPLACE TABLE classified AS
         SELECT
@@ -84,11 +90,19 @@ def classify(database: duckdb.DuckDBPyConnection, fields: Sequence[Field], *, ov
     """)  # noqa: S608  names of our own fields, quoted
 
 
+def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:
+    """The tables `compared_source` and `compared_target`: what is compared, as digests."""
+    for side in ("source", "target"):
+        digests = ", ".join(f"md5_number({quoted(one.name)}) AS {quoted(one.name)}" for one in fields)
+        texts = "".join(f", {quoted(one.name)} AS {quoted(one.name + _TEXT)}" for one in fields if one.is_set)
+        database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
+
+
 _TEXT = ":text"
 """Behind the name of a field: its JSON itself, where a digest does not do."""
 
 
-def _verdict(field: Field, *, overwrite: bool) -> str:
+def _verdict(field: Field, kept: str | None, *, overwrite: bool) -> str:
     """same, patch, kept (the target's is left), edited (somebody changed what we wrote), or conflict."""
     ours, theirs = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
     ours_as_before, theirs_as_before = (
@@ -100,7 +114,9 @@ def _verdict(field: Field, *, overwrite: bool) -> str:
     if field.is_set:
         mine, other = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
         more = f"WHEN list_has_all({other}, {mine}) THEN 'kept' WHEN list_has_all({mine}, {other}) THEN 'patch'"
+    left = "" if kept is None else f"WHEN {ours} = md5_number({literal(kept)}) THEN 'kept'"
     return f"""CASE
+        {left}
         WHEN {ours} IS NOT DISTINCT FROM {theirs} THEN 'same'
         WHEN d.decision = 'source'{overruled} THEN 'patch'
         WHEN d.decision = 'target' THEN 'kept'

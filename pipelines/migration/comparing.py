@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.migration.classifying import classify
+from pipelines.migration.contributors import UNKNOWN, show_contributors
 from pipelines.migration.matching import match
-from pipelines.migration.sides import FIELDS, Side, lay_out
+from pipelines.migration.sides import CONTRIBUTOR, FIELDS, Side, lay_out
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
@@ -80,7 +81,8 @@ def compared(
     """A database with the table `classified` (see classifying.py) and the views `source` and `target`; what it holds is in `folder`.
 
     `overwrite`: where both sides hold something else, the source's counts.
-    References to contributors and organizations count within one library only: their ids are of their own library (trap A15).
+    References to contributors and organizations count within one library only, whose ids they are (trap A15), and contributors also where
+    it is known what they became (contributors.py).
     """
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1200MB",
@@ -97,6 +99,8 @@ def compared(
             database.execute(f"CREATE TABLE {table.name} AS FROM given")
             database.unregister("given")
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
+        led = show_contributors(database, source)
         match(database)
-        classify(database, [one for one in FIELDS if same_library or one.name not in REFERENCES], overwrite=overwrite)
+        fields = [one for one in FIELDS if same_library or one.name not in REFERENCES or one.name in led]
+        classify(database, fields, overwrite=overwrite, kept={CONTRIBUTOR: UNKNOWN} if led else {})
         yield database

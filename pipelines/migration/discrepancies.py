@@ -6,7 +6,7 @@ Set against set in a database beside the two sides (trap C): every field of ever
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from pipelines.migration.contributors import show_contributors
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import DONE, INTENDED, UNDONE, Journal
 from pipelines.migration.journal import PATCH as PATCHED
-from pipelines.migration.planning import PUBLICATIONS
+from pipelines.migration.others import PUBLICATIONS
 from pipelines.migration.plans import CREATE, PATCH, ROWS, UNCHANGED, Plan
-from pipelines.migration.sides import STEP, Side
+from pipelines.migration.sides import CONTRIBUTOR, STEP, Side
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.forms import WRITTEN
 from pipelines.records.publications import REFERENCES
@@ -64,6 +65,20 @@ MADE = Table(
     (),
     (Column("target_id", _NUMBER, "The record."), Column("asset_id", _NUMBER, "The file; empty for the record.")),
 )
+
+
+_LED = f"""
+    CREATE OR REPLACE TEMP VIEW planned AS
+    SELECT p.* REPLACE (CASE
+        WHEN json_exists(p.references, '$.{CONTRIBUTOR}')
+            THEN json_merge_patch(coalesce(p.expected, '{{{{}}}}'), json_object('{CONTRIBUTOR}', md5_number(s.{CONTRIBUTOR})::VARCHAR))
+        ELSE p.expected
+    END AS expected)
+    FROM {{rows}} AS p
+    LEFT JOIN source AS s ON s.id = p.source_id
+    WHERE p.resource = '{PUBLICATIONS}'
+"""  # noqa: S608  names of ours
+"""What is expected of contributors whose accounts were still to be made is known by now."""
 
 
 class Discrepancy(NamedTuple):
@@ -142,9 +157,11 @@ def held_against(plan: Plan, now: Side, room: Path, journal: Journal) -> Iterato
         for name, side in (("source", plan.source), ("before", plan.target), ("target", now)):
             for view in side.views(name):
                 database.execute(view)
-        database.execute(
-            f"CREATE TEMP VIEW planned AS FROM read_parquet({literal(exactly(plan.path(ROWS)))}) WHERE resource = '{PUBLICATIONS}'"
-        )
+        led = show_contributors(database, plan.source, became=journal.became)
+        rows = f"read_parquet({literal(exactly(plan.path(ROWS)))})"
+        database.execute(f"CREATE TEMP VIEW planned AS FROM {rows} WHERE resource = '{PUBLICATIONS}'")
+        if led:
+            database.execute(_LED.format(rows=rows))
         for table, batches in (
             (FINDINGS, ()),
             (ENTRIES, _batches(ENTRIES, journal.told(plan.name, _ENTRY))),
@@ -153,7 +170,7 @@ def held_against(plan: Plan, now: Side, room: Path, journal: Journal) -> Iterato
             database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
             database.execute(f"CREATE TABLE {table.name} AS FROM given")
             database.unregister("given")
-        _check(database, same_library=plan.facts.same_library)
+        _check(database, REFERENCES if plan.facts.same_library else led)
         _find_differing(database)
         _find_duplicated(database)
         _find_missing(database)
@@ -177,12 +194,12 @@ def _batches(table: Table, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     yield table_batch(table, transposed(batch, table))
 
 
-def _check(database: DuckDBPyConnection, *, same_library: bool) -> None:
+def _check(database: DuckDBPyConnection, references: Sequence[str]) -> None:
     """What should be there, where, and in which fields it is not what was planned; a field that a row does not expect is not compared.
 
     A record that holds all that the source's does is what was planned; digests, which take long to write as text, are for the others.
     """
-    told = ("content", *(REFERENCES if same_library else ()))
+    told = ("content", *references)
     same = " AND ".join(f"s.{quoted(name)} IS NOT DISTINCT FROM t.{quoted(name)}" for name in told)
     columns = ", ".join(map(quoted, ("id", *told)))
     paths = ", ".join(literal(f"$.{name}") for name in WRITTEN)

@@ -12,8 +12,9 @@ from pathlib import Path
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.conflicts import Decision, decisions_of
 from pipelines.migration.journal import CREATE, DONE, PATCH, Journal
+from pipelines.migration.others import PUBLICATIONS
 from pipelines.migration.others_scope import notes_on
-from pipelines.migration.planning import PUBLICATIONS, Totals, requests_to_read
+from pipelines.migration.planning import Totals, requests_to_read
 from pipelines.migration.plans import FACTS, ROWS, End, Plan, PlanFacts, all_plans, plan_name, plans_folder
 from pipelines.settings import Settings
 from pipelines.store.durable import sha256_of

@@ -6,7 +6,7 @@ The rule is that of the publications: add what the target lacks, replace what is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -243,13 +243,20 @@ def _count(totals: Totals, other: Other, found: Outcome, action: str, unsent: st
         totals.requests += 1
 
 
+class PlanPublications(Protocol):
+    """`plan_publications`, as far as its sides are chosen."""
+
+    def __call__(self, writer: TableWriter, *, users: Room | None = None) -> Totals:
+        """Append the rows of the publications."""
+
+
 class PlanRows(Protocol):
     """`plan_all`, as far as a plan is chosen."""
 
     def __call__(
         self,
         writer: TableWriter,
-        publications: Callable[[TableWriter], Totals],
+        publications: PlanPublications,
         folder: Path,
         *,
         journal: Journal,
@@ -261,7 +268,7 @@ class PlanRows(Protocol):
 
 def plan_all(
     writer: TableWriter,
-    publications: Callable[[TableWriter], Totals],
+    publications: PlanPublications,
     folder: Path,
     *,
     listed: Mapping[str, tuple[Listed, Listed]],
@@ -282,7 +289,7 @@ def plan_all(
         noting = NotingWriter(writer, room)
         for resource in (*BEFORE, PUBLICATIONS, *AFTER):
             if resource == PUBLICATIONS:
-                found[resource] = publications(noting)
+                found[resource] = publications(noting, users=room if USERS in listed else None)
             elif resource in resources:
                 decided = {one.source_id: one for one in decisions if one.resource == resource}
                 found[resource] = plan_other(

@@ -8,9 +8,9 @@ from pathlib import Path
 from pipelines.amounts import counted
 from pipelines.backup import Progress
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.others import USERS, chosen_resources, referred
+from pipelines.migration.others import PUBLICATIONS, USERS, chosen_resources, referred
 from pipelines.migration.others_matching import Listed
-from pipelines.migration.planning import PUBLICATIONS, Totals
+from pipelines.migration.planning import Totals
 from pipelines.migration.plans import CREATE, PATCH, QUARANTINED, Plan
 from pipelines.migration.reading import Reading, local_table
 from pipelines.records.identifiers.kinds import Kinds

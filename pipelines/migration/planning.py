@@ -20,8 +20,10 @@ import pyarrow.parquet as pq
 
 from pipelines.migration.classifying import digest
 from pipelines.migration.comparing import DECISIONS, WRITTEN, compared
+from pipelines.migration.contributors import UNKNOWN, note_contributors
 from pipelines.migration.files import files_of_target, planned_files, requests_of
 from pipelines.migration.journal import Journal
+from pipelines.migration.others import PUBLICATIONS, USERS
 from pipelines.migration.plan_table import PLAN
 from pipelines.migration.plans import (
     CONFLICT,
@@ -31,12 +33,13 @@ from pipelines.migration.plans import (
     UPLOAD,
     FileCounts,
     PlannedFile,
+    PlannedReference,
 )
-from pipelines.migration.sides import FIELDS, RECORDS, STEP, Side
+from pipelines.migration.sides import CONTRIBUTOR, RECORDS, STEP, Side
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.forms import WRITTEN as FORM_FIELDS
 from pipelines.records.publications import REFERENCES
-from pipelines.records.residue import bounded, residue_counts
+from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, exactly, literal, row_batches
 
@@ -44,8 +47,9 @@ if TYPE_CHECKING:
     import duckdb
 
     from pipelines.migration.conflicts import Decision
+    from pipelines.migration.others_matching import Room
 
-PUBLICATIONS = "publications"
+ORGANIZATION = "organization"
 
 NOTHING_TO_SEND = "nothing_to_send"
 """Reason of a quarantined record: nothing of it can be sent."""
@@ -87,9 +91,15 @@ def plan_publications(
     same_library: bool = False,
     overwrite: bool = False,
     together: bool = False,
+    users: Room | None = None,
 ) -> Totals:
-    """Append a row for each publication of the source. `files`: address of the snapshot's table publication_files, if it has one."""
+    """Append a row for each publication of the source. `files`: address of the snapshot's table publication_files, if it has one.
+
+    `users`: knows what users of the source become, where those of both libraries were read.
+    """
     totals = Totals(source.records, target.records, source.unfit, together)
+    if users is not None:
+        note_contributors(source, users)
     room = folder / "comparison"
     room.mkdir()
     with compared(
@@ -101,8 +111,10 @@ def plan_publications(
         same_library=same_library,
         overwrite=overwrite,
     ) as database:
-        _prepare(database, source, files, same_library=same_library)
-        rows = _rows(database, source, journal, totals, same_library=same_library)
+        references = REFERENCES if same_library else (CONTRIBUTOR,) if users is not None else ()
+        told = [name for name in FORM_FIELDS if name not in REFERENCES or name in references]
+        _prepare(database, source, files, told, led=users is not None)
+        rows = _rows(database, source, journal, totals, told)
         for batch in batched(rows, STEP):
             writer.write(table_batch(PLAN, transposed(batch, PLAN)))
     shutil.rmtree(room)
@@ -124,7 +136,9 @@ def _decision_batches(decisions: Iterable[Decision]) -> Iterator[pa.RecordBatch]
     yield table_batch(DECISIONS, transposed(rows, DECISIONS))
 
 
-def _prepare(database: duckdb.DuckDBPyConnection, source: Side, files: str | None, *, same_library: bool) -> None:
+def _prepare(
+    database: duckdb.DuckDBPyConnection, source: Side, files: str | None, told: Sequence[str], *, led: bool
+) -> None:
     """The table `outcome`: what was found of each record of the source, in the order of its file, with its files' contents."""
     content = (
         f"SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes, "  # noqa: S608
@@ -132,16 +146,17 @@ def _prepare(database: duckdb.DuckDBPyConnection, source: Side, files: str | Non
         if files
         else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
     )
-    digests = ", ".join(
-        f"t.{one.name}::VARCHAR AS held_{one.name}" for one in FIELDS if same_library or one.name not in REFERENCES
-    )
+    digests = "".join(f", t.{name}::VARCHAR AS held_{name}" for name in told)
+    contributors = f"SELECT id, {CONTRIBUTOR} AS led FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  a name of ours
+    shown, joined = (", v.led", f"LEFT JOIN ({contributors}) AS v ON v.id = s.id") if led else ("", "")
     database.execute(f"""
         CREATE TABLE outcome AS
-        SELECT s.file_row_number AS place, c.*, f.contents, {digests}
+        SELECT s.file_row_number AS place, c.*, f.contents{shown}{digests}
         FROM read_parquet({literal(exactly(source.path(RECORDS)))}, file_row_number = true) AS s
         JOIN classified AS c ON c.source_id = s.id
         LEFT JOIN compared_target AS t ON t.id = c.target_id
         LEFT JOIN ({content}) AS f ON f.publication_id = s.id
+        {joined}
         ORDER BY place
     """)  # noqa: S608  names of ours, addresses quoted
     database.execute(
@@ -151,7 +166,7 @@ def _prepare(database: duckdb.DuckDBPyConnection, source: Side, files: str | Non
 
 
 def _rows(
-    database: duckdb.DuckDBPyConnection, source: Side, journal: Journal, totals: Totals, *, same_library: bool
+    database: duckdb.DuckDBPyConnection, source: Side, journal: Journal, totals: Totals, told: Sequence[str]
 ) -> Iterator[Row]:
     """Both in the same order, a step at a time."""
     outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)
@@ -163,7 +178,7 @@ def _rows(
             touched = _touched(database, [row["target_id"] for row in rows if row["target_id"] is not None])
             for record, row in zip(records, rows, strict=True):
                 theirs = touched.get(row["target_id"])
-                yield _row(record, row, theirs, journal, totals, same_library=same_library)
+                yield _row(record, row, theirs, journal, totals, told)
 
 
 def _touched(database: duckdb.DuckDBPyConnection, ids: Sequence[int]) -> dict[int, dict[str, Any]]:
@@ -174,27 +189,28 @@ def _touched(database: duckdb.DuckDBPyConnection, ids: Sequence[int]) -> dict[in
     return {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
 
 
-def _row(
+def _row(  # noqa: PLR0917  what a row is made of
     record: dict[str, Any],
     outcome: dict[str, Any],
     theirs: dict[str, Any] | None,
     journal: Journal,
     totals: Totals,
-    *,
-    same_library: bool,
+    told: Sequence[str],
 ) -> Row:
-    """One row of the plan, in the order of its columns."""
-    compared_fields = [name for name in FORM_FIELDS if same_library or name not in REFERENCES]
+    """One row of the plan, in the order of its columns. `told`: the fields that are compared."""
     action, reason = outcome["action"], outcome["reason"]
-    patched = [name for name in compared_fields if name in outcome["fields"]]
+    patched = [name for name in told if name in outcome["fields"]]
     form = msgspec.json.decode(record["form"])
+    references: dict[str, PlannedReference] = {}
+    if record[CONTRIBUTOR] is not None or record[ORGANIZATION] is not None:
+        references = _lead(record, form, outcome.get("led"), told)
     payload: dict[str, Any] = {}
     before: dict[str, Any] = {}
     expected: dict[str, str | None] = {}
     files: list[PlannedFile] = []
     if action == CREATE:
-        payload = {name: form[name] for name in compared_fields if name in form}
-        expected = {name: digest(record[name]) for name in compared_fields}
+        payload = {name: form[name] for name in told if name in form}
+        expected = {name: digest(record[name]) for name in told if name in form or name not in REFERENCES}
         if not payload:
             action, reason = QUARANTINED, NOTHING_TO_SEND
     elif action == PATCH:
@@ -202,6 +218,10 @@ def _row(
         payload = {name: form.get(name, NOTHING.get(name)) for name in patched}
         before = {name: held.get(name) for name in patched}
         expected = {name: digest(record[name]) for name in patched}
+    if references:
+        references = {name: one for name, one in references.items() if name in payload}
+        for name in references:
+            del payload[name], expected[name]
     expected |= {name: outcome[f"held_{name}"] for name in outcome["same"]}
     if action not in (CONFLICT, QUARANTINED, "skipped") and record["files"]:
         written = journal.of_record(PUBLICATIONS, record["id"]) if action != CREATE else []
@@ -210,7 +230,7 @@ def _row(
         if action == "unchanged" and any(one.action == UPLOAD for one in files):
             action = PATCH
     _count(totals, {**record, **outcome, "action": action}, patched, files)
-    totals.requests += requests_of(action, payload, files, together=totals.together)
+    totals.requests += requests_of(action, {**payload, **references}, files, together=totals.together)
     differing = {name: [record[name], theirs[name] if theirs else None] for name in outcome["conflicts"]}
     return (
         PUBLICATIONS,
@@ -227,8 +247,28 @@ def _row(
         as_json(outcome["candidates"]),
         as_json(files),
         record["unsent"],
-        None,
+        as_json(references),
     )
+
+
+def _lead(
+    record: dict[str, Any], form: dict[str, Any], led: str | None, told: Sequence[str]
+) -> dict[str, PlannedReference]:
+    """Let a record refer to what its references became; what nobody knows in the target is told. Those that are still to be created."""
+    source_id, unsent = form.get(CONTRIBUTOR, {}).get("id"), {}
+    if led is not None:
+        record[CONTRIBUTOR], form[CONTRIBUTOR] = led, msgspec.json.decode(led)
+    for name in REFERENCES:
+        if name in form and (name not in told or record[name] == UNKNOWN):
+            unsent[name] = {"id": source_id} if name == CONTRIBUTOR else form[name]
+            del form[name]
+            record[name] = None
+    if unsent:
+        known = msgspec.json.decode(record["unsent"]) if record["unsent"] else {}
+        record["unsent"] = residue_json({**known, **unsent})
+    if "source" not in form.get(CONTRIBUTOR, {}):
+        return {}
+    return {CONTRIBUTOR: PlannedReference(USERS, [source_id], [None], as_object=True)}
 
 
 def _count(totals: Totals, told: Mapping[str, Any], patched: Sequence[str], files: Sequence[PlannedFile]) -> None:

@@ -86,6 +86,14 @@ class PlannedReference(msgspec.Struct, omit_defaults=True):
     """The same in the target, as far as they are there."""
     many: bool = False
     """Whether the field is a list."""
+    as_object: bool = False
+    """Whether it is sent as `{"id"}`, as publications refer; one of them goes without it where what it refers to could not be created."""
+
+    def value(self, ids: list[int]) -> Any:
+        """What is sent, once they are known."""
+        if self.many:
+            return ids
+        return {"id": ids[0]} if self.as_object else ids[0]
 
 
 class End(msgspec.Struct, kw_only=True):

@@ -36,6 +36,9 @@ from pipelines.store.parquet import exactly, literal, row_batches, table_writer
 FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
 """What is compared of a publication."""
 
+CONTRIBUTOR = "contributor"
+"""The reference of a publication that can be led into another library."""
+
 STEP = 2000
 """Records whose forms are in memory at once."""
 

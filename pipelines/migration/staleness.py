@@ -31,9 +31,9 @@ _STALE = """
           THEN p.target_id IS NOT NULL AND NOT EXISTS (FROM target WHERE target.id = p.target_id)
         WHEN p.action = '{create}' THEN c.action IS DISTINCT FROM '{create}'
         ELSE c.target_id IS DISTINCT FROM p.target_id
-          OR (p.payload IS NOT NULL AND c.action NOT IN ('{patch}', 'unchanged'))
+          OR ((p.payload IS NOT NULL OR p.references IS NOT NULL) AND c.action NOT IN ('{patch}', 'unchanged'))
       END
-      OR (p.payload IS NOT NULL AND p.action = '{patch}' AND ({edited})))
+      OR ((p.payload IS NOT NULL OR p.references IS NOT NULL) AND p.action = '{patch}' AND ({edited})))
     ORDER BY p.source_id
 """
 
@@ -81,7 +81,7 @@ def _edited(name: str) -> str:
     """Whether a field that is to be patched was changed since the plan was made, into something else than is wanted."""
     before, now, wanted = (f"{side}.{quoted(name)}" for side in "bts")
     differs = f"{now} IS DISTINCT FROM {before} AND {now} IS DISTINCT FROM {wanted}"
-    return f"(json_exists(p.payload, '$.{name}') AND {differs})"
+    return f"((json_exists(p.payload, '$.{name}') OR json_exists(p.references, '$.{name}')) AND {differs})"
 
 
 def _told(  # noqa: PLR0917  a row

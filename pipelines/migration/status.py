@@ -202,7 +202,9 @@ def _view(
 
 def _planned(plan: Plan) -> Work:
     with reading(plan.path(ROWS)) as rows:
-        found = dict(rows.execute("SELECT action, count(payload) FROM file GROUP BY action").fetchall())
+        found = dict(
+            rows.execute('SELECT action, count(coalesce(payload, "references")) FROM file GROUP BY action').fetchall()
+        )
     files = plan.facts.files
     return Work(
         create=found.get(CREATE, 0), patch=found.get(PATCH, 0), files=files.upload - files.covers, covers=files.covers

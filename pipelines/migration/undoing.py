@@ -24,9 +24,9 @@ from pipelines.migration.crew import Crew, hands
 from pipelines.migration.files import files_of_target
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import INTENDED, PARKED, Entry, Journal
-from pipelines.migration.others import OTHERS
+from pipelines.migration.others import OTHERS, PUBLICATIONS
 from pipelines.migration.others_now import Now
-from pipelines.migration.planning import NOTHING, PUBLICATIONS
+from pipelines.migration.planning import NOTHING
 from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.sides import RECORDS, STEP, Side
 from pipelines.migration.steps import OPEN, Shown, Steps, steps_for

@@ -27,7 +27,7 @@ from pipelines.migration.discrepancies import (
     held_against,
 )
 from pipelines.migration.journal import Journal
-from pipelines.migration.planning import PUBLICATIONS
+from pipelines.migration.others import PUBLICATIONS
 from pipelines.migration.plans import CONFLICT, QUARANTINED, SKIPPED, Plan
 from pipelines.migration.showing import both, value_of
 from pipelines.migration.sides import Side

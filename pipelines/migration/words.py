@@ -115,6 +115,14 @@ NO_RECORD = Advice(
     "The record with this number is not in the target, and is not created there by this plan.",
     "See what this plan says of that record; the next plan refers to it once it is there.",
 )
+NO_USER = Advice(
+    "It names a user whom the target does not have, as far as this plan knows.",
+    "Move the users, too (--resources users); the next plan leads it to the right one.",
+)
+NO_ORGANIZATION = Advice(
+    "It names an organization by its number in the source, and no program can list those of the target.",
+    "Nothing has to be done: every backup keeps it. Where it matters, a person enters it in the target.",
+)
 OTHER_FORM = Advice(
     "It does not have the form that version 3 takes, so it is not moved.",
     "Correct it in the source; the next plan has it then.",
@@ -124,6 +132,9 @@ NO_IDENTIFIER = Advice(
     "Each is a line in issues.tsv that tells what is wrong. Correct it in the source, or have all sent as they stand: "
     "send_invalid_identifiers in bookferry.toml.",
 )
+
+NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION}
+"""References of publications that cannot be led into the target."""
 
 _ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
 """A field, or one entry of it; what has more to it is something that a known entry holds beside what is known."""
@@ -142,6 +153,8 @@ def advice_on_unsent(path: str, value: object) -> Advice:
         return NO_IDENTIFIER
     if name in REFERENCES:
         return NO_RECORD
+    if name in NAMED:
+        return NAMED[name]
     if name == "published_on":
         return advice_on_finding("no_date")
     return OTHER_FORM if name in WRITTEN else NO_PLACE

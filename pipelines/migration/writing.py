@@ -8,14 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO
 
 import msgspec
 
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
-from pipelines.migration.attaching import Attachments, asset_body, told_file
+from pipelines.migration.attaching import Attachments, told_file
 from pipelines.migration.classifying import digest
 from pipelines.migration.files import part_of
 from pipelines.migration.journal import (
@@ -32,6 +31,7 @@ from pipelines.migration.journal import (
 from pipelines.migration.others import OTHERS
 from pipelines.migration.plans import CREATE as TO_CREATE
 from pipelines.migration.plans import UPLOAD, PlannedFile, PlanRow
+from pipelines.migration.sending import NOTHING, Outcome, Uploaded, content_of, without_references
 from pipelines.migration.unclear import PAUSES, Doubtful, Lookup
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.forms import form_of
@@ -46,40 +46,6 @@ TRIES = 3
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
-
-
-@dataclass
-class Outcome:
-    """What became of one row. `problem`: why it, or a file of it, could not be written."""
-
-    row: PlanRow
-    created: bool = False
-    patched: bool = False
-    files: int = 0
-    problems: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Uploaded:
-    """What was uploaded to be sent with a record: its cover, and files of its own."""
-
-    cover: dict[str, Any] | None = None
-    files: tuple[tuple[PlannedFile, dict[str, Any]], ...] = ()
-
-    def __bool__(self) -> bool:
-        return self.cover is not None or bool(self.files)
-
-    def beside(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload with what was uploaded. service-api.md: "`assets_attributes`: file content sent along with a publication"."""
-        sent = dict(payload)
-        if self.cover is not None:
-            sent["cover"] = self.cover
-        if self.files:
-            sent["assets_attributes"] = [asset_body(file, uploaded) for file, uploaded in self.files]
-        return sent
-
-
-NOTHING = Uploaded()
 
 
 class Writer:
@@ -128,7 +94,7 @@ class Writer:
         if cover is not None and is_done(known.get((COVER, part_of(cover)))):
             cover = None
         try:
-            row = self._resolved(row)
+            row = self._resolved(row, outcome)
             if row.action == TO_CREATE:
                 target_id = self._create(row, known.get((CREATE, "")), cover, outcome)
                 known = self._known(row)
@@ -154,21 +120,26 @@ class Writer:
     def settle(self, row: PlanRow, entry: Entry, *, looks: int = 1) -> bool:
         """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""
         try:
-            row = self._resolved(row)
-            sent_at, content = datetime.fromisoformat(entry.begun_at), _content(row.expected)
+            row = self._resolved(row, Outcome(row))
+            sent_at, content = datetime.fromisoformat(entry.begun_at), content_of(row.expected)
             return self._found(row, entry.number, content, sent_at, looks=looks) is None
         except FailedWriteError:
             return False
 
-    def _resolved(self, row: PlanRow) -> PlanRow:
+    def _resolved(self, row: PlanRow, outcome: Outcome) -> PlanRow:
         """The row with the ids of what it refers to, which earlier rows have created."""
         if not row.references:
             return row
         payload, expected = dict(row.payload), dict(row.expected)
         for name, reference in row.references.items():
-            ids = []
+            ids: list[int] = []
             for source_id, known in zip(reference.source_ids, reference.target_ids, strict=True):
                 target_id = known or self._journal.became(reference.resource, source_id)
+                if target_id is None and reference.as_object:
+                    outcome.problems.append(
+                        f"{name}: {reference.resource} {source_id} was not created; the next plan sets it."
+                    )
+                    break
                 if target_id is None:
                     kind = CREATE if row.action == TO_CREATE else PATCH
                     number = self._journal.intend(
@@ -180,7 +151,9 @@ class Writer:
                         "there and the plan is applied again.",
                     )
                 ids.append(target_id)
-            payload[name] = ids if reference.many else ids[0]
+            if not ids:
+                continue
+            payload[name] = reference.value(ids)
             expected[name] = digest(self._compared(row.resource, {name: payload[name]}).get(name))
         return msgspec.structs.replace(row, payload=payload, expected=expected, references={})
 
@@ -209,7 +182,7 @@ class Writer:
         self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome, *, together: bool
     ) -> tuple[int, bool]:
         """The record, and whether there is nothing left to do for its cover: that is sent with it, which saves a request."""
-        content, doubtful = _content(row.expected), in_doubt(known)
+        content, doubtful = content_of(row.expected), in_doubt(known)
         uploaded = NOTHING if doubtful else self._upload(row, cover, outcome, together=together)
         record, sent = None, NOTHING
         if known is not None and doubtful:
@@ -217,7 +190,7 @@ class Writer:
             record = self._found(row, number, content, datetime.fromisoformat(known.begun_at))
         if record is None:
             number = self._intend(row, content)
-            record, sent = self._post(row, number, content, uploaded)
+            record, sent = self._post(row, number, content, uploaded, outcome)
         target_id = int(record["id"])
         self._journal.done(number, target_id=target_id, held=self._held(row, record, row.expected))
         outcome.created = True
@@ -232,7 +205,9 @@ class Writer:
         key = (self._plan, row.resource, row.source_id, CREATE)
         return self._journal.intend(*key, content=content, wanted=row.expected)
 
-    def _post(self, row: PlanRow, number: int, content: str, sent: Uploaded) -> tuple[dict[str, Any], Uploaded]:
+    def _post(
+        self, row: PlanRow, number: int, content: str, sent: Uploaded, outcome: Outcome
+    ) -> tuple[dict[str, Any], Uploaded]:
         """Create a record; look it up after every unclear end. The record, and what was sent with it."""
         error: BookferryError | None = None
         for attempt in range(TRIES):
@@ -244,9 +219,7 @@ class Writer:
             except UnclearError as unclear:
                 error = unclear
             except RefusedError as refusal:
-                if not sent:
-                    raise self._refused(number, str(refusal), refusal.status) from None
-                sent = NOTHING  # perhaps it is a file that it does not take, which must not cost the record (trap B9)
+                row, sent = self._less(row, number, sent, refusal, outcome)
                 continue
             except BookferryError:
                 self._journal.withdraw(number)  # it had no effect
@@ -259,6 +232,16 @@ class Writer:
         raise self._refused(
             number, f"It could not be created in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
         )
+
+    def _less(
+        self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, outcome: Outcome
+    ) -> tuple[PlanRow, Uploaded]:
+        """What of a refused record may be taken: a reference, or a file, that the service does not take must not cost the record (B9)."""
+        if (alone := without_references(row, refusal, outcome)) is not None:
+            return alone, sent
+        if sent:
+            return row, NOTHING
+        raise self._refused(number, str(refusal), refusal.status) from None
 
     def _shows_files(self, row: PlanRow, target_id: int, outcome: Outcome) -> bool:
         """Whether a record that was read back has the files that were sent with it."""
@@ -289,6 +272,10 @@ class Writer:
         try:
             answer = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.beside(payload))
         except RefusedError as refusal:
+            alone = without_references(row, refusal, outcome)
+            if alone is not None and alone.payload:
+                self._change(alone, target_id, alone.payload, cover, outcome)
+                return
             if number is not None:
                 self._journal.refused(number, str(refusal), refusal.status)
             raise FailedWriteError(str(refusal)) from None
@@ -371,8 +358,3 @@ class Writer:
         """Those of which nobody knew when the plan was made, and that are not what another write made."""
         wanted = set(ids)
         return wanted - self._knew(resource, wanted) - self._journal.known(resource, wanted) if wanted else wanted
-
-
-def _content(expected: Mapping[str, str | None]) -> str:
-    """What is the same for records that nobody can tell apart."""
-    return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,16 @@ from tests.sandbox.process import SandboxProcess
 OTHERS = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
 EVERYTHING = ("publications", *OTHERS)
 RECORDS = 40
-TARGETS = 10
+TARGETS = 16
 V3 = 'client_id = "test"\nclient_auth = "none"'
+
+CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
+    1: ("Tobias", {}),
+    2: ("Marta", {"organization": {"id": 1}}),
+    3: ("Yuki", {}),
+    4: ("Yuki", {}),
+}
+"""Publications of the source → who contributed them, and what else they refer to; the first one is in the targets, too."""
 
 Records = dict[int, dict[str, Any]]
 
@@ -61,7 +70,12 @@ def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
 @pytest.fixture(scope="module")
 def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backed-up")
-    back_up(a_desk(folder, sandbox, "target0"), "run")
+    desk = a_desk(folder, sandbox, "target0")
+    there = replace(desk, target="library", token=token_of(desk, "library"))
+    people = {one["name"].partition(" ")[0]: one["id"] for one in listed(there, "users").values()}
+    for number, (name, more) in CONTRIBUTED.items():
+        there.call("PATCH", f"publications/{number}", {"contributor": {"id": people[name]}, **more})
+    back_up(desk, "run")
     return folder / "library-data"
 
 
@@ -164,6 +178,72 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
     assert (rehearsed.deleted, rehearsed.left) == (undone.deleted, undone.left) == (facts.count(CREATE) - kept, kept)
     assert {one.resource for one in undone.examples} == {"authorities", "tasks"}, "of which the service deletes none"
     assert {one: listed(desk, one) for one in was} == was
+
+
+def contributors(desk: Desk, library: str | None = None) -> dict[str, str]:
+    """Title of a publication → address of who contributed it."""
+    people = {number: one["email"] for number, one in listed(desk, "users", library).items()}
+    found = listed(desk, "publications", library).values()
+    return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
+
+
+def without(desk: Desk, name: str) -> None:
+    """Delete a user of the target."""
+    [number] = [number for number, one in listed(desk, "users").items() if one["name"].startswith(name)]
+    desk.call("DELETE", f"users/{number}")
+
+
+def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_be_made(
+    desk: Desk, snapshot: Snapshot
+) -> None:
+    """Trap A15: an id counts in its own library; I8: the second plan is empty, and undo leaves what was there."""
+    without(desk, "Yuki")
+    was = listed(desk, "publications")
+    plan = desk.plan(snapshot, resources=["users"])
+    patched, second, third, _fourth = rows(plan, "publications")[:4]
+    assert (patched.action, [*patched.payload], second.unsent["organization"]) == ("patch", ["contributor"], {"id": 1})
+    assert ("contributor" in third.payload, third.references["contributor"].target_ids) == (False, [None])
+    assert desk.apply(plan).applied.complete
+    assert contributors(desk) == contributors(desk, "library")
+    with desk.migration() as migration:
+        proof = migration.verify(plan)
+        assert (proof.equal, proof.findings) == (True, [])
+        assert migration.status(plan).complete
+    assert desk.plan(snapshot, resources=["users"]).facts.empty
+    assert desk.plan(snapshot).facts.empty
+
+    made = {one["title"]: one["id"] for one in listed(desk, "publications").values()}
+    desk.call("PATCH", f"publications/{made[third.title]}", {"contributor": None})
+    with desk.migration() as migration:
+        [finding] = migration.verify(plan).findings
+    assert (finding.problem, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
+    [conflict] = rows(desk.plan(snapshot, resources=["users"]), "publications", CONFLICT)
+    assert (conflict.reason, [*conflict.differing]) == ("edited_in_target", ["contributor"])
+    desk.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(listed(desk, "users"))}})
+    with desk.migration() as migration:
+        assert migration.undo(plan, really=True).left == 0
+    assert listed(desk, "publications") == was
+
+
+def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, snapshot: Snapshot) -> None:
+    """service-api.md: "when an `id` does not exist in the account, the response is 404". Told, never silently left out (I6)."""
+    plain = desk.plan(snapshot)
+    told = {row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent}
+    assert [*told] == [*CONTRIBUTED]
+    assert not any("contributor" in {**row.payload, **row.expected} for row in plain.rows())
+    without(desk, "Yuki")
+    plan = desk.plan(snapshot, resources=["users"])
+    without(desk, "Marta")
+    desk.sandbox.fault("status", desk.target, path="/users$", method="POST", status=422)
+    applied = desk.apply(plan).applied
+    assert sorted(one.source_id for one in applied.failures if one.resource == "publications") == [2, 3, 4]
+    assert len(listed(desk, "publications")) == RECORDS
+    assert len(contributors(desk)) == 1
+    desk.apply(plan)
+    later = desk.plan(snapshot, resources=["users"])
+    assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
+    assert desk.apply(later).applied.complete
+    assert contributors(desk) == contributors(desk, "library")
 
 
 def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapshot: Snapshot) -> None:
