@@ -98,6 +98,8 @@ def print_drill(console: Console, found: Drill) -> None:
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     if found.problems_count > SHOWN:
         console.print(f"and {found.problems_count - SHOWN:,} more; --json tells them")
+    for one in found.left[:SHOWN]:
+        console.print(f"Not by a program: {one}")
     what = (
         f"{counted(found.records, 'record')} and {counted(found.files, 'file')} ({size(found.bytes)}) of {found.name}"
     )

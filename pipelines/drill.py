@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pipelines.amounts import counted
 from pipelines.backup import Progress
 from pipelines.migrating import Migration
 from pipelines.migration.applying import ApplyProgress, Limits
-from pipelines.migration.plans import CONFLICT, QUARANTINED
-from pipelines.service.stand_in import CLIENT, sign_in, stand_in
+from pipelines.migration.looking import sorts
+from pipelines.migration.others import LOCATIONS, OTHERS
+from pipelines.migration.others_planning import TASK_COMPLETED
+from pipelines.migration.others_scope import listed_in
+from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
+from pipelines.service.stand_in import CLIENT, make_locations, sign_in, stand_in
 from pipelines.settings import Settings, TenantSettings
 from pipelines.store.drills import Drill, keep
 from pipelines.store.durable import storage_errors
@@ -30,6 +36,7 @@ ALL = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100
 
 
 MOST_PROBLEMS = 1000
+MOST_LEFT = 100
 
 
 def drill(
@@ -51,18 +58,22 @@ def drill(
     ):
         inside = _inside(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
         sign_in(inside, TENANT, ready, TENANT)
+        others, problems = _others(snapshot)
+        made = make_locations(ready, TENANT, _locations(data, snapshot, Path(folder))) if LOCATIONS in others else 0
         with Migration(inside, on_progress=on_progress, source_data=data) as migration:
-            plan = migration.plan(snapshot, TENANT)
+            # what the sandbox has of its own, such as the account that signs in, gives way
+            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=others)
             applied = migration.apply(plan, limits=ALL).applied
             proof = migration.verify(plan, contents=True)
+        done = sum(row.reason == TASK_COMPLETED for row in plan.rows(QUARANTINED, resources=["tasks"]))
     facts = plan.facts
-    problems = list(intact.problems)
+    problems = [*intact.problems, *problems]
     problems += [f"{one.resource} {one.source_id}: {one.problem}" for one in applied.failures]
     problems += [str(one) for one in proof.findings]
     problems += [
         f"{count:,} {what}"
         for count, what in (
-            (facts.count(QUARANTINED) + facts.unfit, "records cannot be put back"),
+            (facts.count(QUARANTINED) + facts.unfit - done, "records cannot be put back"),
             (facts.count(CONFLICT), "records are conflicts"),
             (facts.files.missing, "files are missing in the snapshot"),
         )
@@ -79,9 +90,50 @@ def drill(
         bytes=facts.files.bytes,
         problems=problems[:MOST_PROBLEMS],
         problems_count=len(problems),
+        resources={
+            name: sum(counts.get(action, 0) for action in (CREATE, PATCH, UNCHANGED))
+            for name, counts in facts.counts.items()
+        },
+        left=_left(made, done, facts.unsent),
     )
     keep(data, result)
     return result
+
+
+def _others(snapshot: Snapshot) -> tuple[list[str], list[str]]:
+    """The resources beside the publications that can be put back, and why others cannot."""
+    held = snapshot.manifest.resources
+    whole = {name for name, facts in held.items() if facts.complete}
+    names = [name for name in OTHERS if name in whole and whole.issuperset(OTHERS[name].references.values())]
+    kept_out = [name for name in OTHERS if name in held and name not in names]
+    return names, [
+        f"{name}: not put back, since the snapshot lacks some of it, or of what it refers to" for name in kept_out
+    ]
+
+
+def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[dict[str, Any]]:
+    """What a person would have to enter."""
+    for record in listed_in(data, snapshot, LOCATIONS, folder).records():
+        values = OTHERS[LOCATIONS].values(record)
+        if isinstance(values.get("name"), str):
+            yield values
+
+
+def _left(made: int, done: int, unsent: Mapping[str, int]) -> list[str]:
+    """What no program can put back, in words."""
+    found = []
+    if made:
+        found.append(
+            f"{counted(made, 'location')}: made by hand here, since no program can; a person enters them before a restore"
+        )
+    if done:
+        found.append(f"{counted(done, 'task')}: done, and nobody shows how one is made that is")
+    paths = list(sorts(unsent).items())[:MOST_LEFT]
+    found += [
+        f"{path} of {counted(count, 'record')}: version 3 has no place for it, or not in this form"
+        for path, count in paths
+    ]
+    return found
 
 
 def _inside(settings: Settings, folder: Path, base_url: str) -> Settings:

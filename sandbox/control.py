@@ -25,6 +25,7 @@ from sandbox.errors import bad_request, method_not_allowed, route_not_found, unp
 from sandbox.faults import fault_from
 from sandbox.oauth import administration
 from sandbox.oauth.administration import Administration
+from sandbox.state.records import LOCATIONS
 from sandbox.tenants import Tenant
 
 Tenants = Mapping[str, Tenant]
@@ -102,6 +103,14 @@ def _administered(action: Administration) -> Callable[[Request, Tenants], object
     return administer
 
 
+def _make_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """A location, as a person makes one in the web interface: version 3 lets no program."""
+    name, note = body.get("name"), body.get("note")
+    if not isinstance(name, str) or not name or not isinstance(note, str | None):
+        raise unprocessable("name: must be a text; note: a text, or null")
+    return tenant.records[LOCATIONS.name].create({"name": name, "note": note})
+
+
 def _reset(request: Request, tenants: Tenants) -> object:
     wanted = _body(request)
     parts = wanted.get("parts", _PARTS)
@@ -156,6 +165,7 @@ _ACTIONS: Mapping[tuple[str, str], Callable[[Request, Tenants], object]] = {
     ("POST", "/_control/faults"): _order_fault,
     ("DELETE", "/_control/faults"): _clear_faults,
     ("POST", "/_control/reset"): _reset,
+    ("POST", "/_control/locations"): _administered(_make_location),
     **{address: _administered(action) for address, action in administration.ACTIONS.items()},
 }
 _ROUTES = Map(

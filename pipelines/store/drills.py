@@ -27,6 +27,10 @@ class Drill(msgspec.Struct, kw_only=True):
     """Of the files, read back and compared byte by byte."""
     problems: list[str]
     problems_count: int
+    resources: dict[str, int] = {}
+    """Resource → its records that were put back and read again."""
+    left: list[str] = []
+    """What no program can put back over this API, in words: no problem of the snapshot."""
 
     @property
     def name(self) -> str:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.library import Library
 from pipelines.migration.plans import CONFLICT, CREATE, HTML, QUARANTINED, Plan, PlanRow
 from pipelines.settings import SCOPES, load_settings
 from pipelines.store.snapshots import Snapshot
+from pipelines.store.stores import open_data
 from tests.inventory.signing import sign_in
 from tests.migration.moving import CONFIG, Desk
 from tests.sandbox.process import SandboxProcess
@@ -24,6 +29,7 @@ OTHERS = ("authorities", "users", "collections", "locations", "hard_copies", "ta
 EVERYTHING = ("publications", *OTHERS)
 RECORDS = 40
 TARGETS = 16
+NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 V3 = 'client_id = "test"\nclient_auth = "none"'
 
 CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
@@ -244,6 +250,30 @@ def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, s
     assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
     assert desk.apply(later).applied.complete
     assert contributors(desk) == contributors(desk, "library")
+
+
+def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(desk: Desk, snapshot: Snapshot) -> None:
+    """Trap B1: users, places, copies, collections, authorities and tasks, too; what only a person can do is told."""
+    settings = load_settings(desk.config)
+    found = drill(settings, open_data(settings), snapshot, now=NOW)
+    assert (found.ok, found.problems) == (True, [])
+    held = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in EVERYTHING}
+    done = [one for one in listed(desk, "tasks", "library").values() if one["completed_at"]]
+    assert found.resources == {**held, "tasks": held["tasks"] - len(done)}
+    assert found.records == sum(found.resources.values())
+    told = " ".join(found.left)
+    assert f"{held['locations']} locations" in told
+    assert bool(done) == ("task" in told)
+
+    raw = snapshot.path / "raw" / "hard_copies.parquet"
+    table = pq.read_table(raw)
+    texts = table.column("payload").to_pylist()
+    texts[0] = texts[0].replace('"barcode":"', '"barcode":"X', 1)
+    place = table.schema.get_field_index("payload")
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(texts)), raw)
+    altered = drill(settings, open_data(settings), snapshot, now=NOW)
+    assert not altered.ok
+    assert "raw/hard_copies.parquet" in altered.problems[0]
 
 
 def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapshot: Snapshot) -> None:
