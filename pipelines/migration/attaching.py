@@ -15,6 +15,7 @@ from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.files import OCTETS, part_of
 from pipelines.migration.journal import ASSET, DONE, Entry, FailedWriteError, Journal, in_doubt, is_done
 from pipelines.migration.plans import PlannedFile, PlanRow
+from pipelines.migration.shown_files import ShownFiles
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile, attached_files
@@ -49,6 +50,7 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
+        self._shown = ShownFiles(client, journal.attached_to)
 
     def attach(self, row: PlanRow, target_id: int, file: PlannedFile, known: Entry | None) -> None:
         """Attach one file, unless an earlier process did. Raises `FailedWriteError` where that cannot be."""
@@ -109,7 +111,7 @@ class Attachments:
             if pause:
                 self._client.clock.sleep(pause)
             record = self._client.get_record(f"{row.resource}/{target_id}")
-            if not isinstance(record.get("assets"), list):
+            if not self._shown.are_all(record):
                 self._park(
                     number,
                     f"{told_file(file)}: whether it was attached cannot be told, because the service does not show the files",

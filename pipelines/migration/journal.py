@@ -261,6 +261,15 @@ class Journal:
             (self._pair[1], resource, DONE, CREATE, ASSET),
         )
 
+    def attached_to(self) -> list[int]:
+        """Some records of the target to which a file was attached, the last ones first."""
+        with self._file.transaction() as db:
+            rows = db.execute(
+                "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
+                (self._pair[1], DONE, ASSET),
+            ).fetchall()
+        return [number for (number,) in rows]
+
     def last_change(self, plan: str) -> str:
         """When an entry of a plan was last begun or settled; empty where it has none."""
         with self._file.transaction() as db:

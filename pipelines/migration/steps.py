@@ -37,10 +37,10 @@ class Shown:
     files: Sequence[AttachedFile] | None
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], kinds: Kinds) -> Shown:
-        """From its JSON."""
+    def of(cls, record: Mapping[str, Any], kinds: Kinds, *, all_files: bool) -> Shown:
+        """From its JSON. `all_files`: whether the files that it shows are all that it has."""
         form = form_of(record, kinds)
-        return cls(comparable(form.fields, kinds), form.files if isinstance(record.get("assets"), list) else None)
+        return cls(comparable(form.fields, kinds), form.files if all_files else None)
 
     @property
     def cover(self) -> AttachedFile | None:

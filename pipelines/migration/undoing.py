@@ -28,6 +28,7 @@ from pipelines.migration.others import OTHERS, PUBLICATIONS
 from pipelines.migration.others_now import Now
 from pipelines.migration.planning import NOTHING
 from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.shown_files import ShownFiles
 from pipelines.migration.sides import RECORDS, STEP, Side
 from pipelines.migration.steps import OPEN, Shown, Steps, steps_for
 from pipelines.migration.unclear import PAUSES
@@ -232,6 +233,8 @@ class _Taking:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._done = self._temporary = 0
+        self._most_temporary = max(TEMPORARY_IN_A_ROW, hands(client.requests_per_minute))
+        self._shown = ShownFiles(client, undoing.journal.attached_to)
 
     def take_back(self, task: _Task) -> None:
         """One record, as far as it is still as the plan left it."""
@@ -246,7 +249,7 @@ class _Taking:
         except TemporaryError as error:
             with self._lock:
                 self._temporary += 1
-                if self._temporary >= TEMPORARY_IN_A_ROW or self._writer.stopped:
+                if self._temporary >= self._most_temporary or self._writer.stopped:
                     raise
             steps = Steps(left=[f"{error} It is tried again when this is run again."])
         except RefusedError as refusal:
@@ -279,7 +282,9 @@ class _Taking:
         if number is None or task.row.resource != PUBLICATIONS:
             return _listed(task)
         record = self._client.find_record(f"{task.row.resource}/{number}")
-        return None if record is None else Shown.of(record, self.undoing.kinds)
+        if record is None:
+            return None
+        return Shown.of(record, self.undoing.kinds, all_files=self._shown.are_all(record))
 
     def _do(self, task: _Task, steps: Steps) -> None:
         """The steps, each noted once it is answered."""

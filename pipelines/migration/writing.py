@@ -115,6 +115,7 @@ class Writer:
                     outcome.problems.append(str(error))
                 else:
                     outcome.files += 1
+        outcome.patched |= row.action != TO_CREATE and outcome.files > 0
         return outcome
 
     def settle(self, row: PlanRow, entry: Entry, *, looks: int = 1) -> bool:

@@ -29,7 +29,7 @@ NOT_FETCHED_ROW = (NOT_FETCHED, None, None, None, None)
 UNSURE = "?"
 """How a content key begins that does not tell whether the content is the one of last night: the storage has to be asked."""
 
-_WORTH_READING = b'"url"'
+_WORTH_READING = b'"url'
 """In the JSON of every record that has an address to fetch from; looking for it costs a tenth of reading the record."""
 
 
@@ -76,7 +76,8 @@ def attached_files(record: Mapping[str, Any]) -> list[AttachedFile]:
 
 def _attached(kind: str, position: int, owner: int | None, asset: dict[str, Any], file: dict[str, Any]) -> AttachedFile:
     stored = _stored(file)
-    key = content_key(kind, owner, stored, address_of(asset.get("url"), file.get("url")))
+    address = cover_address(file) if kind == COVER else address_of(asset.get("url"), file.get("url"))
+    key = content_key(kind, owner, stored, address)
     words = (asset.get("name"), asset.get("content_type"), stored[2], stored[3])
     name, content_type, filename, mime_type = (valid_text(one) if type(one) is str and one else None for one in words)
     asset_id = owner if kind == ASSET else None
@@ -113,6 +114,12 @@ def asset_reference(payload: bytes, publication_id: int | None) -> FileReference
 def address_of(*places: object) -> str | None:
     """The address in the first of some values that has one."""
     return next((valid_text(one) for one in places if type(one) is str and one != ""), None)
+
+
+def cover_address(cover: Mapping[str, Any]) -> str | None:
+    """Where a cover is fetched; Its `url`, else the original among its `urls`: service-api.md shows neither."""
+    urls = cover.get("urls")
+    return address_of(cover.get("url"), urls.get("original") if type(urls) is dict else None)
 
 
 def content_key(
@@ -156,7 +163,7 @@ def _references(record: dict[str, Any]) -> Iterator[FileReference]:
     publication_id = whole_number(record.get("id"))
     cover, assets = record.get("cover"), record.get("assets")
     if type(cover) is dict:
-        stored, address = _stored(cover), address_of(cover.get("url"))
+        stored, address = _stored(cover), cover_address(cover)
         key = content_key(COVER, publication_id, stored, address)
         yield FileReference(key, COVER, publication_id, None, _size(stored), address)
     for asset in assets if type(assets) is list else ():

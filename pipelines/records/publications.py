@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.records.batches import Row, StagedBatch, table_batch, transposed
-from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
+from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key, cover_address
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.records import claimed, read_entry, read_fields
 from pipelines.records.identifiers.verdicts import Identifier
@@ -162,7 +162,7 @@ def _files(records: list[dict[str, Any]], ids: list[int | None], residues: list[
         cover = record.get("cover")
         if type(cover) is dict:
             stored = _stored_file(cover, "cover", residue)
-            address = address_of(cover.get("url"))
+            address = cover_address(cover)
             content = (address is not None, content_key(COVER, publication_id, stored, address), *NOT_FETCHED_ROW)
             rows.append((publication_id, COVER, 0, None, None, None, *stored, *content))
         elif cover is not None:

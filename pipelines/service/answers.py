@@ -162,6 +162,10 @@ def _detail(response: httpx.Response) -> _ErrorDetail:
 
 
 def _service_message(response: httpx.Response) -> str:
-    """What the body says, as ` (code: message)`."""
+    """What the body says, as ` (code: message)`; where it has another form, its beginning."""
     detail = _detail(response)
-    return f" ({outside_text(f'{detail.code}: {detail.message}')})" if detail.code or detail.message else ""
+    if detail.code or detail.message:
+        return f" ({outside_text(f'{detail.code}: {detail.message}')})"
+    kind = response.headers.get("content-type", "").lower()
+    text = outside_text(response.text) if "json" in kind or "text/plain" in kind else ""
+    return f" ({text})" if text else ""

@@ -28,8 +28,8 @@ TRIES = 10
 class OAuth(httpx.Auth):
     """`Authorization: Bearer <ACCESS_TOKEN>` (service-api.md, Endpoints).
 
-    A 401 first looks whether somebody else renewed the token, then renews it once, then is what it is: the answer, with the error that
-    explains it in its extension `refusal`.
+    A 401 first looks whether somebody else renewed the token, then renews it, then, where new ones are refused as well, is what it is: the
+    answer, with the error that explains it in its extension `refusal`.
     """
 
     def __init__(self, renewal: Renewal) -> None:
@@ -39,11 +39,14 @@ class OAuth(httpx.Auth):
         """Send it signed, and again when another token may help. A 401 had no effect, so a POST may go again, too."""
         sign(request, self._renewal.access_token())
         response = yield request
-        for number in range(1, TRIES):
-            if response.status_code != httpx.codes.UNAUTHORIZED or _is_for_another_target(response):
+        for _ in range(1, TRIES):
+            if response.status_code != httpx.codes.UNAUTHORIZED:
+                self._renewal.accepted()
+                break
+            if _is_for_another_target(response):
                 break
             used = bearer(request)
-            other = self._renewal.instead_of(used, is_first=number == 1)
+            other = self._renewal.instead_of(used)
             if other == used:
                 break
             sign(request, other)

@@ -53,6 +53,9 @@ WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between tries of a refresh whose answer was lost, once nothing else is left: about a minute, as for any request."""
 
 
+IN_VAIN = 3
+"""Tokens in a row that may be refused before any was of use: one of several requests may end a token that the others were sent with."""
+
 SETTLE_SECONDS = 1.0
 """Before an old token is tried again that a process died with: its request may still be on the way, and must not come second."""
 
@@ -74,6 +77,7 @@ class Renewal:
         self._turn = threading.Lock()
         self._closed = False
         self._running: set[threading.Thread] = set()
+        self._in_vain = 0
         self._seen: Grant | None = None
         self._seen_at = self._again_at = float("-inf")
 
@@ -93,16 +97,22 @@ class Renewal:
         self._again_at = self._clock.monotonic() + min(AGAIN_SECONDS, left / 4)
         return grant.access_token
 
-    def instead_of(self, rejected: str, *, is_first: bool = True) -> str:
-        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one.
-
-        Where a new one was refused already, only one that has aged since is renewed again; any other is returned as it is.
-        """
+    def instead_of(self, rejected: str) -> str:
+        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one; after `IN_VAIN`, the same."""
         grant = self._look()
         alive = grant.left(Moment.now(self._clock)) > 0
-        if alive and (grant.access_token != rejected or not is_first):
+        if alive and (grant.access_token != rejected or self._in_vain >= IN_VAIN):
             return grant.access_token
-        return self._renewed(lambda kept: kept.access_token == rejected or self._is_old(kept), last=True).access_token
+
+        def is_needed(kept: Grant) -> bool:
+            self._in_vain += kept.access_token == rejected
+            return kept.access_token == rejected or self._is_old(kept)
+
+        return self._renewed(is_needed, last=True).access_token
+
+    def accepted(self) -> None:
+        """A request was answered otherwise than with a 401."""
+        self._in_vain = 0
 
     def keep_alive(self) -> Grant:
         """Renew now, so that a sign-in that nobody uses does not lapse unseen; what somebody renewed a moment ago is enough."""

@@ -76,6 +76,18 @@ def test_an_address_is_not_shown() -> None:
     assert "Signature" not in repr(asset)
 
 
+@pytest.mark.parametrize(
+    "urls", [{"small": "https://x/s", "original": ADDRESS}, {"small": "https://x/s"}, [ADDRESS], 5]
+)
+def test_a_cover_that_has_addresses_for_several_sizes(urls: object) -> None:
+    """The document shows a cover without its address: the original's is taken, and no thumbnail's for it."""
+    record = publication(cover={**STORED, "id": "c1", "urls": urls})
+    expected = ADDRESS if isinstance(urls, dict) and "original" in urls else None
+    assert references(record)[0].address == expected
+    found = [one for one in addressed_files([json.dumps(record).encode()]) if one.kind == "cover"]
+    assert len(found) == (expected is not None)
+
+
 def test_half_a_character_in_an_address() -> None:
     """Kept as U+FFFD, so that a database can hold it."""
     [cover, _asset] = file_references(b'{"cover": {"id": "c", "url": "https://x/\\ud800"}, "assets": [{}]}')

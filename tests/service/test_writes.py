@@ -157,6 +157,14 @@ def test_a_refused_write_tells_status_and_words_of_the_service(
     assert "confidential" not in str(caught.value)
 
 
+@pytest.mark.parametrize("said", [{"errors": {"title": ["can't be blank"]}}, {"error": "title can't be blank"}])
+def test_words_in_another_form_are_told_as_they_are(serve: Serve, client_for: ClientFor, said: dict[str, Any]) -> None:
+    """service-api.md, Errors, shows one form; whoever has to correct the record needs the words of any."""
+    server = serve(in_turn(Answer(said, status=422, headers={"Content-Type": "application/json"})))
+    with pytest.raises(RefusedError, match=r"title.*can't be blank"):
+        client_for(server.url).write("POST", "publications", BODY)
+
+
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_what_may_be_done_twice_is_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
     """Trap A5: "GET, PATCH and DELETE may be repeated"; an empty answer is one."""

@@ -13,7 +13,7 @@ import pytest
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.listing import Listing
 from pipelines.service.login import signing_in
-from pipelines.service.renewal import sign_in_state
+from pipelines.service.renewal import IN_VAIN, sign_in_state
 from pipelines.service.tokens import Grant
 from tests.service.manual_clock import ManualClock
 from tests.signin.foreign import ForeignService, Liberties
@@ -286,14 +286,25 @@ def test_a_token_for_something_else(visit: Visit) -> None:
 
 
 def test_a_library_that_accepts_no_token(visit: Visit) -> None:
-    """A 401 for a new token, too: one refresh, then a person must look."""
+    """A 401 for new tokens, too: a few refreshes, then a person must look."""
     home, service = visit()
     sign_in(home, service)
-    service.liberties.token = with_(access_token="never-good")
+    service.liberties.token = lambda answer: {**answer, "access_token": f"never-good-{answer['access_token']}"}
     service.access.clear()
     with pytest.raises(SignInError, match=r"answered 401, with a token that is new, too.*bookferry login new"):
         home.read()
-    assert len(service.tokens_asked("refresh_token")) == 1
+    assert len(service.tokens_asked("refresh_token")) == IN_VAIN
+
+
+def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> None:
+    """Each token is good for one request: the library is read all the same, and the next one is as good as the first."""
+    home, service = visit()
+    sign_in(home, service)
+    with home.client() as client:
+        for _ in range(3 * IN_VAIN):
+            assert client.get(f"{client.api_url}/publications").status_code == 200
+            service.access.clear()
+    assert home.grant.refreshes == 3 * IN_VAIN - 1
 
 
 def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
