@@ -21,7 +21,7 @@ from pipelines.migration.discrepancies import (
     Discrepancy,
     fill,
 )
-from pipelines.migration.files import files_of_target, part_of
+from pipelines.migration.files import described_files, part_of
 from pipelines.migration.journal import DONE, INTENDED, UNDONE
 from pipelines.migration.plans import MISSING as NOT_KEPT
 from pipelines.migration.plans import UPLOAD, PlannedFile
@@ -100,8 +100,8 @@ def check_files(discrepancies: Discrepancies) -> int:
             checked += len(planned)
             problems, there = held_files(
                 planned,
-                files_of_target(row["now"]),
-                known={one.asset_id for one in files_of_target(row["before"])} | set(row["made"] or ()),
+                described_files(row["now"]),
+                known={one.asset_id for one in described_files(row["before"])} | set(row["made"] or ()),
                 written={
                     one["part"]: Written(one["state"], one["asset_id"], one["message"]) for one in row["entries"] or ()
                 },

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from pipelines.migration.journal import ASSET, COVER, DONE, Entry
 from pipelines.migration.plans import CREATE, MISSING, PATCH, THERE, UPLOAD, PlannedFile
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import KEPT, AttachedFile
+from pipelines.records.files import KEPT, AttachedFile, attached_files
+from pipelines.records.forms import form_of
+from pipelines.records.residue import leave, residue_json
+from pipelines.records.values import decode_record
 
 OCTETS = "application/octet-stream"
 """What a file is called that nobody named the type of."""
-
-_LIST = msgspec.json.Decoder(list[AttachedFile])
 
 
 def part_of(file: PlannedFile) -> str:
@@ -25,13 +24,27 @@ def part_of(file: PlannedFile) -> str:
     return f"{file.kind}/{which}/{file.sha256}"
 
 
-def files_of_target(text: str | None) -> list[AttachedFile]:
-    """The files of a record as it was laid out."""
-    return _LIST.decode(text) if text else []
+def described_files(text: str | None) -> list[AttachedFile]:
+    """The files of a record as it was laid out: the column `files` of `sides.RECORDS`."""
+    return attached_files(decode_record(text.encode())) if text else []
+
+
+def unsent_with_files(unsent: str | None, files: str) -> str | None:
+    """What version 3 will not hold of a record, its files included. Both: columns of `sides.RECORDS`."""
+    of_files = form_of(decode_record(files.encode())).unsent
+    if not of_files:
+        return unsent
+    both = decode_record(unsent.encode()) if unsent else {}
+    for path, value in of_files.items():
+        leave(both, path, value)
+    return residue_json(both)
 
 
 def planned_files(
-    described: str, contents: Sequence[dict[str, Any]], there: Sequence[AttachedFile], written: Sequence[Entry]
+    described: Sequence[AttachedFile],
+    contents: Sequence[dict[str, Any]],
+    there: Sequence[AttachedFile],
+    written: Sequence[Entry],
 ) -> list[PlannedFile]:
     """What to do with each file of a record.
 
@@ -47,7 +60,7 @@ def planned_files(
     for entry in ours.values():
         free = [one for one in free if one.asset_id != entry.asset_id]
     found = []
-    for one in _LIST.decode(described):
+    for one in described:
         content = kept.get((one.kind, one.position), {})
         file = PlannedFile(
             kind=one.kind,
@@ -88,7 +101,7 @@ def _alike(file: PlannedFile, one: AttachedFile, other: AttachedFile) -> bool:
 
 
 def requests_of(
-    action: str, payload: Mapping[str, Any], files: Sequence[PlannedFile], *, together: bool = False
+    action: str, payload: Mapping[str, Any] | str | None, files: Sequence[PlannedFile], *, together: bool = False
 ) -> int:
     """Requests to the library that writing a record takes; the storage's do not count.
 

@@ -41,7 +41,7 @@ CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
 )
 """What a plan does with a record of the source. Quarantined: it cannot be sent, and is listed in issues.tsv."""
 
-FORMAT = 1
+FORMAT = 2
 """Of plan.json; a later one may be read by a later version only."""
 
 

@@ -14,22 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.migration.classifying import Field
 from pipelines.records.batches import table_batch
-from pipelines.records.forms import WRITTEN, Form, form_of
+from pipelines.records.forms import WRITTEN
 from pipelines.records.identifiers.configured import kinds_described
-from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
-from pipelines.records.matching import comparable, fingerprint, identifying_keys
 from pipelines.records.publications import REFERENCES
-from pipelines.records.residue import residue_json
 from pipelines.records.tables import Column, Table
-from pipelines.records.values import compact_json, decode_record, whole_number
+from pipelines.records.texts import SENT_OTHERWISE, TextReader, Texts
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import exactly, literal, row_batches, table_writer
 
@@ -57,10 +54,19 @@ RECORDS = Table(
             required=True,
         ),
         *(Column(name, _TEXT, f"What is compared of {name}: JSON, empty where there is nothing.") for name in WRITTEN),
-        Column("form", _TEXT, "What POST and PATCH are sent: JSON.", required=True),
-        Column("files", _TEXT, "Its cover and attached files, as it describes them: JSON, empty where it has none."),
+        *(
+            Column(f"{name}_sent", _TEXT, f"What is sent of {name}: JSON, empty where there is nothing.")
+            for name in SENT_OTHERWISE
+        ),
         Column(
-            "unsent", _TEXT, "What version 3 will not hold: JSON object of path → value, empty where that is nothing."
+            "files",
+            _TEXT,
+            "Id, cover and assets as the record has them, but for their addresses: JSON, empty where it has none.",
+        ),
+        Column(
+            "unsent",
+            _TEXT,
+            "What version 3 will not hold, files apart: JSON object of path → value, empty where that is nothing.",
         ),
         Column(
             "invalid",
@@ -108,7 +114,6 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] =
     `kinds_text`: what `Kinds.described` says, for it goes from process to process. `sent`: verdicts of the identifiers that are sent.
     """
     kinds = kinds_described(kinds_text) if kinds_text else STANDARD_KINDS
-    verdicts = frozenset(sent)
     records = unfit = 0
     collecting = gc.isenabled()
     gc.disable()  # millions of forms and not one cycle
@@ -119,12 +124,13 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] =
                 table: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
                 for table in (RECORDS, KEYS)
             }
+            reader = TextReader(kinds, frozenset(sent))
             for batch in row_batches(file, ["payload", "sha256"], STEP):
-                rows = list(_rows(batch, kinds, verdicts))
-                unfit += batch.num_rows - len(rows)
-                records += len(rows)
-                writers[RECORDS].write(table_batch(RECORDS, _columns(rows, kinds, verdicts)))
-                keys = [(number, *key) for number, form, _sha256 in rows for key in identifying_keys(form, kinds)]
+                found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
+                unfit += batch.num_rows - len(found)
+                records += len(found)
+                writers[RECORDS].write(table_batch(RECORDS, _columns(found)))
+                keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
                 writers[KEYS].write(table_batch(KEYS, list(zip(*keys, strict=True)) if keys else [()] * 3))
     finally:
         if collecting:
@@ -132,35 +138,36 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] =
     return Side(folder, records, unfit)
 
 
-def _rows(batch: pa.RecordBatch, kinds: Kinds, sent: frozenset[str]) -> Iterator[tuple[int, Form, str]]:
+def _texts(batch: pa.RecordBatch, reader: TextReader) -> Iterator[tuple[Texts | None, str]]:
     payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
     for payload, sha256 in zip(payloads, cast("list[str]", batch.column("sha256").to_pylist()), strict=True):
-        record = decode_record(payload)
-        number = whole_number(record.get("id"))
-        if number is not None:
-            yield number, form_of(record, kinds, sent), sha256
+        yield reader.read(payload), sha256
 
 
-def _columns(rows: Sequence[tuple[int, Form, str]], kinds: Kinds, sent: frozenset[str]) -> list[Sequence[Any]]:
-    forms = [form for _number, form, _sha256 in rows]
-    compared = [comparable(form.fields, kinds) for form in forms]
+def _columns(found: Sequence[tuple[Texts, str]]) -> list[Sequence[Any]]:
+    rows = [texts for texts, _sha256 in found]
     return [
-        [number for number, _form, _sha256 in rows],
-        [fingerprint(form.fields) for form in forms],
-        [_content(one) for one in compared],
-        *([one.get(name) for one in compared] for name in WRITTEN),
-        [compact_json(form.fields) for form in forms],
-        [_files(form) for form in forms],
-        [residue_json(form.unsent) for form in forms],
-        [sum(one.verdict not in sent for one in form.identifiers) for form in forms],
-        [sha256 for _number, _form, sha256 in rows],
+        [one.id for one in rows],
+        [one.fingerprint for one in rows],
+        [_content(one.compared) for one in rows],
+        *([one.compared.get(name) for one in rows] for name in WRITTEN),
+        *([one.sent.get(name) for one in rows] for name in SENT_OTHERWISE),
+        [one.files for one in rows],
+        [one.unsent for one in rows],
+        [one.invalid for one in rows],
+        [sha256 for _texts, sha256 in found],
     ]
 
 
-def _files(form: Form) -> str | None:
-    return msgspec.json.encode(form.files).decode() if form.files else None
-
-
 def _content(compared: Mapping[str, str]) -> str:
-    told = "\n".join(f"{name}:{text}" for name, text in sorted(compared.items()) if name not in REFERENCES)
+    told = "\n".join([f"{name}:{compared[name]}" for name in _CONTENT if name in compared])
     return hashlib.sha256(told.encode()).hexdigest()
+
+
+_CONTENT = sorted(name for name in WRITTEN if name not in REFERENCES)
+
+
+def sent_json(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """What is sent of some fields of a row of `RECORDS`: field → JSON, without those that hold nothing."""
+    found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else name]) for name in names)
+    return {name: text for name, text in found if text is not None}

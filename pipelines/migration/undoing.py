@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import RefusedError, TemporaryError
 from pipelines.migration.applying import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.crew import Crew, hands
-from pipelines.migration.files import files_of_target
+from pipelines.migration.files import described_files
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import INTENDED, PARKED, Entry, Journal
 from pipelines.migration.others import OTHERS, PUBLICATIONS
@@ -340,7 +340,7 @@ def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[Attac
         found = pq.read_table(
             plan.target.path(RECORDS), columns=["id", "files"], filters=near & pc.field("id").isin(list(ids))
         )
-    return {row["id"]: files_of_target(row["files"]) for row in found.to_pylist()}
+    return {row["id"]: described_files(row["files"]) for row in found.to_pylist()}
 
 
 def _shown(database: DuckDBPyConnection, now: Side, ids: Sequence[int | None]) -> dict[int | None, Shown]:
@@ -356,7 +356,7 @@ def _shown(database: DuckDBPyConnection, now: Side, ids: Sequence[int | None]) -
     ).fetchall()
     return {
         number: Shown(
-            {name: text for name, text in zip(WRITTEN, texts, strict=True) if text is not None}, files_of_target(files)
+            {name: text for name, text in zip(WRITTEN, texts, strict=True) if text is not None}, described_files(files)
         )
         for number, files, *texts in rows
     }

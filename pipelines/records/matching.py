@@ -13,14 +13,14 @@ from typing import Any
 from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.records.forms import WRITTEN, Form
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import compact_json
 
 BOOK = "Book"
 """The kind of publication whose ISBN is its own: on an article or a chapter it names the book that holds it (trap A8)."""
 
 _WORDS = re.compile(r"\w+")
-_ASCII_WORDS = re.compile(r"[a-z0-9]+")
+_ASCII_WORDS = str.maketrans({code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)})
 
 
 def comparable(fields: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> dict[str, str]:
@@ -49,14 +49,16 @@ def identifying_keys(form: Form, kinds: Kinds = STANDARD_KINDS) -> list[tuple[st
 
     An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts where its table says `identifies`.
     """
-    is_book = form.fields.get("publishable_type") == BOOK
-    return list(
-        dict.fromkeys(
-            (one.type, one.value)
-            for one in form.identifiers
-            if one.verdict in GOOD and one.type in kinds.identifying and (is_book or one.type != "isbn")
-        )
-    )
+    return keys_of(form.identifiers, form.fields.get("publishable_type") == BOOK, kinds)
+
+
+def keys_of(identifiers: Iterable[Identifier], is_book: bool, kinds: Kinds) -> list[tuple[str, str]]:
+    """The same of identifiers alone."""
+    names = kinds.identifying
+    found = [
+        one[:2] for one in identifiers if one.verdict in GOOD and one.type in names and (is_book or one.type != "isbn")
+    ]
+    return list(dict.fromkeys(found)) if len(found) > 1 else found
 
 
 def fingerprint(fields: Mapping[str, Any]) -> str | None:
@@ -67,12 +69,17 @@ def fingerprint(fields: Mapping[str, Any]) -> str | None:
     title, published, authors = fields.get("title"), fields.get("published_on"), fields.get("authors")
     if not (title and published and authors):
         return None
-    words, names = _words(title), sorted(_words(authors[0]["name"]))
-    return f"{' '.join(words)}|{published[:4]}|{' '.join(names)}" if words and names else None
+    return fingerprint_of(title, published[:4], authors[0]["name"])
 
 
-def _words(text: str) -> Iterable[str]:
+def fingerprint_of(title: str, year: str, author: str) -> str | None:
+    """The same of the three alone."""
+    words, names = _words(title), sorted(_words(author))
+    return f"{' '.join(words)}|{year}|{' '.join(names)}" if words and names else None
+
+
+def _words(text: str) -> list[str]:
     if text.isascii():
-        return _ASCII_WORDS.findall(text.lower())
+        return text.translate(_ASCII_WORDS).split()
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
     return _WORDS.findall("".join(one for one in plain if not unicodedata.combining(one)).replace("_", " "))

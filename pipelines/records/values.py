@@ -31,10 +31,10 @@ def decode_json(payload: bytes) -> object:
     """A JSON value, numbers as records have them; with what careless services take for JSON. Raises `ValueError` where it is none."""
     try:
         return _DECODE(payload)
-    except _NOT_JSON:
+    except NOT_JSON:
         try:
             return _LENIENT(payload.decode(errors="replace"))
-        except _NOT_JSON:
+        except NOT_JSON:
             raise ValueError("no JSON") from None
 
 
@@ -115,7 +115,8 @@ _DECODE = msgspec.json.Decoder(float_hook=parse_float).decode
 _LENIENT = json.JSONDecoder(parse_float=parse_float, parse_int=_int, parse_constant=str).decode
 """Takes what msgspec refuses: lone surrogates, NaN, numbers of any length."""
 
-_NOT_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
+NOT_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What a decoder raises."""
 
 
 _ID_FIRST = re.compile(rb'\{"id":([1-9][0-9]{0,17})[,}]')
@@ -127,5 +128,5 @@ def _record_id(payload: msgspec.Raw | bytes) -> int | None:
         return int(begun[1])
     try:
         return whole_number(_DECODE_ID(payload).id)
-    except _NOT_JSON:
+    except NOT_JSON:
         return whole_number(decode_record(bytes(payload)).get("id"))

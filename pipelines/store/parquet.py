@@ -32,7 +32,8 @@ encryption: Any = _encryption
 
 _PROSE = frozenset({"payload", "abstract", "title", "residue"})
 _NAMES = frozenset({"sha256", "content_key", "file_id", "filename", "cover_id", "value", "raw"})
-_HARDLY_REPEATED = _PROSE | _NAMES
+_JSON = frozenset({"content", "fingerprint", "authors", "identifiers", "identifiers_sent", "files"})
+_HARDLY_REPEATED = _PROSE | _NAMES | _JSON
 """Columns in which a dictionary would only cost time, and whose least and greatest value tell nothing."""
 
 

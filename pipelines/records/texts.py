@@ -1,0 +1,279 @@
+"""Publications as a migration compares them: each field as JSON text, taken as it stands from the record's own JSON where that is plain.
+
+What `forms.form_of`, `matching.comparable`, `matching.fingerprint` and `matching.identifying_keys` say, in a fraction of the time: of a
+million records few members have to be read and written again to be compared. What is not plain goes through those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from pipelines.inventory import IDENTIFIER_LIST
+from pipelines.records.forms import TEXTS, form_of
+from pipelines.records.identifiers.kinds import Kinds
+from pipelines.records.identifiers.records import read_entry
+from pipelines.records.identifiers.verdicts import VALID, Identifier
+from pipelines.records.matching import BOOK, comparable, fingerprint, fingerprint_of, identifying_keys, keys_of
+from pipelines.records.publications import REFERENCES
+from pipelines.records.residue import ADDRESSES, residue_json
+from pipelines.records.values import NOT_JSON, compact_json, day, decode_json, decode_record, valid_text, whole_number
+
+SENT_OTHERWISE = (IDENTIFIER_LIST, "categories")
+"""Fields that are compared as sets, and sent as the record has them."""
+
+LONGEST_REMEMBERED = 1000
+"""Bytes of a member whose meaning is remembered, where many records have the same."""
+
+_REPEATED = ("categories", *REFERENCES)
+_FILES = ("cover", "assets")
+
+_BOOK = compact_json(BOOK)
+
+_Members = dict[str, msgspec.Raw]
+_RAW = msgspec.json.Decoder(_Members).decode
+_ABSENT = msgspec.Raw(b"null")
+_NOTHING = frozenset({"null", '""', "[]"})
+_AUTHOR = r'\{"name":"[^"\\]+","type":"(?:person|corporate)"\}'
+_AUTHORS = re.compile(rf'\[(?=\{{"name":"([^"\\]+)"){_AUTHOR}(?:,{_AUTHOR})*\]')
+_ENTRY = re.compile(r'\{"type":"([^"\\]+)","value":"([^"\\]+)"\}')
+_ENTRIES = re.compile(rf"\[{_ENTRY.pattern}(?:,{_ENTRY.pattern})*\]")
+_ADDRESS = re.compile(r'url":"[^"\\]*(?:\\.[^"\\]*)*"')
+_BEFORE_ADDRESS = tuple(f'"{name.removesuffix("url")}' for name in ADDRESSES)
+_DIGITS = re.compile(r"[1-9][0-9]{0,17}")
+
+_QUOTES = 2
+"""Characters of an empty text."""
+
+_NO_FILES: tuple[Any, ...] = (None, "", [])
+_new = tuple.__new__
+
+
+class Texts(NamedTuple):
+    """What of a publication is compared and sent."""
+
+    id: int
+    fingerprint: str | None
+    compared: Mapping[str, str]
+    """Field → JSON text, as `matching.comparable` gives it."""
+    sent: Mapping[str, str]
+    """Field of `SENT_OTHERWISE` → JSON text as POST takes it."""
+    keys: Sequence[tuple[str, str]]
+    """Type and value of each identifier that identifies it."""
+    files: str | None
+    """JSON object of id, cover and assets as they came, but for their addresses (I10); None where there is nothing."""
+    unsent: str | None
+    """JSON object of path → what version 3 will not hold, files apart."""
+    invalid: int
+    """Identifiers that are not sent."""
+
+
+class TextReader:
+    """Reads the records of one library. `sent`: verdicts of the identifiers that are sent."""
+
+    def __init__(self, kinds: Kinds, sent: AbstractSet[str]) -> None:
+        self._kinds = kinds
+        self._sent = sent
+        self._known = kinds.record_keys | ADDRESSES
+        self._identifier_keys = (*(field for field, _kind in kinds.fields), IDENTIFIER_LIST)
+        self._repeated = lru_cache(2**14)(self._look_at_repeated)
+        self._unknown = lru_cache(2**12)(self._look_at_unknown)
+
+    def read(self, payload: bytes) -> Texts | None:
+        """What the JSON of a record says; None where it has no id that is a whole number. Never raises on data."""
+        try:
+            if not payload.isascii():
+                payload.decode()
+            members = _RAW(payload)
+        except NOT_JSON:
+            return self._read_any(decode_record(payload))
+        number = _number(members.get("id"))
+        if number is None:
+            return None
+        compared: dict[str, str] = {}
+        sent: dict[str, str] = {}
+        odd: list[str] = []
+        author = self._fields(members, compared, sent, odd)
+        found = self._identifiers(members, compared, sent)
+        if found is None:
+            odd += (name for name in self._identifier_keys if name in members)
+        unknown = [name for name in members if name not in self._known]
+        unsent = None
+        if odd or len(unknown) > 1 or (unknown and len(members[unknown[0]]) > LONGEST_REMEMBERED):
+            form = form_of({one: decode_json(bytes(members[one])) for one in (*odd, *unknown)}, self._kinds, self._sent)
+            compared |= comparable(form.fields, self._kinds)
+            sent |= _sent(form.fields)
+            unsent = residue_json(form.unsent)
+            found = form.identifiers if found is None else found
+            author = form.fields["authors"][0]["name"] if "authors" in form.fields else author
+        elif unknown:
+            unsent = self._unknown(unknown[0], str(members[unknown[0]], "utf-8"))
+        return _new(
+            Texts,
+            (
+                number,
+                _fingerprint(compared, author),
+                compared,
+                sent,
+                keys_of(found, compared.get("publishable_type") == _BOOK, self._kinds) if found else (),
+                _files(members),
+                unsent,
+                sum([one.verdict not in self._sent for one in found]) if found else 0,
+            ),
+        )
+
+    def _read_any(self, record: Mapping[str, Any]) -> Texts | None:
+        """The same of what only the lenient reader takes, or is no object."""
+        number = whole_number(record.get("id"))
+        if number is None:
+            return None
+        form = form_of({name: value for name, value in record.items() if name not in _FILES}, self._kinds, self._sent)
+        files = {name: record.get(name) for name in ("id", *_FILES)}
+        return Texts(
+            number,
+            fingerprint(form.fields),
+            comparable(form.fields, self._kinds),
+            _sent(form.fields),
+            identifying_keys(form, self._kinds),
+            _without_addresses(compact_json(files)) if any(files[name] not in _NO_FILES for name in _FILES) else None,
+            residue_json(form.unsent),
+            sum(one.verdict not in self._sent for one in form.identifiers),
+        )
+
+    def _fields(self, members: _Members, compared: dict[str, str], sent: dict[str, str], odd: list[str]) -> str | None:
+        """Enter all but the identifiers; in `odd` goes what is not plain. Returns the name of the first author."""
+        for name in TEXTS:
+            if (one := members.get(name)) is not None:
+                _enter_text(name, str(one, "utf-8"), compared, odd)
+        text = str(members.get("published_on", _ABSENT), "utf-8")
+        if text not in _NOTHING:
+            if text[0] == '"' and day(text[1:-1]):
+                compared["published_on"] = text
+            else:
+                odd.append("published_on")
+        for name in _REPEATED:
+            if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING:
+                self._enter_repeated(name, text, compared, sent, odd)
+        text = str(members.get("authors", _ABSENT), "utf-8")
+        if text not in _NOTHING:
+            if plain := _AUTHORS.fullmatch(text):
+                compared["authors"] = text
+                return plain[1]
+            odd.append("authors")
+        return None
+
+    def _enter_repeated(
+        self, name: str, text: str, compared: dict[str, str], sent: dict[str, str], odd: list[str]
+    ) -> None:
+        known = self._repeated(name, text) if len(text) <= LONGEST_REMEMBERED else None
+        if known is None:
+            odd.append(name)
+            return
+        compared[name] = known[0]
+        if name in SENT_OTHERWISE:
+            sent[name] = known[1]
+
+    def _look_at_repeated(self, name: str, text: str) -> tuple[str, str] | None:
+        """How a member is compared and sent; None where that does not tell all of it."""
+        form = form_of({name: decode_json(text.encode())}, self._kinds, self._sent)
+        if form.unsent or name not in form.fields:
+            return None
+        return comparable(form.fields, self._kinds)[name], compact_json(form.fields[name])
+
+    def _look_at_unknown(self, name: str, text: str) -> str | None:
+        """What is unsent because of a member that no rule names."""
+        return residue_json(form_of({name: decode_json(text.encode())}, self._kinds, self._sent).unsent)
+
+    def _identifiers(
+        self, members: _Members, compared: dict[str, str], sent: dict[str, str]
+    ) -> list[Identifier] | None:
+        """Enter the identifiers where they are in flat fields and good, or in a plain list; None where they are not."""
+        found: list[Identifier] = []
+        for field, kind in self._kinds.fields:
+            if field not in members:
+                continue
+            text = str(members[field], "utf-8")
+            if text in _NOTHING:
+                if text == "[]":
+                    return None
+                continue
+            quick = kind.quick(text[1:-1]) if text[0] == '"' and "\\" not in text else None
+            if quick is None or quick.verdict not in self._sent:
+                return None
+            found.append(_new(Identifier, (quick[0], quick[1], text[1:-1], field, len(found), quick[2], quick[3])))
+        text = str(members.get(IDENTIFIER_LIST, _ABSENT), "utf-8")
+        if text not in _NOTHING:
+            if found or not _ENTRIES.fullmatch(text):
+                return None
+            for kind_name, value in _ENTRY.findall(text):
+                read_entry(kind_name, value, found, self._kinds)
+            read = {one[:2] for one in found}
+            sent[IDENTIFIER_LIST] = text
+        elif found:
+            chosen = dict.fromkeys([one[:2] for one in found])
+            read = {pair for one in found for pair in self._again(one)}
+            sent[IDENTIFIER_LIST] = compact_json([{"type": kind_name, "value": value} for kind_name, value in chosen])
+        else:
+            return found
+        compared[IDENTIFIER_LIST] = compact_json(sorted(read))
+        return found
+
+    def _again(self, one: Identifier) -> list[tuple[str, str]]:
+        """What reading it again gives, as the other side's is read: of what was valid as it stands, the same."""
+        if one.verdict == VALID:
+            return [one[:2]]
+        return [found[:2] for found in self._kinds.read(one.type, one.value)]
+
+
+def _enter_text(name: str, text: str, compared: dict[str, str], odd: list[str]) -> None:
+    if text[0] == '"' and "\\" not in text:
+        if len(text) > _QUOTES:
+            compared[name] = text
+    elif text != "null":
+        value = decode_json(text.encode())
+        if type(value) is str:
+            compared[name] = compact_json(valid_text(value))
+        else:
+            odd.append(name)
+
+
+def _number(token: msgspec.Raw | None) -> int | None:
+    if token is None:
+        return None
+    text = str(token, "utf-8")
+    return int(text) if _DIGITS.fullmatch(text) else whole_number(decode_json(text.encode()))
+
+
+def _sent(fields: Mapping[str, Any]) -> dict[str, str]:
+    return {name: compact_json(fields[name]) for name in SENT_OTHERWISE if name in fields}
+
+
+def _fingerprint(compared: Mapping[str, str], author: str | None) -> str | None:
+    title, published = compared.get("title"), compared.get("published_on")
+    if title is None or published is None or author is None:
+        return None
+    words = title[1:-1] if "\\" not in title else str(decode_json(title.encode()))
+    return fingerprint_of(words, published[1:5], author)
+
+
+def _files(members: _Members) -> str | None:
+    found = [str(members.get(name, _ABSENT), "utf-8") for name in _FILES]
+    if found[0] == "null" and found[1] in _NOTHING:
+        return None
+    return _without_addresses(f'{{"id":{str(members["id"], "utf-8")},"cover":{found[0]},"assets":{found[1]}}}')
+
+
+def _without_addresses(text: str) -> str:
+    return _ADDRESS.sub(_unless_another, text)
+
+
+def _unless_another(found: re.Match[str]) -> str:
+    """Null, behind the name of an address; a longer name that only ends like one has its value."""
+    before = found.string[max(0, found.start() - 12) : found.start()]
+    quote = before.rfind('"')
+    return 'url":null' if before[quote:] in _BEFORE_ADDRESS and before[quote - 1] != "\\" else found[0]
