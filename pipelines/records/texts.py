@@ -38,7 +38,16 @@ _BOOK = compact_json(BOOK)
 _Members = dict[str, msgspec.Raw]
 _RAW = msgspec.json.Decoder(_Members).decode
 _ABSENT = msgspec.Raw(b"null")
-_NOTHING = frozenset({"null", '""', "[]"})
+_NULL, _EMPTY, _NO_MEMBERS = "null", '""', "[]"
+_NOTHING = {
+    "published_on": (_NULL, _EMPTY),
+    "authors": (_NULL, _EMPTY, _NO_MEMBERS),
+    "categories": (_NULL, _EMPTY, _NO_MEMBERS),
+    IDENTIFIER_LIST: (_NULL, _EMPTY, _NO_MEMBERS),
+    "assets": (_NULL, _NO_MEMBERS),
+    **dict.fromkeys(REFERENCES, (_NULL,)),
+}
+"""Member → how nothing is written; anything else is sent, or told."""
 _AUTHOR = r'\{"name":"[^"\\]+","type":"(?:person|corporate)"\}'
 _AUTHORS = re.compile(rf'\[(?=\{{"name":"([^"\\]+)"){_AUTHOR}(?:,{_AUTHOR})*\]')
 _ENTRY = re.compile(r'\{"type":"([^"\\]+)","value":"([^"\\]+)"\}')
@@ -50,7 +59,6 @@ _DIGITS = re.compile(r"[1-9][0-9]{0,17}")
 _QUOTES = 2
 """Characters of an empty text."""
 
-_NO_FILES: tuple[Any, ...] = (None, "", [])
 _new = tuple.__new__
 
 
@@ -133,14 +141,14 @@ class TextReader:
         if number is None:
             return None
         form = form_of({name: value for name, value in record.items() if name not in _FILES}, self._kinds, self._sent)
-        files = {name: record.get(name) for name in ("id", *_FILES)}
+        files = {name: msgspec.Raw(compact_json(record.get(name)).encode()) for name in ("id", *_FILES)}
         return Texts(
             number,
             fingerprint(form.fields),
             comparable(form.fields, self._kinds),
             _sent(form.fields),
             identifying_keys(form, self._kinds),
-            _without_addresses(compact_json(files)) if any(files[name] not in _NO_FILES for name in _FILES) else None,
+            _files(files),
             residue_json(form.unsent),
             sum(one.verdict not in self._sent for one in form.identifiers),
         )
@@ -151,16 +159,16 @@ class TextReader:
             if (one := members.get(name)) is not None:
                 _enter_text(name, str(one, "utf-8"), compared, odd)
         text = str(members.get("published_on", _ABSENT), "utf-8")
-        if text not in _NOTHING:
+        if text not in _NOTHING["published_on"]:
             if text[0] == '"' and day(text[1:-1]):
                 compared["published_on"] = text
             else:
                 odd.append("published_on")
         for name in _REPEATED:
-            if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING:
+            if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING[name]:
                 self._enter_repeated(name, text, compared, sent, odd)
         text = str(members.get("authors", _ABSENT), "utf-8")
-        if text not in _NOTHING:
+        if text not in _NOTHING["authors"]:
             if plain := _AUTHORS.fullmatch(text):
                 compared["authors"] = text
                 return plain[1]
@@ -198,16 +206,14 @@ class TextReader:
             if field not in members:
                 continue
             text = str(members[field], "utf-8")
-            if text in _NOTHING:
-                if text == "[]":
-                    return None
+            if text in (_NULL, _EMPTY):
                 continue
             quick = kind.quick(text[1:-1]) if text[0] == '"' and "\\" not in text else None
             if quick is None or quick.verdict not in self._sent:
                 return None
             found.append(_new(Identifier, (quick[0], quick[1], text[1:-1], field, len(found), quick[2], quick[3])))
         text = str(members.get(IDENTIFIER_LIST, _ABSENT), "utf-8")
-        if text not in _NOTHING:
+        if text not in _NOTHING[IDENTIFIER_LIST]:
             if found or not _ENTRIES.fullmatch(text):
                 return None
             for kind_name, value in _ENTRY.findall(text):
@@ -234,7 +240,7 @@ def _enter_text(name: str, text: str, compared: dict[str, str], odd: list[str]) 
     if text[0] == '"' and "\\" not in text:
         if len(text) > _QUOTES:
             compared[name] = text
-    elif text != "null":
+    elif text != _NULL:
         value = decode_json(text.encode())
         if type(value) is str:
             compared[name] = compact_json(valid_text(value))
@@ -263,7 +269,7 @@ def _fingerprint(compared: Mapping[str, str], author: str | None) -> str | None:
 
 def _files(members: _Members) -> str | None:
     found = [str(members.get(name, _ABSENT), "utf-8") for name in _FILES]
-    if found[0] == "null" and found[1] in _NOTHING:
+    if found[0] == _NULL and found[1] in _NOTHING["assets"]:
         return None
     return _without_addresses(f'{{"id":{str(members["id"], "utf-8")},"cover":{found[0]},"assets":{found[1]}}}')
 

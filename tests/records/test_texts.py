@@ -92,6 +92,17 @@ def test_the_real_library_reads_as_its_forms(real_payloads: list[str], typed_pay
             "assets": [1, {"id": 2, "file": {"id": "x", "source_url": "mine", "url": SIGNED}}],
         },
         {"categories": [{"name": "b"}, {"name": "a"}, {"name": "b"}], "published_on": "2009", "abstract": 5},
+        {"contributor": [], "organization": "", "published_on": [], "cover": [], "assets": ""},
+        {
+            "authors": "",
+            "categories": {},
+            "identifiers": "",
+            "doi": "",
+            "isbn": {},
+            "title": [],
+            "cover": "",
+            "assets": [],
+        },
         {"id": "seven"},
     ],
 )
