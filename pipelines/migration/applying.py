@@ -121,9 +121,10 @@ class ApplyProgress:
 
 def check_limits(plan: Plan, limits: Limits) -> None:
     """Raise `SafetyLimitError` for a plan that changes more of what is there than anybody would expect."""
+    few = FEW if limits.touched_percent >= LIMITS.touched_percent else 0  # who asks for less means a small library, too
     for resource, counts in plan.facts.counts.items():
         there, touched = plan.facts.target.records.get(resource, 0), counts.get(TO_PATCH, 0)
-        if there and touched > FEW and touched * 100 > limits.touched_percent * there:
+        if there and touched > few and touched * 100 > limits.touched_percent * there:
             raise SafetyLimitError(
                 f"Plan {plan.name} would change {touched:,} of the {there:,} {plural(resource)} in '{plan.facts.target.tenant}', "
                 f"{touched * 100 / there:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. If that is what you "

@@ -257,7 +257,7 @@ def _find_differing(database: DuckDBPyConnection) -> None:
                 WHEN state = '{DONE}' AND held ->> field IS NOT DISTINCT FROM md5_number(found)::VARCHAR
                     AND list_contains(json_keys(held), field)
                     THEN 'the service answered so when it was written'
-                ELSE 'changed since it was written'
+                ELSE 'changed since it was written, or by the service'
             END
         FROM (
             SELECT

@@ -37,6 +37,8 @@ def told(field: str, value: Any) -> str:
 def both(field: str, ours: Any, theirs: Any, most: int = 80) -> tuple[str, str]:
     """Two values of one field, cut so that the first difference between them is seen."""
     one, other = told(field, ours), told(field, theirs)
+    if one == other and ours != theirs:
+        one, other = _exact(ours), _exact(theirs)
     if max(len(one), len(other)) <= most:
         return one, other
     same = next(
@@ -44,6 +46,11 @@ def both(field: str, ours: Any, theirs: Any, most: int = 80) -> tuple[str, str]:
     )
     start = max(0, same - BEFORE) if same > most // 2 else 0
     return _cut(one, start, most), _cut(other, start, most)
+
+
+def _exact(value: Any) -> str:
+    """A value as JSON with its blanks as `␣`, where it is them, or the type of an author, in which it differs from another one."""
+    return shown(compact_json(value).replace(" ", "␣"), WHOLE)
 
 
 def _item(field: str, value: Any) -> str:

@@ -13,7 +13,7 @@ from pipelines.amounts import counted, duration, size
 from pipelines.inventory import IDENTIFIER_FIELDS, LAST_DAY_OF_V2
 from pipelines.migration.others import REFERENCES
 from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED, PlanFacts
-from pipelines.records.advice import Advice, advice_of, advice_on_finding
+from pipelines.records.advice import Advice, advice_of
 from pipelines.records.forms import WRITTEN
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
@@ -123,6 +123,10 @@ NO_ORGANIZATION = Advice(
     "It names an organization by its number in the source, and no program can list those of the target.",
     "Nothing has to be done: every backup keeps it. Where it matters, a person enters it in the target.",
 )
+NO_DAY = Advice(
+    "This is no day, and version 3 takes nothing less, so it is not moved.",
+    "Write it as year, month and day, such as 1984-06-08, in the source; the next plan moves it then.",
+)
 OTHER_FORM = Advice(
     "It does not have the form that version 3 takes, so it is not moved.",
     "Correct it in the source; the next plan has it then.",
@@ -156,7 +160,7 @@ def advice_on_unsent(path: str, value: object) -> Advice:
     if name in NAMED:
         return NAMED[name]
     if name == "published_on":
-        return advice_on_finding("no_date")
+        return NO_DAY
     return OTHER_FORM if name in WRITTEN else NO_PLACE
 
 

@@ -220,6 +220,10 @@ def test_a_plan_that_changes_most_of_the_target_is_not_begun(desk: Desk, snapsho
     with pytest.raises(SafetyLimitError, match=r"150 of the 200 publications in 'new', 75 %, and the limit is 50 %"):
         check_limits(plan, Limits())
     check_limits(plan, Limits(touched_percent=80))
+    facts.counts["publications"]["patch"] = 90
+    check_limits(plan, Limits())
+    with pytest.raises(SafetyLimitError, match=r"90 of the 200 publications in 'new', 45 %, and the limit is 40 %"):
+        check_limits(plan, Limits(touched_percent=40))
 
 
 def test_a_target_of_version_2_is_refused(desk: Desk, snapshot: Snapshot) -> None:

@@ -128,10 +128,11 @@ def test_what_people_did_since_is_found_and_told(desk: Desk, snapshot: Snapshot)
     assert by["duplicated", 2, ""].target_id == twin["id"]
     assert str(twice["id"]) in by["duplicated", WITH_PDF, "files"].why
     title = by["differing", 3, "title"]
-    assert (title.wanted, title.found, title.why) == ("The Dead Key", "=Another title", "changed since it was written")
+    why = "changed since it was written, or by the service"
+    assert (title.wanted, title.found, title.why) == ("The Dead Key", "=Another title", why)
     assert str(title) == (
         f"publications 3 → {now[3]} (The Dead Key): title differing, wanted «The Dead Key», found «=Another title»; changed since it "
-        "was written"
+        "was written, or by the service"
     )
     with plan.path(found.table).open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))
