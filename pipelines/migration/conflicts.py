@@ -14,9 +14,11 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.plans import CONFLICT, CONFLICTS, PlanRow, all_plans
+from pipelines.migration.plans import CONFLICT, CONFLICTS, FACTS, PlanRow, plans_folder
 from pipelines.migration.showing import both, value_of
 from pipelines.migration.words import advice_on
 from pipelines.records.values import whole_number
@@ -123,14 +125,33 @@ def _told(path: Path, mistakes: Sequence[str]) -> str:
     )
 
 
-def decisions_of(data: DataFolder, source_base_url: str, target_base_url: str) -> list[Decision]:
-    """The decisions in the newest plan from the one library to the other, whatever the tenants are called."""
-    wanted = (source_base_url.lower(), target_base_url.lower())
-    for plan in reversed(all_plans(data)):
-        between = (plan.facts.source.base_url.lower(), plan.facts.target.base_url.lower())
-        if between == wanted and plan.path(CONFLICTS).is_file():
-            return read_decisions(plan.path(CONFLICTS))
-    return []
+class _Library(msgspec.Struct):
+    base_url: str
+
+
+class _Made(msgspec.Struct):
+    """What every version of Bookferry tells of a plan."""
+
+    created_at: str
+    source: _Library
+    target: _Library
+
+
+def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -> tuple[str, Path] | None:
+    """When the newest plan from the one library to the other was made, whatever the tenants are called, and its table of decisions.
+
+    Also one that this version cannot apply: what people decided outlives an update.
+    """
+    wanted, found = (source_base_url.lower(), target_base_url.lower()), []
+    for path in plans_folder(data).glob(f"*/{FACTS}"):
+        try:
+            made = msgspec.json.decode(path.read_bytes(), type=_Made)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue
+        between, table = (made.source.base_url.lower(), made.target.base_url.lower()), path.parent / CONFLICTS
+        if between == wanted and table.is_file():
+            found.append((made.created_at, table))
+    return max(found, default=None)
 
 
 def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str | int]]:

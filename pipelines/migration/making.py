@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.conflicts import Decision, decisions_of
+from pipelines.migration.conflicts import Decision, newest_table, read_decisions
 from pipelines.migration.journal import CREATE, DONE, PATCH, Journal
 from pipelines.migration.others import PUBLICATIONS
 from pipelines.migration.others_scope import notes_on
 from pipelines.migration.planning import Totals, requests_to_read
-from pipelines.migration.plans import FACTS, ROWS, End, Plan, PlanFacts, all_plans, plan_name, plans_folder
+from pipelines.migration.plans import FACTS, ROWS, End, Plan, PlanFacts, plan_name, plans_folder
 from pipelines.settings import Settings
 from pipelines.store.durable import sha256_of
 from pipelines.store.snapshots import DataFolder, Snapshot
@@ -71,12 +71,10 @@ def facts_of(
 
 def decisions_so_far(data: DataFolder, journal: Journal, source: str, target: str) -> list[Decision]:
     """What people decided of the last plan's conflicts; what was applied since is no open question any more."""
-    earlier = [
-        plan for plan in all_plans(data) if (plan.facts.source.base_url, plan.facts.target.base_url) == (source, target)
-    ]
-    if not earlier:
+    newest = newest_table(data, source, target)
+    if newest is None:
         return []
-    asked = earlier[-1].facts.created_at
+    asked, table = newest
 
     def applied(one: Decision) -> bool:
         return one.decision in APPLIED_ONCE and any(
@@ -84,7 +82,7 @@ def decisions_so_far(data: DataFolder, journal: Journal, source: str, target: st
             for entry in journal.of_record(one.resource, one.source_id)
         )
 
-    return [one for one in decisions_of(data, source, target) if not applied(one)]
+    return [one for one in read_decisions(table) if not applied(one)]
 
 
 def free_name(data: DataFolder, source: Snapshot, target: str, now: datetime) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from io import StringIO
 from pathlib import Path
@@ -14,8 +15,8 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.conflicts import COLUMNS, Decision, decisions_of, read_decisions, write_conflicts
-from pipelines.migration.plans import CONFLICT, CONFLICTS, CREATE, PlanRow
+from pipelines.migration.conflicts import COLUMNS, Decision, newest_table, read_decisions, write_conflicts
+from pipelines.migration.plans import CONFLICT, CONFLICTS, CREATE, FACTS, PlanRow
 from pipelines.store.snapshots import DataFolder
 from tests.migration.by_hand import NEW, OLD, plan_of, row
 from tests.report.library import HOSTILE
@@ -200,13 +201,20 @@ def test_what_spreadsheets_make_of_the_file_says_the_same(
 
 
 def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
-    """By address, not by what the tenants are called; a file that somebody removed gives way to the one before."""
+    """By address, not by what the tenants are called; a file that somebody removed gives way to the one before.
+
+    Decisions outlive an update: also a plan that another version made, and that this one cannot apply, has people's work in it.
+    """
     data = DataFolder(tmp_path)
     first, second, other = (Decision("publications", number, "skip", None, f"Title {number}") for number in (1, 2, 3))
     for number, one in enumerate((first, second, other)):
         plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
         write_conflicts(plan.path(CONFLICTS), [], {one[:2]: one})
-    assert decisions_of(data, OLD.upper(), NEW) == [other]
-    assert decisions_of(data, NEW, OLD) == []
-    plan.path(CONFLICTS).unlink()
-    assert decisions_of(data, OLD, NEW) == [second]
+    facts = json.loads(plan.path(FACTS).read_text())
+    plan.path(FACTS).write_text(json.dumps(facts | {"format": 99, "counts": None}))
+    made_at, table = newest_table(data, OLD.upper(), NEW) or ("", tmp_path)
+    assert (made_at[:10], read_decisions(table)) == ("2026-11-22", [other])
+    assert newest_table(data, NEW, OLD) is None
+    table.unlink()
+    _made_at, table = newest_table(data, OLD, NEW) or ("", tmp_path)
+    assert read_decisions(table) == [second]
