@@ -198,6 +198,8 @@ def print_proof(console: Console, plan: Plan, proof: Verification) -> None:
     """What was found, and the truth in the last line."""
     for one in proof.findings[:SHOWN]:
         console.print(Text.assemble(("!", "yellow"), f" {one}"))
+    if not proof.equal:
+        console.print(f"All of them, with what was wanted and what was found: {plan.path(proof.table)}")
     what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
     if proof.equal:
         told = f" {what}: '{plan.facts.target.tenant}' holds what plan {plan.name} says."

@@ -144,7 +144,7 @@ class DataFolder:
             lock.acquire(blocking=False)
         except Timeout:  # is an OSError too
             raise TenantBusyError(
-                f"Another run is backing up '{tenant}' at this moment, and one library is never read by two runs at once. "
+                f"Another run is at work on '{tenant}' at this moment (a backup or a migration), and one library never has two at once. "
                 "Wait until it ends (`bookferry ui` shows it), then run this again if you still need to."
             ) from None
         except OSError as error:

@@ -51,7 +51,7 @@ def test_terminated_in_the_middle_of_a_listing(night: Night, sandbox: SandboxPro
         refused = night.run("old")
         [failure] = refused.get_step_failure_events()
         message = str(failure.step_failure_data.error)
-        assert "TenantBusyError: Another run is backing up 'old' at this moment" in message
+        assert "TenantBusyError: Another run is at work on 'old' at this moment" in message
         begun = [one for one in sandbox.requests("library") if "page=1" in one["query"].split("&")]
         assert len(begun) == 1, "the second run sent nothing"
         began = time.monotonic()

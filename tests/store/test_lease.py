@@ -31,7 +31,7 @@ def test_a_second_process_is_refused_at_once_and_a_killed_one_keeps_nothing(data
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(
-            TenantBusyError, match=r"Another run is backing up 'old' at this moment.*Wait until it ends"
+            TenantBusyError, match=r"Another run is at work on 'old' at this moment.*Wait until it ends"
         ):
             _take(data, "old")
         _take(data, "new")
