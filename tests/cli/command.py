@@ -174,7 +174,7 @@ class Home:
 
             def somebody_waits() -> None:
                 while state.execute("SELECT count(*) FROM budget_queue").fetchone()[0] == 0:
-                    time.sleep(0.02)
+                    time.sleep(0.2)
 
             yield somebody_waits
             state.execute("UPDATE budget_libraries SET paused_until = 0")

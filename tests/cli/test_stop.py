@@ -47,7 +47,7 @@ def _starting(_home: Home) -> None:
 
 def _waiting_for_an_answer(home: Home) -> None:
     while home.sandbox.counts("small")["requests"] < 1:
-        time.sleep(0.02)
+        time.sleep(0.2)
 
 
 def _foreground() -> None:

@@ -79,7 +79,7 @@ def test_a_stop_is_told_and_a_kill_is_silence(home: Home) -> None:
         home.sandbox.reset("counts", tenant="small")
         process = home.start("backup", "small")
         while home.sandbox.counts("small")["requests"] < 1:
-            time.sleep(0.02)
+            time.sleep(0.2)
         process.send_signal(number)
         process.communicate(timeout=PATIENCE)
         assert (process.returncode, told(home)) == (status, said)

@@ -22,6 +22,7 @@ import pytest
 from pipelines.service.loopback import answer_in as read_answer
 from pipelines.service.loopback import free_addresses, pasted_answer
 from pipelines.settings import SCOPES, load_settings
+from tests.cli import command
 from tests.cli.command import BOOKFERRY, Outcome, environment
 from tests.sandbox.process import SandboxProcess
 from tests.signin.home import ROOT, SECONDS, Home, answer_in, consent
@@ -67,17 +68,7 @@ def browser(home: Home, sandbox: SandboxProcess) -> Callable[..., dict[str, str]
 
 def run(home: Home, *arguments: str, variables: dict[str, str] | None = None, stdin: str = "") -> Outcome:
     """Run `bookferry ARGUMENTS` to its end."""
-    done = subprocess.run(
-        [*BOOKFERRY, *arguments],
-        cwd=home.folder,
-        env=environment(**(variables or {})),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=2 * SECONDS,
-        check=False,
-    )
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return command.run(*arguments, folder=home.folder, variables=variables or {}, typed=stdin, seconds=2 * SECONDS)
 
 
 def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
