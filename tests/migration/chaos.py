@@ -32,11 +32,14 @@ from pipelines.migration.plans import find_plan
 from pipelines.settings import load_settings
 from tests.migration.moving import Hurried
 
-def work(config, plan):
+def work(config, plan, what):
     with Migration(load_settings(Path(config)), clock=Hurried()) as migration:
+        found = find_plan(migration.data, plan)
+        if what == "undo":
+            undone = migration.undo(found, really=True)
+            os._exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.examples) else 3)
         limits = Limits(failures=10**9, failures_percent=100)
-        applied = migration.apply(find_plan(migration.data, plan), limits=limits).applied
-        os._exit(0 if applied.complete else 3)
+        os._exit(0 if migration.apply(found, limits=limits).applied.complete else 3)
 
 for line in sys.stdin:
     child = os.fork()
@@ -49,7 +52,8 @@ for line in sys.stdin:
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""A process that has everything imported; each line makes a child of it that applies a plan."""
+"""A process that has everything imported; each line makes a child of it that applies a plan, or undoes one. The service deletes no
+authorities and no tasks: those are left."""
 
 
 _SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
@@ -59,7 +63,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 class Applies:
-    """Applies of a plan in processes of their own, which start at once."""
+    """Applies, or undoes, of a plan in processes of their own, which start at once."""
 
     def __init__(self) -> None:
         self._zygote = subprocess.Popen(
@@ -70,11 +74,11 @@ class Applies:
             text=True,
         )
 
-    def run(self, config: object, plan: str, kill_after: float | None = None) -> int:
-        """Exit status of an apply; negative where it was killed, after so many seconds."""
+    def run(self, config: object, plan: str, kill_after: float | None = None, *, what: str = "apply") -> int:
+        """Exit status of one; negative where it was killed, after so many seconds."""
         assert self._zygote.stdin is not None
         assert self._zygote.stdout is not None
-        self._zygote.stdin.write(f"{config} {plan}\n")
+        self._zygote.stdin.write(f"{config} {plan} {what}\n")
         self._zygote.stdin.flush()
         child = int(self._zygote.stdout.readline())
         if kill_after is not None:
@@ -101,7 +105,8 @@ class RoughWay:
 
     def __init__(self, server: str, share: float, seed: int) -> None:
         self._server = urlsplit(server)
-        self._share = share
+        self.share = share
+        """Of the requests to which something happens; may be changed on the way."""
         self._random = random.Random(seed)
         self._lock = threading.Lock()
         self.happened: Counter[str] = Counter()
@@ -137,7 +142,7 @@ class RoughWay:
     def fault_of(self, method: str, path: str) -> str:
         """What happens to a request."""
         with self._lock:
-            if self._random.random() >= self._share or any(one in path for one in ROOT_PATHS):
+            if self._random.random() >= self.share or any(one in path for one in ROOT_PATHS):
                 return ""
             presign, search = "/presign" in path, method == "GET" and "/publications?" in path
             fits = [one for one in FAULTS if {"lag": search, "expired": presign}.get(one, True)]

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,115 +10,24 @@ import pytest
 
 from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.library import Library
-from pipelines.migration.plans import CONFLICT, CREATE, HTML, QUARANTINED, Plan, PlanRow
-from pipelines.settings import SCOPES, load_settings
+from pipelines.migration.plans import CONFLICT, CREATE, HTML, QUARANTINED
+from pipelines.settings import load_settings
 from pipelines.store.snapshots import Snapshot
 from pipelines.store.stores import open_data
-from tests.inventory.signing import sign_in
-from tests.migration.moving import CONFIG, Desk
-from tests.sandbox.process import SandboxProcess
+from tests.migration.moving import Desk
+from tests.migration.others.whole import (
+    CONTRIBUTED,
+    EVERYTHING,
+    RECORDS,
+    contributors,
+    listed,
+    named,
+    rows,
+    titles,
+    without,
+)
 
-OTHERS = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
-EVERYTHING = ("publications", *OTHERS)
-RECORDS = 40
-TARGETS = 16
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
-V3 = 'client_id = "test"\nclient_auth = "none"'
-
-CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
-    1: ("Tobias", {}),
-    2: ("Marta", {"organization": {"id": 1}}),
-    3: ("Yuki", {}),
-    4: ("Yuki", {}),
-}
-"""Publications of the source → who contributed them, and what else they refer to; the first one is in the targets, too."""
-
-Records = dict[int, dict[str, Any]]
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[SandboxProcess]:
-    """A library, and for each test one with its people and places and none of its other records but for the first publication."""
-    targets = [f"--tenant=target{number}=real:1" for number in range(TARGETS)]
-    with SandboxProcess(f"--tenant=library=real:{RECORDS}", *targets, "--requests-per-minute", "0") as process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def numbers() -> Iterator[int]:
-    return count()
-
-
-def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
-    config = folder / "bookferry.toml"
-    addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
-    config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
-    sign_in(config, "old", sandbox, "library", SCOPES)
-    return Desk(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
-
-
-def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
-    with Library(load_settings(desk.config), with_files=False) as library:
-        for resource in EVERYTHING:
-            library.read_raw(tenant, run, resource)
-            library.stage(tenant, run, resource)
-        library.fetch_files(tenant, run)
-        return library.publish(tenant, run)
-
-
-@pytest.fixture(scope="module")
-def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("backed-up")
-    desk = a_desk(folder, sandbox, "target0")
-    there = replace(desk, target="library", token=token_of(desk, "library"))
-    people = {one["name"].partition(" ")[0]: one["id"] for one in listed(there, "users").values()}
-    for number, (name, more) in CONTRIBUTED.items():
-        there.call("PATCH", f"publications/{number}", {"contributor": {"id": people[name]}, **more})
-    back_up(desk, "run")
-    return folder / "library-data"
-
-
-@pytest.fixture
-def desk(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> Desk:
-    sandbox.reset("faults", "settings", "counts")
-    shutil.copytree(backed_up, tmp_path / "library-data")
-    return a_desk(tmp_path, sandbox, f"target{next(numbers)}")
-
-
-@pytest.fixture
-def snapshot(desk: Desk) -> Snapshot:
-    with desk.migration() as migration:
-        return migration.find_source("old")
-
-
-def listed(desk: Desk, resource: str, library: str | None = None) -> Records:
-    """Every record of a resource, by id."""
-    path = {"locations": "hard_copies/locations"}.get(resource, resource)
-    there = Desk(desk.config, desk.sandbox, library or desk.target, token_of(desk, library) if library else desk.token)
-    records: Records = {}
-    page = 1
-    while found := there.call("GET", f"{path}?per_page=50&page={page}")["records"]:
-        records |= {one["id"]: one for one in found}
-        page += 1
-    return records
-
-
-def token_of(desk: Desk, library: str) -> str:
-    return str(desk.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
-
-
-def named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
-    [found] = [one for one in records.values() if one[field] == name]
-    return found
-
-
-def rows(plan: Plan, resource: str, *actions: str) -> list[PlanRow]:
-    return list(plan.rows(*actions, resources=[resource]))
-
-
-def titles(desk: Desk, library: str | None = None) -> dict[int, str]:
-    return {number: one["title"] for number, one in listed(desk, "publications", library).items()}
 
 
 def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_the_plan_says(
@@ -184,19 +87,6 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
     assert (rehearsed.deleted, rehearsed.left) == (undone.deleted, undone.left) == (facts.count(CREATE) - kept, kept)
     assert {one.resource for one in undone.examples} == {"authorities", "tasks"}, "of which the service deletes none"
     assert {one: listed(desk, one) for one in was} == was
-
-
-def contributors(desk: Desk, library: str | None = None) -> dict[str, str]:
-    """Title of a publication → address of who contributed it."""
-    people = {number: one["email"] for number, one in listed(desk, "users", library).items()}
-    found = listed(desk, "publications", library).values()
-    return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
-
-
-def without(desk: Desk, name: str) -> None:
-    """Delete a user of the target."""
-    [number] = [number for number, one in listed(desk, "users").items() if one["name"].startswith(name)]
-    desk.call("DELETE", f"users/{number}")
 
 
 def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_be_made(
