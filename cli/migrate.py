@@ -23,6 +23,7 @@ from pipelines.library import checked_resources
 from pipelines.migrating import APPROVAL, Migration, Result
 from pipelines.migration.applying import Applied, Limits, as_json
 from pipelines.migration.making import check_target
+from pipelines.migration.plan_folders import find_plan
 from pipelines.migration.plans import (
     CONFLICT,
     CONFLICTS,
@@ -34,7 +35,6 @@ from pipelines.migration.plans import (
     SKIPPED,
     UNCHANGED,
     Plan,
-    find_plan,
 )
 from pipelines.migration.status import RecordView, Status
 from pipelines.migration.undoing import Undone
@@ -224,7 +224,7 @@ def print_undone(console: Console, plan: Plan, undone: Undone) -> None:
     """What was taken back, what was left and why, and the truth in the last line."""
     for one in undone.examples[:SHOWN]:
         console.print(
-            Text.assemble(("!", "yellow"), f" {one.resource} {one.target_id} ({one.title}) is left: {one.reason}")
+            Text.assemble(("!", "yellow"), f" {_record(one.resource, one.target_id, one.title)} is left: {one.reason}")
         )
     if undone.left > SHOWN:
         console.print(f"and {undone.left - SHOWN:,} more; --json tells them")
@@ -289,6 +289,11 @@ def print_record(console: Console, view: RecordView) -> None:
     console.print(f"{view.resource} {view.source_id} {there}; {view.action}, {view.state}{message}")
 
 
+def _record(resource: str, number: int | None, title: str | None) -> str:
+    """A record in a message; of people, who have none here, without a name."""
+    return f"{resource} {number} ({title})" if title else f"{resource} {number}"
+
+
 def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:
     """What of a plan is wanted: create, patch, files, or the ids of records in the source."""
     words = [word.strip() for one in only for word in one.split(",") if word.strip()]
@@ -311,7 +316,9 @@ def print_applied(console: Console, plan: Plan, result: Result) -> None:
     """What was written, and the truth in the last line."""
     applied = result.applied
     for one in applied.failures[:SHOWN]:
-        console.print(Text.assemble(("!", "yellow"), f" {one.resource} {one.source_id} ({one.title}): {one.problem}"))
+        console.print(
+            Text.assemble(("!", "yellow"), f" {_record(one.resource, one.source_id, one.title)}: {one.problem}")
+        )
     if applied.failed > SHOWN:
         console.print(f"and {applied.failed - SHOWN:,} more: bookferry migrate status {plan.name}")
     what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"

@@ -50,18 +50,16 @@ from pipelines.migration.others_planning import PlanRows, plan_all
 from pipelines.migration.others_scope import TargetReader, chosen_others, listed_in, written_others
 from pipelines.migration.others_verifying import others_held
 from pipelines.migration.pages import make_pages
+from pipelines.migration.plan_folders import find_plan, growing, room_of, seal_plan
 from pipelines.migration.plan_table import PLAN
 from pipelines.migration.planning import plan_publications
 from pipelines.migration.plans import (
     CONFLICT,
     CONFLICTS,
     HTML,
+    PEOPLE,
     ROWS,
     Plan,
-    find_plan,
-    growing,
-    room_of,
-    seal_plan,
 )
 from pipelines.migration.reading import files_of, local_table
 from pipelines.migration.sides import Side, lay_out
@@ -74,6 +72,7 @@ from pipelines.records.forms import form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD, INVALID
 from pipelines.records.matching import comparable
+from pipelines.records.tables import PERSONAL
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.uploads import Uploads
@@ -150,7 +149,8 @@ class Migration:
         self._leases.hold(target)
         clear_unfinished(self.data, target)
         now = self._clock.now()
-        with growing(self.data, free_name(self.data, source, target, now)) as folder:
+        name, personal = free_name(self.data, source, target, now), not PERSONAL.isdisjoint(others)
+        with growing(self.data, name, personal=personal) as folder:
             with self._client(target) as client:
                 raw = self._reader.read(target, client, folder, "plan")
                 theirs = self._reader.others(target, client, folder, "plan", (*others, *referred(others)))
@@ -158,7 +158,8 @@ class Migration:
             sent = GOOD | {INVALID} if chosen.send_invalid_identifiers else GOOD
             there = local_table(self._source_data, source, f"raw_{PUBLICATIONS}", folder)
             sides = lay_out_both(there, raw, folder, self._kinds.described, sorted(sent))
-            rows = partial(plan_all, listed=listed, resources=others, overwrite=overwrite)
+            people = folder / PEOPLE, self.data.keys.to_write()
+            rows = partial(plan_all, listed=listed, resources=others, people=people, overwrite=overwrite)
             self.planned = self._seal(source, target, folder, sides, rows, now=now, overwrite=overwrite)
             return self.planned
 
@@ -191,15 +192,16 @@ class Migration:
             )
             found = plan_rows(writer, publications, folder, journal=journal, decisions=decisions, same_library=same)
         for copied in folder.glob("*.parquet"):
-            if copied.name != ROWS:
+            if copied.name not in (ROWS, PEOPLE):
                 copied.unlink()
-        facts = facts_of(source, target, self.settings, folder, found=found, now=now)
+        key = self.data.keys.to_write()
+        facts = facts_of(source, target, self.settings, folder, found=found, key=key, now=now)
         facts.same_library, facts.overwrite, facts.decisions = same, overwrite, len(decisions)
-        plan = Plan(folder, facts)
+        plan = Plan(folder, facts, self.data.keys)
         decided = {(one.resource, one.source_id): one for one in decisions}
         write_conflicts(folder / CONFLICTS, plan.rows(CONFLICT), decided)
         make_pages(plan, now=now)
-        return seal_plan(folder, facts)
+        return seal_plan(folder, facts, self.data.keys)
 
     def apply(
         self,

@@ -15,6 +15,7 @@ from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.migration.crew import Crew, hands
 from pipelines.migration.files import part_of
 from pipelines.migration.journal import ASSET, COVER, CREATE, INTENDED, PARKED, PATCH, Journal, is_done
+from pipelines.migration.others import PUBLICATIONS
 from pipelines.migration.plans import CREATE as TO_CREATE
 from pipelines.migration.plans import PATCH as TO_PATCH
 from pipelines.migration.plans import QUARANTINED, UNCHANGED, UPLOAD, Plan, PlanRow
@@ -49,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a plan is wanted: at most `limit` rows; only some actions (create, patch, files), or some records of the source."""
+    """What of a plan is wanted: at most `limit` rows; only some actions (create, patch, files), or some publications of the source."""
 
     limit: int | None = None
     actions: Collection[str] = ()
@@ -57,7 +58,7 @@ class Selection:
 
     def wants(self, row: PlanRow) -> bool:
         """Whether a row is to be written."""
-        if self.ids and row.source_id not in self.ids:
+        if self.ids and (row.resource != PUBLICATIONS or row.source_id not in self.ids):
             return False
         if not self.actions:
             return True
@@ -229,7 +230,7 @@ class Applying:
             told = outside_text(" ".join(outcome.problems), 2000)
             if len(applied.failures) < FAILURES_TOLD:
                 applied.failures.append(
-                    Failure(resource=row.resource, source_id=row.source_id, title=row.title, problem=told)
+                    Failure(resource=row.resource, source_id=row.source_id, title=row.told, problem=told)
                 )
             self._check_failures()
         self._on_row(applied)
@@ -254,7 +255,7 @@ def settle_doubtful(plan: Plan, journal: Journal, writer: Writer) -> None:
     """
     begun = journal.of_plan(plan.name, INTENDED, PARKED)
     doubtful = {
-        (one.resource, one.source_id): one for one in begun if one.kind == CREATE and one.resource != "publications"
+        (one.resource, one.source_id): one for one in begun if one.kind == CREATE and one.resource != PUBLICATIONS
     }
     for row in plan.rows(TO_CREATE) if doubtful else ():
         if (entry := doubtful.get((row.resource, row.source_id))) is not None:

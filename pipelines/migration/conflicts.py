@@ -18,9 +18,11 @@ import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.plans import CONFLICT, CONFLICTS, FACTS, PlanRow, plans_folder
+from pipelines.migration.plan_folders import plans_folder
+from pipelines.migration.plans import CONFLICT, CONFLICTS, FACTS, PlanRow
 from pipelines.migration.showing import both, value_of
 from pipelines.migration.words import advice_on
+from pipelines.records.tables import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.report.issues import shown, write_lines
 from pipelines.service.redaction import outside_text
@@ -164,10 +166,10 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
             yield (
                 row.resource,
                 row.source_id,
-                shown(row.title or ""),
+                "" if row.resource in PERSONAL else shown(row.title or ""),
                 " ".join(advice_on(row.reason)),
                 numbers(row.candidates if row.target_id is None else [row.target_id]),
-                differing(row.differing),
+                ", ".join(row.differing) if row.resource in PERSONAL else differing(row.differing),
                 earlier.written if earlier else "",
             )
     for key, one in sorted(decided.items()):

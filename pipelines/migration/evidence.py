@@ -11,17 +11,26 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.journal import Journal
-from pipelines.migration.plans import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, ROWS, Plan
+from pipelines.migration.others import PUBLICATIONS
+from pipelines.migration.plans import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, Plan
+from pipelines.migration.sides import STEP
 from pipelines.migration.verifying import Verification
+from pipelines.records.residue import record_json
+from pipelines.records.tables import raw_table
+from pipelines.records.values import decode_record
 from pipelines.store.durable import PIECE, storage_errors, sync_file, sync_folder
+from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
-OF_PLAN = (FACTS, ROWS, MARKDOWN, HTML, ISSUES, CONFLICTS)
+OF_PLAN = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, CONFLICTS)
 """What of a plan is evidence, as far as it is there."""
 
 JOURNAL, TARGET, SOURCE = "journal.jsonl", "target-publications.parquet", "source-manifest.json"
@@ -36,8 +45,10 @@ _README = """Evidence of the migration {plan}
 
 plan.*, issues.tsv, conflicts.tsv   what was to be written, as it was sealed ({seal})
 journal.jsonl                       every write, one a line, as it was answered
-target-publications.parquet         every publication of the target, as the library sent it at {verified_at}; column payload is its JSON.
-                                    Addresses of files in it were good for some minutes only
+target-publications.parquet         every publication of the target, as the library sent it at {verified_at}: column payload is its JSON
+                                    without the addresses of files, which are signed and whoever has one may fetch the file; column
+                                    sha256 is of the JSON as it was sent
+people.parquet                      what was to be written of users; encrypted where the plan says so
 source-manifest.json                what the source's snapshot held; it names the SHA-256 of each of its tables
 verification-*.json, *.tsv          what was found: {verdict}
 
@@ -63,7 +74,8 @@ def write_evidence(
             if plan.path(name).exists():
                 bag.add(name, _pieces(plan.path(name)))
         bag.add(JOURNAL, _lines(journal, plan))
-        bag.add(TARGET, _pieces(target))
+        with _unsigned(target) as shown:
+            bag.add(TARGET, _pieces(shown))
         if source is not None:
             bag.add(SOURCE, [source])
         verdict = (
@@ -82,6 +94,22 @@ def write_evidence(
                 "Bag-Software-Agent": f"bookferry {VERSION}",
             }
         )
+
+
+@contextmanager
+def _unsigned(raw: Path) -> Iterator[Path]:
+    """The raw table of publications without what is signed (I10): a bag is handed on. For the length of the block."""
+    shown, table = raw.with_name("unsigned.parquet"), raw_table(PUBLICATIONS)
+    with storage_errors(raw), pq.ParquetFile(raw) as file, table_writer(shown, table) as writer:
+        place = table.schema.get_field_index("payload")
+        for batch in row_batches(file, rows=STEP):
+            payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
+            texts = [record_json(decode_record(one)) for one in payloads]
+            writer.write(batch.set_column(place, table.schema.field(place), pa.array(texts, table.schema.types[place])))
+    try:
+        yield shown
+    finally:
+        shown.unlink()
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ import msgspec
 
 from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.migration.conflicts import differing, numbers
-from pipelines.migration.plans import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, ROWS, Plan, PlannedFile
+from pipelines.migration.plans import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, Plan, PlannedFile
 from pipelines.migration.showing import both
 from pipelines.migration.words import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.records.advice import advice_on_finding
@@ -25,7 +25,6 @@ from pipelines.records.values import compact_json
 from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import reading
 
 if TYPE_CHECKING:
     import duckdb
@@ -146,7 +145,7 @@ class Looked:
 def look(plan: Plan) -> Looked:
     """Look at the rows of a plan, and write its issues.tsv."""
     looked, path = Looked(), plan.path(ISSUES)
-    with reading(plan.path(ROWS)) as database:
+    with plan.reading() as database:
         looked.patched = list(_patched(database))
         ((looked.replaced,),) = database.execute(_REPLACED).fetchall()
         with (

@@ -12,12 +12,14 @@ from pathlib import Path
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.conflicts import Decision, newest_table, read_decisions
 from pipelines.migration.journal import CREATE, DONE, PATCH, Journal
-from pipelines.migration.others import PUBLICATIONS
+from pipelines.migration.others import PUBLICATIONS, USERS
 from pipelines.migration.others_scope import notes_on
+from pipelines.migration.plan_folders import plan_name, plans_folder
 from pipelines.migration.planning import Totals, requests_to_read
-from pipelines.migration.plans import FACTS, ROWS, End, Plan, PlanFacts, plan_name, plans_folder
+from pipelines.migration.plans import FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
 from pipelines.settings import Settings
 from pipelines.store.durable import sha256_of
+from pipelines.store.sealing import PersonalKey
 from pipelines.store.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
@@ -26,9 +28,16 @@ APPLIED_ONCE = frozenset({"create", "source"})
 
 
 def facts_of(
-    source: Snapshot, target: str, settings: Settings, folder: Path, *, found: Mapping[str, Totals], now: datetime
+    source: Snapshot,
+    target: str,
+    settings: Settings,
+    folder: Path,
+    *,
+    found: Mapping[str, Totals],
+    key: PersonalKey | None,
+    now: datetime,
 ) -> PlanFacts:
-    """What a plan tells of itself, but for its decisions; `found`: what the rows of each resource add up to."""
+    """What a plan tells of itself, but for its decisions; `found`: what the rows of each resource add up to; `key`: of personal data."""
     chosen, manifest = settings.tenant(target), source.manifest
     _library, per_minute = settings.budget_of(target)
     totals = found[PUBLICATIONS]
@@ -64,8 +73,10 @@ def facts_of(
         unsent=dict(sum((one.unsent for one in found.values()), Counter[str]()).most_common()),
         invalid_identifiers=totals.invalid,
         mails=sum(one.mails for one in found.values()),
-        notes=[*_notes(source), *notes_on(found)],
+        notes=[*_notes(source), *notes_on(found, key)],
         rows_sha256=sha256_of(folder / ROWS),
+        people_sha256=sha256_of(folder / PEOPLE) if USERS in found else "",
+        people_key=key.fingerprint if key is not None and USERS in found else "",
     )
 
 

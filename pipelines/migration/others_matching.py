@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -19,6 +19,7 @@ import pyarrow as pa
 from pipelines.migration.journal import Journal
 from pipelines.migration.others import Other
 from pipelines.migration.plans import CONFLICT, CREATE, PATCH, UNCHANGED
+from pipelines.records.tables import PERSONAL
 from pipelines.records.values import decode_record, whole_number
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, open_table, row_batches
@@ -132,8 +133,9 @@ class Outcome(NamedTuple):
 class Room:
     """Where both sides of a resource lie, one resource after the other, and what records of all of them became."""
 
-    def __init__(self, path: Path, *, same_library: bool) -> None:
+    def __init__(self, path: Path, *, same_library: bool, key: PersonalKey | None = None) -> None:
         self._path = path
+        self._key = key
         self._same_library = same_library
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.executescript(
@@ -169,9 +171,10 @@ class Room:
         """Take both sides of a resource."""
         for table in ("ours", "theirs", "written", "settled", "matched", "unclear"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608  names of ours
-        rows = ((number, *_keys(other, one.values), _json(one)) for number, one in ours)
+        seal = sealing(other, self._key)
+        rows = ((number, *_keys(other, one.values), seal(_json(one))) for number, one in ours)
         self._insert("ours (id, exact, folded, record)", rows)
-        self._insert("theirs", ((number, *_keys(other, values), _json(values)) for number, values in theirs))
+        self._insert("theirs", ((number, *_keys(other, values), seal(_json(values))) for number, values in theirs))
 
     def match(self, other: Other, journal: Journal, decisions: Mapping[int, Decision]) -> None:
         """Find out which are one: by a decision, the journal, the id within one library, and what names them."""
@@ -186,13 +189,14 @@ class Room:
         for key in ("exact", "folded"):
             self._db.executescript(_KEY.format(key=key, candidates=CANDIDATES))
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self, other: Other) -> Iterator[Outcome]:
         """What was found, in the order of the source."""
+        unseal = unsealing(other, self._key)
         for number, record, target_id, matched_by, theirs, wanted, held, reason, candidates in self._db.execute(
             _OUTCOMES
         ):
-            ours = msgspec.json.decode(record, type=Ours)
-            known = [msgspec.json.decode(one) if one else None for one in (theirs, wanted, held)]
+            ours = msgspec.json.decode(unseal(record), type=Ours)
+            known = [msgspec.json.decode(one) if one else None for one in (theirs and unseal(theirs), wanted, held)]
             ids = msgspec.json.decode(candidates, type=list[int]) if candidates else []
             yield Outcome(number, ours, target_id, matched_by, known[0], known[1], known[2], reason, ids)
 
@@ -242,6 +246,19 @@ def numbered(records: Iterable[dict[str, Any]], unfit: list[int]) -> Iterator[tu
             yield number, record
 
 
+def sealing(other: Other, key: PersonalKey | None) -> Callable[[str], str | bytes]:
+    """How a record of a resource is kept on the way: of people only for who has the key, where there is one."""
+    if key is None or other.resource not in PERSONAL:
+        return str
+    seal = key.seal
+    return lambda text: seal(text.encode())
+
+
+def unsealing(other: Other, key: PersonalKey | None) -> Callable[[Any], str | bytes]:
+    """The way back."""
+    return key.unseal if key is not None and other.resource in PERSONAL else str
+
+
 def _steps(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     step: list[tuple[Any, ...]] = []
     for row in rows:
@@ -256,10 +273,11 @@ def _steps(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 def _keys(other: Other, values: Mapping[str, Any]) -> Iterator[bytes | None]:
     """Digests of what names a record: as it is written, and whatever its case."""
     for folded in (False, True):
-        yield _digest(other.key(values, folded=folded))
+        yield key_digest(other.key(values, folded=folded))
 
 
-def _digest(key: str | None) -> bytes | None:
+def key_digest(key: str | None) -> bytes | None:
+    """What names a record, as it is kept on the way."""
     return hashlib.sha256(key.encode()).digest()[:16] if key is not None else None
 
 

@@ -17,14 +17,15 @@ from pipelines.errors import StopError
 from pipelines.migration.classifying import digest
 from pipelines.migration.journal import Journal
 from pipelines.migration.others import OTHERS
-from pipelines.migration.others_matching import Listed, numbered
+from pipelines.migration.others_matching import Listed, key_digest, numbered, sealing, unsealing
 from pipelines.migration.plans import CREATE, PATCH, Plan, PlanRow
 from pipelines.store.durable import storage_errors
+from pipelines.store.sealing import PersonalKey
 
 EXAMPLES = 5
 
 _SCHEMA = """
-    CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key TEXT, record TEXT, PRIMARY KEY (resource, id)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key BLOB, record BLOB, PRIMARY KEY (resource, id)) WITHOUT ROWID;
     CREATE INDEX IF NOT EXISTS by_key ON records (resource, key);
 """
 
@@ -50,7 +51,8 @@ def check_others_fresh(
 @contextmanager
 def listed_now(room: Path, listed: Mapping[str, Listed]) -> Iterator[Now]:
     """What the target lists, for the length of the block."""
-    with Now(room / "others.sqlite") as now:
+    key = next((records.key for records in listed.values() if records.key is not None), None)
+    with Now(room / "others.sqlite", key) as now:
         for resource, records in listed.items():
             now.take(resource, records)
         yield now
@@ -59,20 +61,23 @@ def listed_now(room: Path, listed: Mapping[str, Listed]) -> Iterator[Now]:
 class Now:
     """What the target lists, in a file that goes when it has been compared."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
         self._path = path
+        self._key = key
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
 
     def take(self, resource: str, listed: Listed) -> None:
         """Take the records of a resource."""
         other = OTHERS[resource]
+        seal = sealing(other, self._key)
         with storage_errors(self._path):
             for number, record in numbered(listed.records(), [0]):
                 values = other.values(record)
-                text = msgspec.json.encode(values).decode()
+                text = seal(msgspec.json.encode(values).decode())
                 self._db.execute(
-                    "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)", (resource, number, other.key(values), text)
+                    "INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?)",
+                    (resource, number, key_digest(other.key(values)), text),
                 )
 
     def record(self, resource: str, number: int) -> Mapping[str, Any] | None:
@@ -80,7 +85,7 @@ class Now:
         row = self._db.execute(
             "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
         ).fetchone()
-        return msgspec.json.decode(row[0]) if row else None
+        return msgspec.json.decode(unsealing(OTHERS[resource], self._key)(row[0])) if row else None
 
     def check(
         self, plan: Plan, journal: Journal, resources: Collection[str], begun: Collection[tuple[str, int]]
@@ -123,7 +128,7 @@ class Now:
         """Records that are new there and have its name."""
         key = OTHERS[row.resource].key({**row.payload, **{name: {"source": 0} for name in row.references}})
         rows = self._db.execute(
-            "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key)
+            "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
         ).fetchall()
         ids = {number for (number,) in rows}
         return sorted(ids - plan.knew(row.resource, ids) - journal.known(row.resource, ids)) if ids else []

@@ -7,6 +7,7 @@ The rule is that of the publications: add what the target lacks, replace what is
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,6 +25,7 @@ from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.tables import Column, Table
 from pipelines.records.values import compact_json, decode_json
 from pipelines.store.parquet import TableWriter, table_writer
+from pipelines.store.sealing import PersonalKey
 
 if TYPE_CHECKING:
     from pipelines.migration.conflicts import Decision
@@ -60,7 +62,7 @@ def plan_other(
     with table_writer(ids, IDS) as known:
         for numbers in room.their_ids():
             known.write(table_batch(IDS, [numbers]))
-    rows = (_row(other, one, decisions.get(one.source_id), totals, overwrite=overwrite) for one in room.outcomes())
+    rows = (_row(other, one, decisions.get(one.source_id), totals, overwrite=overwrite) for one in room.outcomes(other))
     for batch in batched(rows, STEP):
         writer.write(table_batch(PLAN, transposed(batch, PLAN)))
     return totals
@@ -70,7 +72,7 @@ def match_other(room: Room, other: Other, source: Listed, target: Listed, *, jou
     """Only find out what the records of the source are in the target: others refer to them."""
     totals = _laid_out(room, other, source, target)
     room.match(other, journal, {})
-    for batch in batched((_row(other, one, None, totals, overwrite=False) for one in room.outcomes()), STEP):
+    for batch in batched((_row(other, one, None, totals, overwrite=False) for one in room.outcomes(other)), STEP):
         room.note(table_batch(PLAN, transposed(batch, PLAN)), to_be_created=False)
 
 
@@ -273,6 +275,7 @@ def plan_all(
     *,
     listed: Mapping[str, tuple[Listed, Listed]],
     resources: Collection[str],
+    people: tuple[Path, PersonalKey | None],
     journal: Journal,
     decisions: Collection[Decision],
     same_library: bool = False,
@@ -281,19 +284,22 @@ def plan_all(
     """Append the rows of every resource, in the order in which they are written; what they add up to.
 
     `publications` appends theirs. `listed`: resource → its records in the source and in the target; also of those only referred to.
+    `people`: the file for the rows of users, and its key.
     """
     if not resources:
         return {PUBLICATIONS: publications(writer)}
     found: dict[str, Totals] = {}
-    with Room(folder / "others.sqlite", same_library=same_library) as room:
-        noting = NotingWriter(writer, room)
+    with Room(folder / "others.sqlite", same_library=same_library, key=people[1]) as room, ExitStack() as stack:
+        noting = dict.fromkeys((*BEFORE, PUBLICATIONS, *AFTER), NotingWriter(writer, room))
+        if USERS in resources:
+            noting[USERS] = NotingWriter(stack.enter_context(table_writer(people[0], PLAN, people[1])), room)
         for resource in (*BEFORE, PUBLICATIONS, *AFTER):
             if resource == PUBLICATIONS:
-                found[resource] = publications(noting, users=room if USERS in listed else None)
+                found[resource] = publications(noting[resource], users=room if USERS in listed else None)
             elif resource in resources:
                 decided = {one.source_id: one for one in decisions if one.resource == resource}
                 found[resource] = plan_other(
-                    noting,
+                    noting[resource],
                     room,
                     OTHERS[resource],
                     *listed[resource],

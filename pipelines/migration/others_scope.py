@@ -11,13 +11,14 @@ from pipelines.errors import ConfigurationError, StopError
 from pipelines.migration.others import PUBLICATIONS, USERS, chosen_resources, referred
 from pipelines.migration.others_matching import Listed
 from pipelines.migration.planning import Totals
-from pipelines.migration.plans import CREATE, PATCH, QUARANTINED, Plan
+from pipelines.migration.plans import CREATE, PATCH, PEOPLE, QUARANTINED, Plan
 from pipelines.migration.reading import Reading, local_table
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables import PERSONAL
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings import Settings
+from pipelines.store.sealing import PersonalKey
 from pipelines.store.snapshots import DataFolder, Snapshot
 
 
@@ -101,13 +102,18 @@ def written_others(plan: Plan) -> list[str]:
     ]
 
 
-def notes_on(found: Mapping[str, Totals]) -> list[str]:
+def notes_on(found: Mapping[str, Totals], key: PersonalKey | None) -> list[str]:
     """What a person should know of the resources that are moved: personal data, mails, and what only a person can do."""
     notes = []
     if USERS in found:
+        how = (
+            f"encrypted with the key {key.fingerprint}"
+            if key
+            else "unencrypted, for bookferry.toml names no personal_key_env"
+        )
         notes.append(
-            "This plan holds personal data: names and addresses of users are in plan.parquet and conflicts.tsv, unencrypted. Keep it where "
-            "only those see it who may, and remove it when it has served."
+            f"This plan holds personal data: names and addresses of users are in {PEOPLE}, {how}. Keep its folder where only those see it "
+            "who may, and remove it when it has served."
         )
     missing = found["locations"].actions[QUARANTINED] if "locations" in found else 0
     if missing:

@@ -7,28 +7,29 @@ against them.
 
 from __future__ import annotations
 
-import hashlib
-import re
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow.parquet as pq
 
-from pipelines.errors import ConfigurationError, StopError, StorageError
+from pipelines.errors import StopError
 from pipelines.migration.sides import RECORDS, Side
 from pipelines.records.files import COVER
-from pipelines.store.durable import sha256_of, storage_errors, write_atomically
-from pipelines.store.parquet import row_batches
-from pipelines.store.snapshots import DataFolder
+from pipelines.records.tables import PERSONAL
+from pipelines.store.durable import sha256_of, storage_errors
+from pipelines.store.parquet import exactly, open_table, reading, row_batches, show
+from pipelines.store.sealing import PersonalKey, PersonalKeys
 
-PLANS = "plans"
+if TYPE_CHECKING:
+    import duckdb
+
 FACTS = "plan.json"
 ROWS = "plan.parquet"
+PEOPLE = "people.parquet"
+"""The rows of users: personal data, encrypted where `personal_key_env` is set."""
 MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"
 
 CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
@@ -165,6 +166,9 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Conflicts that a person had decided."""
     rows_sha256: str
+    people_sha256: str = ""
+    """Of people.parquet; empty where no users are moved. `people_key`: the name of the key that it is encrypted with, if it is."""
+    people_key: str = ""
     seal: str = ""
     """SHA-256 of this document without its seal."""
 
@@ -213,6 +217,11 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return bool(self.payload or self.references)
 
     @property
+    def told(self) -> str:
+        """What it is called, for results and messages; of a person nothing."""
+        return "" if self.resource in PERSONAL else self.title or ""
+
+    @property
     def attached(self) -> list[PlannedFile]:
         """Its files that are uploaded, but for the cover, which goes with the record itself."""
         return [one for one in self.files if one.kind != COVER and one.action == UPLOAD]
@@ -228,9 +237,10 @@ class PlanRow(msgspec.Struct, kw_only=True):
 class Plan:
     """A plan on disk."""
 
-    def __init__(self, folder: Path, facts: PlanFacts) -> None:
+    def __init__(self, folder: Path, facts: PlanFacts, keys: PersonalKeys | None = None) -> None:
         self.folder = folder
         self.facts = facts
+        self._keys = keys or PersonalKeys()
 
     @property
     def name(self) -> str:
@@ -252,12 +262,33 @@ class Plan:
         return Side(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
 
     def rows(self, *actions: str, resources: Collection[str] = ()) -> Iterator[PlanRow]:
-        """The rows with these actions, of these resources, or all; one row group in memory."""
-        with storage_errors(self.folder), pq.ParquetFile(self.path(ROWS)) as file:
-            for batch in row_batches(file):
-                for row in batch.to_pylist():
-                    if (not actions or row["action"] in actions) and (not resources or row["resource"] in resources):
-                        yield plan_row(row)
+        """The rows with these actions, of these resources, or all, people first; one row group in memory."""
+        for path, key in self.tables(resources):
+            with storage_errors(self.folder), open_table(path, key) as file:
+                for batch in row_batches(file):
+                    for row in batch.to_pylist():
+                        if (not actions or row["action"] in actions) and (
+                            not resources or row["resource"] in resources
+                        ):
+                            yield plan_row(row)
+
+    def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
+        """The files with its rows, in the order in which they are written, each with its key; those in which these resources are."""
+        if self.facts.people_sha256 and (not resources or not PERSONAL.isdisjoint(resources)):
+            yield self.path(PEOPLE), self._keys.to_read(self.facts.people_key, f"What plan {self.name} says of users")
+        yield self.path(ROWS), None
+
+    @contextmanager
+    def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A small DuckDB with all of its rows as the view `file`."""
+        *people, (rows, _none) = self.tables()
+        with reading(rows) as database:
+            for path, key in people:
+                show(database, "people", exactly(path), key)
+                database.execute(
+                    "ALTER VIEW file RENAME TO others; CREATE VIEW file AS FROM people UNION ALL FROM others"
+                )
+            yield database
 
     def ids_path(self, resource: str) -> Path:
         """The file with the ids that a resource beside the publications had in the target when the plan was made."""
@@ -272,11 +303,13 @@ class Plan:
 
     def check_unaltered(self) -> None:
         """Raise `StopError` unless its rows are what was sealed: what was looked at is what is applied (trap B14)."""
+        sealed = {ROWS: self.facts.rows_sha256, PEOPLE: self.facts.people_sha256}
         with storage_errors(self.folder):
-            if sha256_of(self.path(ROWS)) == self.facts.rows_sha256:
-                return
+            altered = next((name for name, told in sealed.items() if told and sha256_of(self.path(name)) != told), None)
+        if altered is None:
+            return
         raise StopError(
-            f"{self.path(ROWS)} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan: "
+            f"{self.path(altered)} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan: "
             f"`bookferry migrate plan {self.facts.source.tenant} {self.facts.target.tenant}`."
         )
 
@@ -295,97 +328,3 @@ def plan_row(row: dict[str, Any]) -> PlanRow:
     }
     decoded = {name: msgspec.json.decode(row[name]) if row[name] else other for name, other in empty.items()}
     return msgspec.convert({**row, **decoded}, PlanRow)
-
-
-def plans_folder(data: DataFolder) -> Path:
-    """Where plans are."""
-    return data.path / PLANS
-
-
-def plan_name(source: str, target: str, moment: datetime) -> str:
-    """`old-to-new-20261121T203000Z`."""
-    return f"{source}-to-{target}-{moment:%Y%m%dT%H%M%SZ}"
-
-
-def seal_plan(folder: Path, facts: PlanFacts) -> Plan:
-    """Write plan.json, last of all: a folder without it is no plan."""
-    sealed = msgspec.structs.replace(facts, seal=_seal(facts))
-    with storage_errors(folder):
-        write_atomically(folder / FACTS, msgspec.json.format(msgspec.json.encode(sealed)))
-    return Plan(folder, sealed)
-
-
-def _seal(facts: PlanFacts) -> str:
-    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(facts, seal=""))).hexdigest()
-
-
-def all_plans(data: DataFolder) -> list[Plan]:
-    """Every whole plan, oldest first; what cannot be read is passed over."""
-    found = []
-    for path in plans_folder(data).glob(f"*/{FACTS}"):
-        try:
-            found.append(read_plan(path.parent))
-        except (StorageError, StopError):
-            continue
-    return sorted(found, key=lambda plan: (plan.facts.created_at, plan.name))
-
-
-def find_plan(data: DataFolder, name: str) -> Plan:
-    """The plan that a person names: its name, or its folder."""
-    folder = plans_folder(data) / name
-    for one in (folder, Path(name)):
-        if re.fullmatch(r"[^\0]+", name) and (one / FACTS).is_file():
-            return read_plan(one)
-    there = [plan.name for plan in all_plans(data)]
-    shown = (
-        f"there are {', '.join(there[-5:])}"
-        if there
-        else "there is none yet: `bookferry migrate plan SOURCE TARGET` makes one"
-    )
-    raise ConfigurationError(f"There is no plan '{name}' in {plans_folder(data)}; {shown}.")
-
-
-def read_plan(folder: Path) -> Plan:
-    """A plan, its seal checked. Raises `StopError` for one that was altered, `StorageError` for one that cannot be read."""
-    path = folder / FACTS
-    with storage_errors(path):
-        content = path.read_bytes()
-    try:
-        facts = msgspec.json.decode(content, type=PlanFacts)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise StorageError(
-            f"{path} is damaged, or of another version of Bookferry ({error}). Make a new plan."
-        ) from None
-    if facts.format != FORMAT:
-        raise StorageError(f"{path} was written by another version ({facts.tool}). Make a new plan.")
-    if facts.seal != _seal(facts):
-        raise StopError(
-            f"{path} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan."
-        )
-    return Plan(folder, facts)
-
-
-@contextmanager
-def growing(data: DataFolder, name: str) -> Iterator[Path]:
-    """The folder in which a plan grows; it goes again where the plan does not come to its end."""
-    folder = plans_folder(data) / name
-    with storage_errors(folder):
-        folder.mkdir(parents=True)
-    try:
-        yield folder
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-@contextmanager
-def room_of(plan: Plan) -> Iterator[Path]:
-    """A folder in the plan's for the length of the block, for the target as it is now; what a killed process left in it goes."""
-    room = plan.folder / "now"
-    with storage_errors(room):
-        shutil.rmtree(room, ignore_errors=True)
-        room.mkdir()
-    try:
-        yield room
-    finally:
-        shutil.rmtree(room, ignore_errors=True)

@@ -26,13 +26,13 @@ from pipelines.migration.journal import (
 )
 from pipelines.migration.journal import CREATE as CREATED
 from pipelines.migration.journal import PATCH as PATCHED
+from pipelines.migration.others import PUBLICATIONS
 from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.showing import told, value_of
 from pipelines.migration.sides import RECORDS, Side
 from pipelines.migration.verifying import Verification, read_verification, verifications
 from pipelines.records.forms import WRITTEN
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import reading
 
 PROBLEMS_TOLD = 1000
 
@@ -201,7 +201,7 @@ def _view(
 
 
 def _planned(plan: Plan) -> Work:
-    with reading(plan.path(ROWS)) as rows:
+    with plan.reading() as rows:
         found = dict(
             rows.execute('SELECT action, count(coalesce(payload, "references")) FROM file GROUP BY action').fetchall()
         )
@@ -229,7 +229,7 @@ def _problem(one: Entry) -> Problem:
 
 
 def _row(plan: Plan, source_id: int) -> PlanRow:
-    found = _rows(plan.path(ROWS), "source_id", source_id)
+    found = [one for one in _rows(plan.path(ROWS), "source_id", source_id) if one["resource"] == PUBLICATIONS]
     if not found:
         raise ConfigurationError(f"Plan {plan.name} has no publication {source_id} of '{plan.facts.source.tenant}'.")
     return plan_row(found[0])

@@ -136,7 +136,7 @@ def _judge_changed(
     files = {part_of(file): file for file in row.files}
     for entry in ours:
         if entry.kind == PATCH:
-            _judge_fields(steps, entry, shown, compare, empty)
+            _judge_fields(steps, entry, entry.before or row.before, shown, compare, empty)
         elif shown.files is None:
             steps.left.append(NOT_SHOWN)
         elif (file := files.get(entry.part)) is None:
@@ -153,11 +153,13 @@ def _judge_changed(
             steps.whole.append(entry.number)
 
 
-def _judge_fields(steps: Steps, entry: Entry, shown: Shown, compare: Compare, empty: Mapping[str, Any]) -> None:
-    before = compare(entry.before)
+def _judge_fields(  # noqa: PLR0917  what is looked at
+    steps: Steps, entry: Entry, was: Mapping[str, Any], shown: Shown, compare: Compare, empty: Mapping[str, Any]
+) -> None:
+    before = compare(was)
     held = entry.held or entry.wanted
     edited = []
-    for name, value in entry.before.items():
+    for name, value in was.items():
         now = digest(shown.fields.get(name))
         if now == digest(before.get(name)):
             continue

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +28,7 @@ from pipelines.migration.journal import INTENDED, PARKED, Entry, Journal
 from pipelines.migration.others import OTHERS, PUBLICATIONS
 from pipelines.migration.others_now import Now
 from pipelines.migration.planning import NOTHING
-from pipelines.migration.plans import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.plans import CREATE, PATCH, Plan, PlanRow, plan_row
 from pipelines.migration.shown_files import ShownFiles
 from pipelines.migration.sides import RECORDS, STEP, Side
 from pipelines.migration.steps import OPEN, Shown, Steps, steps_for
@@ -41,13 +42,15 @@ from pipelines.records.matching import comparable
 from pipelines.report.issues import shown as fit
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, write_atomically
-from pipelines.store.parquet import exactly, literal, quoted
+from pipelines.store.parquet import exactly, literal, open_table, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 DELETED = frozenset({"users", "collections", "hard_copies"})
 """Resources beside publications of which the service deletes records (service-api.md: "no delete" of authorities, none of tasks)."""
+
+LATER = "something that may refer to it could not be taken back for now; it follows when this is run again"
 
 LEFT_TOLD = 1000
 """Records left that a result holds."""
@@ -169,7 +172,7 @@ class _Undoing:
                         resource=row.resource,
                         source_id=row.source_id,
                         target_id=task.target_id(self.plan.name),
-                        title=fit(row.title or ""),
+                        title=fit(row.told),
                         reason=fit("; ".join(why), 1000),
                     )
                 )
@@ -204,14 +207,22 @@ def undo(
     others: Now,
     on_progress: Callable[[ApplyProgress], None] = lambda _: None,
 ) -> Undone:
-    """Take a plan back. What one record alone brings about is told as left; the rest raises, and running it again goes on."""
+    """Take a plan back. What one record alone brings about is told as left; the rest raises, and running it again goes on.
+
+    One resource after the other, the last one first: what others refer to goes after them, or they would look as if people had edited them.
+    """
     taking = _Taking(
         _Undoing(plan, journal, kinds, Undone(plan=plan.name, really=True), others), client, writer, on_progress
     )
     try:
-        with Crew(taking.take_back, hands(client.requests_per_minute)) as crew:
-            for task in taking.undoing.tasks():
-                crew.give(task)
+        for _resource, tasks in groupby(taking.undoing.tasks(), key=lambda task: task.row.resource):
+            if taking.put_off:
+                for task in tasks:
+                    taking.undoing.leave(task, [LATER])
+                continue
+            with Crew(taking.take_back, hands(client.requests_per_minute)) as crew:
+                for task in tasks:
+                    crew.give(task)
     finally:
         taking.undoing.result.requests = client.requests
     return taking.undoing.result
@@ -235,6 +246,8 @@ class _Taking:
         self._done = self._temporary = 0
         self._most_temporary = max(TEMPORARY_IN_A_ROW, hands(client.requests_per_minute))
         self._shown = ShownFiles(client, undoing.journal.attached_to)
+        self.put_off = False
+        """Whether a record could not be taken back for now, so that what it may refer to has to stay for now."""
 
     def take_back(self, task: _Task) -> None:
         """One record, as far as it is still as the plan left it."""
@@ -248,6 +261,7 @@ class _Taking:
                 self._do(task, steps)
         except TemporaryError as error:
             with self._lock:
+                self.put_off = True
                 self._temporary += 1
                 if self._temporary >= self._most_temporary or self._writer.stopped:
                     raise
@@ -325,10 +339,11 @@ def _doubt(task: _Task, plan: str) -> str:
 
 def _backwards(plan: Plan) -> Iterator[list[PlanRow]]:
     """The rows that write, the last one first, some at a time."""
-    with storage_errors(plan.folder), pq.ParquetFile(plan.path(ROWS)) as file:
-        for group in reversed(range(file.num_row_groups)):
-            rows = file.read_row_group(group).to_pylist()
-            yield [plan_row(row) for row in reversed(rows) if row["action"] in (CREATE, PATCH)]
+    for path, key in reversed([*plan.tables()]):
+        with storage_errors(plan.folder), open_table(path, key) as file:
+            for group in reversed(range(file.num_row_groups)):
+                rows = file.read_row_group(group).to_pylist()
+                yield [plan_row(row) for row in reversed(rows) if row["action"] in (CREATE, PATCH)]
 
 
 def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:

@@ -37,6 +37,7 @@ from pipelines.records.files import COVER as A_COVER
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
+from pipelines.records.tables import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.uploads import Uploads
@@ -268,7 +269,7 @@ class Writer:
                 PATCH,
                 target_id=target_id,
                 wanted=wanted,
-                before=row.before,
+                before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
             )
         try:
             answer = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.beside(payload))

@@ -92,7 +92,16 @@ def _one_word(key: str, value: str | None) -> str:
 
 
 def _residue_json(residue: dict[str, Any]) -> str:
-    text = compact_json({key: _shown(key, value) for key, value in sorted(residue.items())})
+    return _unsigned_json(dict(sorted(residue.items())))
+
+
+def record_json(record: dict[str, Any]) -> str:
+    """A whole record, without addresses of files and with nothing that is signed, to be shown or handed on (I10)."""
+    return _unsigned_json({key: value for key, value in record.items() if key not in IGNORED})
+
+
+def _unsigned_json(record: dict[str, Any]) -> str:
+    text = compact_json({key: _shown(key, value) for key, value in record.items()})
     return _ADDRESS.sub(_unsigned, text) if "://" in text else text
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 import pipelines.service.hooks
 from pipelines.migrating import Migration
 from pipelines.migration.applying import Limits
-from pipelines.migration.plans import find_plan
+from pipelines.migration.plan_folders import find_plan
 from pipelines.settings import load_settings
 from tests.migration.moving import Hurried
 
@@ -37,6 +37,7 @@ def work(config, plan, what):
         found = find_plan(migration.data, plan)
         if what == "undo":
             undone = migration.undo(found, really=True)
+            print([one.reason for one in undone.examples][:3], file=sys.stderr, flush=True)
             os._exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.examples) else 3)
         limits = Limits(failures=10**9, failures_percent=100)
         os._exit(0 if migration.apply(found, limits=limits).applied.complete else 3)

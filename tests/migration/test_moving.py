@@ -11,7 +11,8 @@ import pytest
 
 from pipelines.errors import ConfigurationError, SafetyLimitError, StopError
 from pipelines.migration.applying import Limits, Selection, check_limits
-from pipelines.migration.plans import FACTS, ROWS, find_plan
+from pipelines.migration.plan_folders import find_plan
+from pipelines.migration.plans import FACTS, ROWS
 from pipelines.records.forms import form_of
 from pipelines.store.snapshots import Snapshot
 from tests.migration.conftest import RECORDS

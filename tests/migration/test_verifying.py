@@ -190,7 +190,14 @@ def test_evidence_is_a_bag_that_proves_itself(desk: Desk, snapshot: Snapshot, tm
     kept = {path.name for path in (folder / "data").iterdir()}
     assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < kept
     assert {found.name, found.table, "journal.jsonl", "source-manifest.json", "README.txt"} < kept
-    assert pq.read_metadata(folder / "data" / "target-publications.parquet").num_rows == RECORDS
+    shown = pq.read_table(folder / "data" / "target-publications.parquet")
+    assert shown.num_rows == RECORDS
+    assert "signature" not in str(shown.column("payload").to_pylist()).lower(), (
+        "I10: nothing that opens a file is handed on"
+    )
+    assert {json.loads(one)["title"] for one in shown.column("payload").to_pylist()} == {
+        one["title"] for one in desk.held()
+    }
     journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
     assert {(one["kind"], one["state"]) for one in journal} == {
         ("create", "done"),

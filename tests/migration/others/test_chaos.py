@@ -79,7 +79,7 @@ def run_killed(what: str, desk: Desk, plan: str, dice: random.Random, most: int)
     while not statuses or statuses[-1]:
         assert len(statuses) < MOST_RUNS, applies.close()
         killed = sum(status < 0 for status in statuses)
-        kill_after = dice.uniform(0.05, 2.0) if killed < most else None
+        kill_after = dice.uniform(0.05, 4.0) if killed < most else None
         statuses.append(applies.run(desk.config, plan, kill_after, what=what))
     said = applies.close()
     desk.sandbox.change(desk.target, oauth={"access_token_seconds": 3600})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import stat
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -10,7 +12,7 @@ import pytest
 
 from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.plans import CONFLICT, CREATE, HTML, QUARANTINED
+from pipelines.migration.plans import CONFLICT, CREATE, HTML, PEOPLE, QUARANTINED
 from pipelines.settings import load_settings
 from pipelines.store.snapshots import Snapshot
 from pipelines.store.stores import open_data
@@ -185,6 +187,49 @@ def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot)
     assert "@library.example" not in plan.path("plan.parquet").read_bytes().decode("latin-1")
     with pytest.raises(ConfigurationError, match="shelves: not a resource"):
         desk.plan(snapshot, resources=["shelves"])
+
+
+def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
+    desk: Desk, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No name and no address in any other file of a plan, nor in the journal; nothing is read, nor taken back, without the key."""
+    monkeypatch.setenv("PEOPLES_KEY", base64.b64encode(bytes(range(32))).decode())
+    desk.config.write_text(f'personal_key_env = "PEOPLES_KEY"\n{desk.config.read_text()}')
+    there = listed(desk, "users")
+    marta = next(one for one in there.values() if one["name"].startswith("Marta"))
+    desk.call("PATCH", f"users/{marta['id']}", {"name": "Martha Oldname"})
+    without(desk, "Yuki")
+    conflict = desk.plan(snapshot, resources=["users"])
+    plan = desk.plan(snapshot, resources=["users"], overwrite=True)
+    desk.apply(plan)
+    with desk.migration() as migration:
+        assert migration.verify(plan, evidence=desk.config.parent / "bag").equal
+        personal = [*(one["email"] for one in there.values()), "Oldname"]
+        for folder in (
+            conflict.folder,
+            plan.folder,
+            desk.config.parent / "bag",
+            desk.config.parent / "library-data" / "state.db",
+        ):
+            for path in [folder, *folder.rglob("*")]:
+                if path.name == PEOPLE:
+                    with pytest.raises(OSError, match="encrypted"):
+                        pq.read_table(path)
+                elif path.is_file():
+                    text = (
+                        str(pq.read_table(path).to_pylist())
+                        if path.suffix == ".parquet"
+                        else path.read_bytes().decode("latin-1")
+                    )
+                    assert not [one for one in personal if one in text], path
+        assert stat.S_IMODE(plan.folder.stat().st_mode) == 0o700
+        assert (migration.undo(plan, really=True).left, named(listed(desk, "users"), "Martha Oldname")["id"]) == (
+            0,
+            marta["id"],
+        )
+    monkeypatch.delenv("PEOPLES_KEY")
+    with pytest.raises(ConfigurationError, match="PEOPLES_KEY"):
+        desk.apply(plan)
 
 
 def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_get_a_mail(
