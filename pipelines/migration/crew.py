@@ -70,18 +70,19 @@ class Crew(Generic[_Task]):
         if kind is not None:
             self._fail(RuntimeError("ended"))  # no task is begun any more
         for _thread in self._threads:
-            self._end_one()
+            self._end_one(interrupted=kind is not None)
         if kind is None:
             for one in self._threads:
                 one.join()
             self._raise_failure()
 
-    def _end_one(self) -> None:
+    def _end_one(self, *, interrupted: bool) -> None:
+        """Tell one thread that there is nothing more; each must hear it, or it would be waited for without end."""
         while any(thread.is_alive() for thread in self._threads):
             try:
                 self._tasks.put(None, timeout=0.2)
             except queue.Full:
-                if self._failure is not None:
+                if interrupted:
                     return  # all of them are at work; they end with the process, or when their waits are ended
                 continue
             return
