@@ -28,8 +28,8 @@ from pipelines.settings import BasicCredentials, SessionCookie, Settings
 from pipelines.version import VERSION
 
 CONNECT_SECONDS = 10.0
-READ_SECONDS = 120.0
-"""Without a single byte from the service."""
+READ_SECONDS = 60.0
+"""Without a single byte from the service; then the request is sent again, or looked up, so that one that hangs holds nobody up for long."""
 
 
 _HEADERS = {
