@@ -17,7 +17,14 @@ from pipelines.migration.classifying import digest
 from pipelines.migration.others import PUBLICATIONS, Other
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.matching import comparable, fingerprint, identifying_keys
+from pipelines.records.matching import (
+    comparable,
+    differing,
+    fingerprint,
+    identifying_keys,
+    same_title,
+    with_plain_blanks,
+)
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 
@@ -79,28 +86,39 @@ class Lookup:
         """What became of a publication that was sent. `expected`: field → digest of all that is compared."""
         sent = form_of(payload, self._kinds)
         keys, title = set(identifying_keys(sent, self._kinds)), fingerprint(sent.fields)
-        doubtful: set[int] = set()
+        alike: list[dict[str, Any]] = []
+        doubtful: list[int] = []
         for look, pause in self._looks(sent_at)[:looks]:
             if pause:
                 self._clock.sleep(pause)
             seen = {number: record for record in self._around(payload) if (number := whole_number(record.get("id")))}
-            exact = []
+            exact, alike, doubtful = [], [], []
             for number in sorted(self._is_new(PUBLICATIONS, seen)):
                 form = form_of(seen[number], self._kinds)
                 shown = comparable(form.fields, self._kinds)
                 if all(digest(shown.get(name)) == value for name, value in expected.items()):
                     exact.append(seen[number])
-                elif keys.intersection(identifying_keys(form, self._kinds)) or (
-                    title is not None and fingerprint(form.fields) == title
+                elif self._is_alike(sent.fields, form.fields):
+                    alike.append(seen[number])
+                elif (
+                    keys.intersection(identifying_keys(form, self._kinds))
+                    or (title is not None and fingerprint(form.fields) == title)
+                    or same_title(sent.fields, form.fields)
                 ):
-                    doubtful.add(number)
+                    doubtful.append(number)
             if exact:
                 return Present(exact)
-            if doubtful:
-                return Doubtful(sorted(doubtful))
-            if look >= UNDER_WAY and not seen.keys().isdisjoint(self._created_after(PUBLICATIONS, sent_at)):
-                break
-        return ABSENT
+            newer = self._created_after(PUBLICATIONS, sent_at)
+            if look >= UNDER_WAY and (alike or doubtful or not seen.keys().isdisjoint(newer)):
+                break  # by now what others write at the same time is accounted for
+        if alike:
+            return Present(alike)
+        return Doubtful(doubtful) if doubtful else ABSENT
+
+    def _is_alike(self, sent: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
+        """Whether a record is what was sent but for blanks, and for a kind of publication where none was sent: services set such."""
+        one, other = (comparable(with_plain_blanks(fields), self._kinds) for fields in (sent, shown))
+        return not [name for name in differing(one, other) if name != "publishable_type" or name in one]
 
     def other(
         self,

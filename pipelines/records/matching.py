@@ -78,6 +78,18 @@ def fingerprint_of(title: str, year: str, author: str) -> str | None:
     return f"{' '.join(words)}|{year}|{' '.join(names)}" if words and names else None
 
 
+def same_title(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two publications have a title of the same words: too little to match them, and enough to ask a person."""
+    titles = [fields.get("title") for fields in (one, other)]
+    return all(titles) and [*_words(str(titles[0]))] == [*_words(str(titles[1]))] != []
+
+
+def with_plain_blanks(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields with one blank for several and none at the ends of a text, as services like to keep them."""
+    plain = {name: " ".join(value.split()) if type(value) is str else value for name, value in fields.items()}
+    return {name: value for name, value in plain.items() if value != ""}
+
+
 def _words(text: str) -> list[str]:
     if text.isascii():
         return text.translate(_ASCII_WORDS).split()
