@@ -31,9 +31,9 @@ FAILURES_TOLD = 1000
 FEW = 100
 """Rows that must have been tried before a percentage of failures means anything."""
 
-TEMPORARY_IN_A_ROW = 3
-"""Rows in a row, at least, that the service did not recover for: then it is the service, and not the rows. As many as are written at once,
-because one outage meets all of those."""
+TEMPORARY_IN_A_ROW = 6
+"""Rows in a row that the service did not recover for: then it is the service, and not the rows. So many are written at once at 60 requests
+a minute, and one outage meets all of those."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class Applying:
         self._on_row = on_row
         self._lock = threading.Lock()
         self._tried = 0
-        self._temporary, self._most_temporary = 0, TEMPORARY_IN_A_ROW
+        self._temporary = 0
         self.applied = self._nothing_yet()
 
     def has_work(self) -> bool:
@@ -174,7 +174,6 @@ class Applying:
         One resource after the other: what the records of the next one refer to is there by then.
         """
         given = 0
-        self._most_temporary = max(TEMPORARY_IN_A_ROW, hands(requests_per_minute))
         for _resource, rows in groupby(self.pending(), key=attrgetter("resource")):
             with Crew(self._write, hands(requests_per_minute)) as crew:
                 for row in rows:
@@ -210,7 +209,7 @@ class Applying:
         except TemporaryError as error:
             with self._lock:
                 self._temporary += 1
-                if self._temporary >= self._most_temporary or self._writer.stopped:
+                if self._temporary >= TEMPORARY_IN_A_ROW or self._writer.stopped:
                     raise
             outcome = Outcome(row, problems=[f"{error} It is tried again when the plan is applied again."])
         else:

@@ -244,7 +244,6 @@ class _Taking:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._done = self._temporary = 0
-        self._most_temporary = max(TEMPORARY_IN_A_ROW, hands(client.requests_per_minute))
         self._shown = ShownFiles(client, undoing.journal.attached_to)
         self.put_off = False
         """Whether a record could not be taken back for now, so that what it may refer to has to stay for now."""
@@ -263,7 +262,7 @@ class _Taking:
             with self._lock:
                 self.put_off = True
                 self._temporary += 1
-                if self._temporary >= self._most_temporary or self._writer.stopped:
+                if self._temporary >= TEMPORARY_IN_A_ROW or self._writer.stopped:
                     raise
             steps = Steps(left=[f"{error} It is tried again when this is run again."])
         except RefusedError as refusal:
