@@ -10,7 +10,7 @@ from pipelines.migration.plans import CREATE, MISSING, PATCH, THERE, UPLOAD, Pla
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import KEPT, AttachedFile, attached_files
-from pipelines.records.forms import form_of
+from pipelines.records.forms import tell_unsent_of_files
 from pipelines.records.residue import leave, residue_json
 from pipelines.records.values import decode_record
 
@@ -31,7 +31,8 @@ def described_files(text: str | None) -> list[AttachedFile]:
 
 def unsent_with_files(unsent: str | None, files: str) -> str | None:
     """What version 3 will not hold of a record, its files included. Both: columns of `sides.RECORDS`."""
-    of_files = form_of(decode_record(files.encode())).unsent
+    of_files: dict[str, Any] = {}
+    tell_unsent_of_files(decode_record(files.encode()), of_files)
     if not of_files:
         return unsent
     both = decode_record(unsent.encode()) if unsent else {}

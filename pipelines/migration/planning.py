@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,17 +147,14 @@ def _prepare(
         if files
         else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
     )
-    own = [name for name in told if name not in REFERENCES]
     contributors = f"SELECT id, {CONTRIBUTOR} AS led FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  a name of ours
     shown, joined = (", v.led", f"LEFT JOIN ({contributors}) AS v ON v.id = s.id") if led else ("", "")
     database.execute(f"""
         CREATE TABLE outcome AS
-        SELECT s.file_row_number AS place, c.*, f.contents{shown}, CASE c.action
-            WHEN '{CREATE}' THEN {_digests("m", own)} ELSE {_digests("t", told, "list_contains(c.same, {name})")}
-        END AS digests
+        SELECT s.file_row_number AS place, c.*, f.contents{shown}, {_held(told)} AS held
         FROM read_parquet({literal(exactly(source.path(RECORDS)))}, file_row_number = true) AS s
         JOIN classified AS c ON c.source_id = s.id
-        LEFT JOIN compared_source AS m ON m.id = s.id AND c.action = '{CREATE}'
+        LEFT JOIN compared_source AS m ON m.id = s.id AND c.target_id IS NOT NULL
         LEFT JOIN compared_target AS t ON t.id = c.target_id
         LEFT JOIN ({content}) AS f ON f.publication_id = s.id
         {joined}
@@ -168,14 +165,17 @@ def _prepare(
     )
 
 
-def _digests(side: str, names: Sequence[str], condition: str = "true") -> str:
-    """SQL of the members of a JSON object, a comma before each: field → digest of a side, of the `{name}`s that meet a condition."""
+def _held(names: Sequence[str]) -> str:
+    """SQL of a JSON object: digests of what the target has, where that is as it should be and yet not what the source has.
+
+    Of the others a digest of the source's text is quicker made than one is written by DuckDB.
+    """
     members = (
-        f"CASE WHEN {condition.format(name=literal(name))} "
-        f"THEN ',\"{name}\":' || coalesce('\"' || {side}.{quoted(name)} || '\"', 'null') END"
+        f"CASE WHEN list_contains(c.same, {literal(name)}) AND m.{quoted(name)} IS DISTINCT FROM t.{quoted(name)} "
+        f"THEN ',\"{name}\":' || coalesce('\"' || t.{quoted(name)} || '\"', 'null') END"
         for name in names
     )
-    return f"concat({', '.join(members)})"
+    return f"nullif('{{' || substr(concat({', '.join(members)}), 2) || '}}', '{{}}')"
 
 
 def _rows(
@@ -250,8 +250,7 @@ def _row(  # noqa: PLR0917  what a row is made of
     if references:
         references = {name: one for name, one in references.items() if name in payload}
         payload = {name: text for name, text in payload.items() if name not in references}
-    added = [name for name in payload if action == PATCH or name in REFERENCES]
-    expected = outcome["digests"] + "".join([f',"{name}":{as_json(digest(record[name])) or "null"}' for name in added])
+    expected = _expected(record, outcome, payload, told)
     files = _files(record, outcome, theirs, journal) if action in _WITH_FILES and record["files"] is not None else []
     if action == UNCHANGED and any(one.action == UPLOAD for one in files):
         action = PATCH
@@ -266,9 +265,9 @@ def _row(  # noqa: PLR0917  what a row is made of
         action,
         outcome["matched_by"],
         None if record["title"] is None else msgspec.json.decode(record["title"]),
-        as_object([f'"{name}":{text}' for name, text in payload.items()]),
+        "{" + ",".join([f'"{name}":{text}' for name, text in payload.items()]) + "}" if payload else None,
         as_json(before),
-        as_object([expected[1:]] if expected else []),
+        as_json(expected),
         as_json(differing),
         reason,
         as_json(outcome["candidates"]),
@@ -276,6 +275,22 @@ def _row(  # noqa: PLR0917  what a row is made of
         record["unsent"],
         as_json(references),
     )
+
+
+def _expected(
+    record: dict[str, Any],
+    outcome: dict[str, Any],
+    payload: Collection[str],
+    told: Sequence[str],
+) -> dict[str, str | None]:
+    """Field → digest of what the target must show; what is still to be created is not known yet."""
+    names = (
+        [name for name in told if name in payload or name not in REFERENCES]
+        if outcome["action"] == CREATE
+        else [*payload, *outcome["same"]]
+    )
+    held = msgspec.json.decode(outcome["held"]) if outcome["held"] else {}
+    return {name: held[name] if name in held else digest(record[name]) for name in names}
 
 
 _WITH_FILES = (CREATE, PATCH, UNCHANGED)
@@ -325,11 +340,6 @@ def requests_to_read(records: int) -> int:
 def as_json(value: Any) -> str | None:
     """A column of JSON, empty where there is nothing."""
     return msgspec.json.encode(value).decode() if value else None
-
-
-def as_object(members: Sequence[str]) -> str | None:
-    """A JSON object of members as they are written, `"name":value`; None where there is none."""
-    return f"{{{','.join(members)}}}" if members else None
 
 
 def batched(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:

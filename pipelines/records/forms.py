@@ -272,25 +272,31 @@ def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) 
 
 def _look_at_files(record: Mapping[str, Any], rest: _Rest) -> None:
     """service-api.md, Asset and Upload sequence: files are sent by requests of their own; of what names them, all is kept but addresses."""
-    cover = record.get("cover")
+    cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         rest.residue["cover"] = without_addresses(cover)
-        _stored(cover, "cover", rest.unsent)
-    assets = record.get("assets")
-    if type(assets) is list and assets:
+    if ("assets" in record and assets is None) or (assets is not None and assets != []):
         rest.residue["assets"] = without_addresses(assets)
-        for number, asset in enumerate(assets):
-            where = f"assets[{number}]"
-            if type(asset) is dict:
-                _unknown(asset, ASSET_KEYS, where, rest.unsent)
-                if asset.get("file") is not None:
-                    _stored(asset["file"], f"{where}.file", rest.unsent)
-            else:
-                leave(rest.unsent, where, without_addresses(asset))
-    elif assets is not None and assets != []:
-        _keep(rest, "assets", assets, lost=True)
-    elif assets is None and "assets" in record:
-        rest.residue["assets"] = None
+    tell_unsent_of_files(record, rest.unsent)
+
+
+def tell_unsent_of_files(record: Mapping[str, Any], unsent: Json) -> None:
+    """Add what of the cover and the assets of a record version 3 will not hold: path → value."""
+    cover, assets = record.get("cover"), record.get("assets")
+    if cover is not None:
+        _stored(cover, "cover", unsent)
+    if type(assets) is not list:
+        if assets is not None:
+            leave(unsent, "assets", without_addresses(assets))
+        return
+    for number, asset in enumerate(assets):
+        where = f"assets[{number}]"
+        if type(asset) is dict:
+            _unknown(asset, ASSET_KEYS, where, unsent)
+            if asset.get("file") is not None:
+                _stored(asset["file"], f"{where}.file", unsent)
+        else:
+            leave(unsent, where, without_addresses(asset))
 
 
 def _stored(file: Any, where: str, unsent: Json) -> None:
