@@ -222,7 +222,9 @@ class Migration:
                 left = max(0, facts.requests - client.requests)
                 self._on_progress(ApplyProgress(done, facts.writes, client.requests, left, client.requests_per_minute))
 
-            applying = Applying(plan, journal, writer, limits=limits, selection=selection, on_row=told)
+            applying = Applying(
+                plan, journal, writer, limits=limits, selection=selection, wait=client.wait, on_row=told
+            )
             self.result = Result(applying.applied, 0)
             if applying.has_work():
                 check_limits(plan, limits)

@@ -23,6 +23,7 @@ from pipelines.migration.sending import Outcome
 from pipelines.migration.words import plural
 from pipelines.migration.writing import Writer
 from pipelines.records.files import COVER as A_COVER
+from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
 
 FAILURES_TOLD = 1000
@@ -35,6 +36,9 @@ TEMPORARY_IN_A_ROW = 6
 """Rows in a row that the service did not recover for: then it is the service, and not the rows. So many are written at once at 60 requests
 a minute, and one outage meets all of those."""
 
+PAUSE = 60.0
+"""Seconds until the next row is tried of a service that is taken to be down, beside the minute that a request is tried for."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -46,6 +50,8 @@ class Limits:
     """Of the rows that were tried."""
     touched_percent: float = 50.0
     """Of the target's records of one resource that a plan may change."""
+    patience: float = 1800.0
+    """Seconds that are waited for a service that is down, again and again: a long apply runs at night, too."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,7 @@ class Applying:
         *,
         limits: Limits,
         selection: Selection,
+        wait: Callable[[Waiting], None],
         on_row: Callable[[Applied], None] = lambda _: None,
     ) -> None:
         self._plan = plan
@@ -152,9 +159,14 @@ class Applying:
         self._limits = limits
         self._selection = selection
         self._on_row = on_row
+        self._wait = wait
         self._lock = threading.Lock()
         self._tried = 0
+        self._hands = 1
         self._temporary = 0
+        self._waited = 0.0
+        self._later: set[int] | None = None
+        """Rows that the service did not recover for; None in their second turn."""
         self.applied = self._nothing_yet()
 
     def has_work(self) -> bool:
@@ -171,18 +183,30 @@ class Applying:
     def run(self, requests_per_minute: int) -> Applied:
         """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result.
 
-        One resource after the other: what the records of the next one refer to is there by then.
+        One resource after the other: what the records of the next one refer to is there by then. Rows that met a service that was not
+        itself have a second turn.
         """
-        given = 0
-        for _resource, rows in groupby(self.pending(), key=attrgetter("resource")):
-            with Crew(self._write, hands(requests_per_minute)) as crew:
-                for row in rows:
-                    if self._selection.limit is not None and given >= self._selection.limit:
-                        self.applied.left += 1
-                        continue
-                    given += 1
-                    crew.give(row)
+        self._hands = hands(requests_per_minute)
+        for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
+            self._later = set()
+            self._write_all(rows)
+            if later := self._later:
+                self._later = None
+                again = self._plan.rows(TO_CREATE, TO_PATCH)
+                self._write_all(row for row in again if row.resource == resource and row.source_id in later)
         return self.applied
+
+    def _write_all(self, rows: Iterator[PlanRow]) -> None:
+        with Crew(self._write, self._hands) as crew:
+            for row in rows:
+                crew.give(row)
+
+    def _limited(self, rows: Iterator[PlanRow]) -> Iterator[PlanRow]:
+        for given, row in enumerate(rows):
+            if self._selection.limit is None or given < self._selection.limit:
+                yield row
+            else:
+                self.applied.left += 1
 
     def pending(self) -> Iterator[PlanRow]:
         """The rows that are wanted and not done yet; counts the others."""
@@ -204,19 +228,35 @@ class Applying:
         return not wanted <= done
 
     def _write(self, row: PlanRow) -> None:
+        outcome = Outcome(row)
         try:
-            outcome = self._writer.write(row)
+            self._writer.write(row, outcome)
         except TemporaryError as error:
+            if self._writer.stopped:
+                raise
+            self._bear_with(error)
             with self._lock:
-                self._temporary += 1
-                if self._temporary >= TEMPORARY_IN_A_ROW or self._writer.stopped:
-                    raise
-            outcome = Outcome(row, problems=[f"{error} It is tried again when the plan is applied again."])
+                if self._later is None:
+                    outcome.problems.append(f"{error} It is tried again when the plan is applied again.")
+                else:
+                    outcome.problems.clear()
+                    self._later.add(row.source_id)
         else:
             with self._lock:
-                self._temporary = 0
+                self._temporary, self._waited = 0, 0.0
         with self._lock:
             self._count(outcome)
+
+    def _bear_with(self, error: TemporaryError) -> None:
+        """Where it is not this row but the service, wait; raise once that took all patience."""
+        with self._lock:
+            self._temporary += 1
+            if self._temporary < TEMPORARY_IN_A_ROW:
+                return
+            if self._waited >= self._limits.patience:
+                raise error
+            self._waited += PAUSE / self._hands
+        self._wait(Waiting("the service does not recover", PAUSE))
 
     def _count(self, outcome: Outcome) -> None:
         applied, row = self.applied, outcome.row

@@ -87,9 +87,8 @@ class Writer:
         """From now on what fails does so because the run is being ended."""
         self.stopped = True
 
-    def write(self, row: PlanRow) -> Outcome:
-        """Do what a row says, as far as it is not done; what cannot be done is told in the outcome, the rest raises."""
-        outcome = Outcome(row)
+    def write(self, row: PlanRow, outcome: Outcome) -> None:
+        """Do what a row says, as far as it is not done; what was done and what cannot be is told in `outcome`, the rest raises."""
         known = self._known(row)
         cover = next((one for one in row.files if one.kind == A_COVER and one.action == UPLOAD), None)
         if cover is not None and is_done(known.get((COVER, part_of(cover)))):
@@ -106,7 +105,7 @@ class Writer:
                     self._change(row, target_id, payload, cover, outcome)
         except FailedWriteError as error:
             outcome.problems.append(str(error))
-            return outcome
+            return
         for file in row.attached:
             entry = known.get((ASSET, part_of(file)))
             if not is_done(entry):
@@ -117,7 +116,6 @@ class Writer:
                 else:
                     outcome.files += 1
         outcome.patched |= row.action != TO_CREATE and outcome.files > 0
-        return outcome
 
     def settle(self, row: PlanRow, entry: Entry, *, looks: int = 1) -> bool:
         """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""

@@ -82,6 +82,7 @@ class LibraryClient:
         self.api_url = f"{base_url}/api/{api}"
         self.requests_per_minute = requests_per_minute
         self.clock = clock
+        self._on_wait = on_wait
         self._meter = meter or Meter()
         self._budget = budget
         self._auth = auth
@@ -98,6 +99,11 @@ class LibraryClient:
     def requests(self) -> int:
         """Requests sent by this client so far, every try counted."""
         return self._meter.requests
+
+    def wait(self, why: Waiting) -> None:
+        """Let time pass, and tell why."""
+        self._on_wait(why)
+        self.clock.sleep(why.seconds)
 
     def get(self, url: httpx.URL | str, params: dict[str, Any] | None = None) -> httpx.Response:
         """The answer 200 to a GET of an address below `api_url`, its body read.

@@ -17,8 +17,8 @@ from tests.migration.test_moving import comparable
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
 """How often it is killed, at random instants of an apply; a library after the other is moved until it was."""
 
-SHARE = 0.1
-"""Of the requests to which something happens."""
+SHARE = float(os.environ.get("BOOKFERRY_TEST_FAULTS", "0.1"))
+"""Of the requests to which something happens; 0.6 is each of the faults at about one in ten."""
 
 MOST_RUNS = 200
 """Of one library, killed ones and those that were ended by what happened."""

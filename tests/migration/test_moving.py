@@ -9,7 +9,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.errors import ConfigurationError, SafetyLimitError, StopError
+from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, TemporaryError
 from pipelines.migration.applying import Limits, Selection, check_limits
 from pipelines.migration.plan_folders import find_plan
 from pipelines.migration.plans import FACTS, ROWS
@@ -210,6 +210,24 @@ def test_too_many_failures_stop_it_with_their_number(desk: Desk, snapshot: Snaps
     assert "This answer was ordered" in str(stopped.value)
     desk.sandbox.reset("faults")
     assert desk.apply(plan).applied.complete
+
+
+def test_a_service_that_is_down_for_a_while_is_waited_for(desk: Desk, snapshot: Snapshot) -> None:
+    """A long apply runs at night, too: an outage that the tries of one request do not outlast fails no record and ends no run."""
+
+    def goes_down() -> None:
+        desk.sandbox.reset("faults")
+        desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=503, times=12)
+        desk.sandbox.fault("status", desk.target, method="GET", path=r"publications\?", status=503, times=12 * 7)
+
+    plan = desk.plan(snapshot)
+    goes_down()
+    with pytest.raises(TemporaryError, match="7 tries"):
+        desk.apply(plan, limits=Limits(patience=0))
+    goes_down()
+    applied = desk.apply(plan).applied
+    assert (applied.failed, applied.complete) == (0, True)
+    assert len(desk.held()) == RECORDS
 
 
 def test_a_plan_that_changes_most_of_the_target_is_not_begun(desk: Desk, snapshot: Snapshot) -> None:

@@ -35,13 +35,13 @@ def test_a_delete_that_was_done_before_its_token_expired_has_succeeded(home: Hom
 
 
 def test_a_post_that_is_refused_with_a_new_token_too_needs_a_person(home: Home, sandbox: SandboxProcess) -> None:
-    """Exit status 4; sent twice, and no more."""
+    """Exit status 4; sent with three new tokens, and no more."""
     home.sign_in()
     sandbox.reset("counts")
     sandbox.fault("status", status=401, method="POST", path="/publications", times=20)
     with home.client() as client, pytest.raises(SignInError, match="Run `bookferry login new`"):
         client.write("POST", "publications", {"title": "x"})
-    assert [one["path"].endswith("/publications") for one in sandbox.requests()].count(True) == 2
+    assert [one["path"].endswith("/publications") for one in sandbox.requests()].count(True) == 4
 
 
 def test_a_write_without_its_scope_names_it(home: Home) -> None:

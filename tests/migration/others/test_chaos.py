@@ -12,7 +12,7 @@ from tests.migration.chaos import Applies, RoughWay
 from tests.migration.moving import Desk
 from tests.migration.others.whole import EVERYTHING, listed, without
 
-KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
+KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 """How often each is killed, at random instants; a library after the other is moved, or taken back, until it was."""
 
 SHARE = 0.1
