@@ -60,8 +60,7 @@ def _foreground() -> None:
     ("number", "moment"),
     [
         (signal.SIGINT, _at_once),
-        (signal.SIGTERM, _at_once),
-        (signal.SIGINT, _starting),
+        (signal.SIGTERM, _starting),
         (signal.SIGINT, _waiting_for_an_answer),
         (signal.SIGTERM, _waiting_for_an_answer),
     ],

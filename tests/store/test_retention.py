@@ -325,7 +325,7 @@ class TestBlobs:
         assert self.there(week, blobs) == list(range(7))
 
 
-DEATHS = 12
+DEATHS = 8
 
 
 def test_killed_at_any_instant(data: DataFolder) -> None:
