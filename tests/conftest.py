@@ -17,7 +17,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=CI,
-    max_examples=40 if CI else 100,
+    max_examples=30 if CI else 100,
 )
 settings.load_profile("patient")
 

@@ -141,7 +141,7 @@ libraries = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(libraries)
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
 @example(MovingLibrary(20, 5, "oldest first", [[], [("delete", 0)]]))

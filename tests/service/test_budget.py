@@ -116,7 +116,7 @@ def one_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 numbers = itertools.count()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(limit=st.integers(1, 6), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=40))
 def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, late: float, work: list[Arrival]) -> None:
     """I1: never more than n requests in any 60-second window, whatever comes when, connects how long, fails or dies."""

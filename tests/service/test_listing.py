@@ -147,7 +147,7 @@ def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[st
     return Listing(client, endpoints)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(models)
 @example(ModelService(400, page_size=10, link="none", latencies=[0.004, 0.0, 0.001]))
 @example(ModelService(101, page_size=25, link="without size", x_total=False, has_all=False))
