@@ -6,7 +6,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import msgspec
 
 from pipelines.errors import ConfigurationError, StopError, StorageError
 from pipelines.migration.plans import FACTS, FORMAT, Plan, PlanFacts
-from pipelines.store.durable import storage_errors, write_atomically
+from pipelines.store.durable import passing_folder, storage_errors, write_atomically
 from pipelines.store.sealing import PersonalKeys
 from pipelines.store.snapshots import DataFolder
 
@@ -103,14 +103,6 @@ def growing(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[
         raise
 
 
-@contextmanager
-def room_of(plan: Plan) -> Iterator[Path]:
-    """A folder in the plan's for the length of the block, for the target as it is now; what a killed process left in it goes."""
-    room = plan.folder / "now"
-    with storage_errors(room):
-        shutil.rmtree(room, ignore_errors=True)
-        room.mkdir()
-    try:
-        yield room
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+def room_of(plan: Plan) -> AbstractContextManager[Path]:
+    """A folder in the plan's for the length of the block, for the target as it is now."""
+    return passing_folder(plan.folder / "now")

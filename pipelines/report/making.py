@@ -5,7 +5,6 @@ A report can be made anew at any time: the snapshot has all that it needs and is
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.report.issues import Sort, Tally, issues_of, write_issues
 from pipelines.report.pages import Told, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
-from pipelines.store.durable import storage_errors
+from pipelines.store.durable import passing_folder, storage_errors
 from pipelines.store.findings import Figures, open_findings
 from pipelines.store.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
 from pipelines.store.snapshots import DataFolder, Snapshot
@@ -121,13 +120,8 @@ def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now
 
 @contextmanager
 def _room(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
-    """A folder for what grows with the library; what one who was killed left in it goes."""
+    """A folder for what grows with the library."""
     data.prepare()
     room = data.path / f".report-{snapshot.manifest.tenant}"
-    with storage_errors(room), FileLock(f"{room}.lock"):
-        shutil.rmtree(room, ignore_errors=True)
-        room.mkdir()
-        try:
-            yield room
-        finally:
-            shutil.rmtree(room, ignore_errors=True)
+    with storage_errors(room), FileLock(f"{room}.lock"), passing_folder(room):
+        yield room

@@ -82,6 +82,18 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+@contextmanager
+def passing_folder(path: Path) -> Iterator[Path]:
+    """An empty folder for the length of the block; what a killed process left in it goes."""
+    with storage_errors(path):
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
 def sync_file(path: Path) -> None:
     """Make the content of a file survive a power cut."""
     with path.open("rb") as file:

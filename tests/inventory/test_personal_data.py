@@ -104,7 +104,7 @@ def test_killed_in_the_middle_of_the_users_and_run_again(desk: Desk, library: Li
         stderr=subprocess.DEVNULL,
     )
     try:
-        while not any(path.stat().st_size for path in folder.glob("library-data/work/*/*/pages/users")):
+        while not any(path.stat().st_size for path in (folder / "library-data" / "work").glob("*/*/pages/users")):
             assert killed.poll() is None
             time.sleep(0.02)
     finally:
