@@ -11,9 +11,9 @@ import dagster as dg
 
 from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
 from assets_defs.stops import stop_explained
-from pipelines.library import Library
+from pipelines.backup.flow import Library
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
-from pipelines.store.captures import Capture, ResourceFacts, Unreadable, count_nulls
+from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
 
 PUBLICATIONS = "publications"
 """The resource whose records name files."""

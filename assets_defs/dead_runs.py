@@ -11,8 +11,8 @@ import dagster as dg
 
 from assets_defs.schedules import NIGHTLY_BACKUP
 from pipelines.errors import BookferryError
-from pipelines.settings import Settings
-from pipelines.store.snapshots import DataFolder
+from pipelines.settings.settings import Settings
+from pipelines.store.snapshots.snapshots import DataFolder
 
 GONE = "bookferry/gone"
 """Tag of a run that was ended here: when."""

@@ -17,9 +17,10 @@ from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
-from pipelines.library import Library, tenant_resources
-from pipelines.migrating import Migration
-from pipelines.settings import Settings, find_config, load_settings
+from pipelines.backup.flow import Library, tenant_resources
+from pipelines.migration.flow import Migration
+from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.settings import Settings
 from resources.library import library_resource
 from resources.migration import migration_resource
 

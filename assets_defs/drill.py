@@ -7,10 +7,10 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.schedules import UPKEEP
+from pipelines.backup.flow import Library
 from pipelines.drill import drill
-from pipelines.library import Library
-from pipelines.settings import Settings
-from pipelines.store.drills import Drill
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.drills import Drill
 
 JOB = "drill_backups"
 ASSET = "drill"

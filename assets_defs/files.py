@@ -7,9 +7,9 @@ import dagster as dg
 from assets_defs.backup import PUBLICATIONS, no_table, required_spec, run_name, staged_table, table_spec
 from assets_defs.metadata import preview
 from assets_defs.stops import stop_explained
-from pipelines.library import Library
+from pipelines.backup.flow import Library
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
-from pipelines.store.captures import Capture, FileTotals
+from pipelines.store.snapshots.captures import Capture, FileTotals
 
 _FAILURES = ("publication_id", "kind", "asset_id", "name", "problem")
 

@@ -10,12 +10,12 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from assets_defs.schedules import weekly_or_daily
+from pipelines.backup.flow import Library
 from pipelines.doctor.findings import Finding, warning
 from pipelines.doctor.machine import LATE, last_backup, newest_snapshots
 from pipelines.errors import StorageError
-from pipelines.library import Library
-from pipelines.settings import Settings
-from pipelines.store.snapshots import DataFolder
+from pipelines.settings.settings import Settings
+from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
 CHECK = "recent_complete_backup"

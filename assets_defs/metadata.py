@@ -7,7 +7,7 @@ import dagster as dg
 
 from pipelines.records.tables import MADE_FROM, Table
 from pipelines.service.redaction import outside_text
-from pipelines.store.captures import Capture
+from pipelines.store.snapshots.captures import Capture
 
 PREVIEW_ROWS = 5
 PREVIEW_CHARACTERS = 80

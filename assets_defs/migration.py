@@ -14,16 +14,16 @@ from pydantic import Field
 
 from assets_defs.metadata import preview
 from assets_defs.schedules import UPKEEP
-from pipelines.migrating import Migration
-from pipelines.migration.applying import Limits, Selection
-from pipelines.migration.pages import plan_picture, proof_picture
-from pipelines.migration.plans import HTML, MARKDOWN
-from pipelines.settings import Settings
+from pipelines.migration.apply.run import Limits, Selection
+from pipelines.migration.flow import Migration
+from pipelines.migration.model.plan import HTML, MARKDOWN
+from pipelines.migration.report.pages import plan_picture, proof_picture
+from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.migrating import Result
-    from pipelines.migration.plans import Plan
-    from pipelines.migration.verifying import Verification
+    from pipelines.migration.flow import Result
+    from pipelines.migration.model.plan import Plan
+    from pipelines.migration.verify.run import Verification
 
 PLAN, LOAD, PROOF = "migration_plan", "migration", "migration_proof"
 """The assets of a library that is moved into."""

@@ -15,7 +15,7 @@ from assets_defs.retention import JOB as RETENTION_JOB
 from assets_defs.schedules import MAX_SECONDS
 from assets_defs.verification import ASSET as VERIFICATION
 from pipelines.notify import Ending, tell
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 
 TOLD = "bookferry/told"
 """Tag of a run that was told: when."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from assets_defs.metadata import preview
-from pipelines.library import Library
-from pipelines.settings import Settings
+from pipelines.backup.flow import Library
+from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.store.postgres.loading import Staged

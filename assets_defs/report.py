@@ -6,7 +6,7 @@ import dagster as dg
 
 from assets_defs.backup import PUBLICATIONS
 from assets_defs.metadata import preview
-from pipelines.library import REPORTED, Library
+from pipelines.backup.flow import REPORTED, Library
 from pipelines.records.advice import label_of
 from pipelines.report.making import Report, pictures_of
 from pipelines.service.redaction import outside_text

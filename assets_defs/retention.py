@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from assets_defs.schedules import weekly_or_daily
-from pipelines.library import Library
-from pipelines.settings import Settings
-from pipelines.store.retention import Policy, Pruning, prune
+from pipelines.backup.flow import Library
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.retention import Policy, Pruning, prune
 
 JOB = "prune_backups"
 

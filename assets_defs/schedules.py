@@ -8,8 +8,8 @@ import dagster as dg
 
 from assets_defs.backup import tenant_keys
 from assets_defs.postgres import postgres_keys
-from pipelines.library import tenant_resources
-from pipelines.settings import Settings
+from pipelines.backup.flow import tenant_resources
+from pipelines.settings.settings import Settings
 
 MAX_SECONDS = 20 * 3600
 """A million records at 60 requests a minute take 5.6 hours; a run that is not done after 20 is dead or stuck."""

@@ -10,9 +10,9 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.schedules import UPKEEP, cron
-from pipelines.library import Library
+from pipelines.backup.flow import Library
 from pipelines.service.clock import SystemClock
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 from pipelines.sign_in import SignInState, abilities, keep_alive, sign_in_state, warning
 
 CHECK = "lasts"

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from pipelines.settings import TenantSettings
+from pipelines.settings.tenant import TenantSettings
 
 
 @contextmanager

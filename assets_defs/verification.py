@@ -11,9 +11,9 @@ import dagster as dg
 
 from assets_defs.freshness import verification_freshness
 from assets_defs.schedules import UPKEEP, weekly_or_daily
-from pipelines.library import Library
-from pipelines.settings import Settings
-from pipelines.store.verification import Part, Verification, verify_named
+from pipelines.backup.flow import Library
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.verification import Part, Verification, verify_named
 
 JOB = "verify_backups"
 ASSET = "verification"

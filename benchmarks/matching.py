@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from benchmarks.machine import in_words
 from benchmarks.publications import BLOCK, Publications
-from pipelines.migration.comparing import compared, lay_out_both
+from pipelines.migration.plan.comparison import compared, lay_out_both
 from pipelines.records.tables import raw_table
 from pipelines.store.parquet import table_writer
 

@@ -28,16 +28,16 @@ import sqlalchemy as sa
 
 from benchmarks.machine import MemoryWatch, in_words
 from benchmarks.publications import BLOCK, Publications
-from pipelines import files, staging
+from pipelines.backup import files, staging
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables import STAGED, Table, raw_table
-from pipelines.store.captures import Capture, ResourceFacts
 from pipelines.store.postgres.copying import copy_table
 from pipelines.store.postgres.definitions import create_table
 from pipelines.store.postgres.loading import AT_ONCE, Database
 from pipelines.store.postgres.server import Server
-from pipelines.store.snapshots import DataFolder, Snapshot
-from pipelines.store.work import begin_capture
+from pipelines.store.snapshots.captures import Capture, ResourceFacts
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.unfinished import begin_capture
 from tests.postgres import database, postgres_server
 
 TENANT = "bench"

@@ -14,15 +14,15 @@ from cli.notify import told
 from cli.output import Output
 from cli.progress import ProgressDisplay
 from cli.stage import print_load, shown
-from pipelines.amounts import counted, duration, size
+from pipelines.backup.flow import REPORTED, checked_resources
 from pipelines.errors import ExitStatus
-from pipelines.library import REPORTED, checked_resources
+from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
 from pipelines.records.files import COVER
-from pipelines.settings import Settings
-from pipelines.store.captures import FileTotals
-from pipelines.store.reports import page_of
-from pipelines.store.snapshots import Snapshot
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.reports import page_of
+from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:

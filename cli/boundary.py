@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from cli.main import STOP_SIGNALS
 from cli.output import Output, plain_console
+from cli.stop_signals import STOP_SIGNALS
 from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.service.redaction import redact
 from pipelines.store.durable import is_disk_full, storage_error

@@ -26,8 +26,9 @@ from cli.tables import print_dictionary, show_tables
 from cli.verification import verify_snapshots
 from cli.whoami import who
 from pipelines.errors import ExitStatus
-from pipelines.settings import CONFIG_FILE, CONFIG_VARIABLE, Settings, find_config, load_settings
-from pipelines.store.retention import Policy
+from pipelines.settings.loading import CONFIG_FILE, CONFIG_VARIABLE, find_config, load_settings
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.retention import Policy
 from pipelines.version import VERSION
 
 app = typer.Typer(

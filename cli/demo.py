@@ -26,16 +26,17 @@ from cli.query import print_rows, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import Example, example
 from pipelines.inventory import default_resources
-from pipelines.migrating import Result
-from pipelines.migration.applying import as_json
-from pipelines.migration.plans import HTML, Plan
-from pipelines.migration.verifying import Verification
-from pipelines.migration.words import headline
-from pipelines.service.stand_in import CLIENT, sign_in, stand_in
-from pipelines.settings import CONFIG_FILE, Settings, load_settings
+from pipelines.migration.apply.run import as_json
+from pipelines.migration.flow import Result
+from pipelines.migration.model.plan import HTML, Plan
+from pipelines.migration.model.wording import headline
+from pipelines.migration.verify.run import Verification
+from pipelines.service.sandbox_process import CLIENT, sign_in, stand_in
+from pipelines.settings.loading import CONFIG_FILE, load_settings
+from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.reports import page_of
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.maintenance.reports import page_of
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
 REQUESTS_PER_MINUTE = 20_000

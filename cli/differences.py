@@ -7,9 +7,9 @@ from rich.console import Console
 
 from cli.output import Output, table_of
 from pipelines.errors import ExitStatus
-from pipelines.settings import Settings
-from pipelines.store.differences import Differences, ResourceDifferences, compare
-from pipelines.store.sealing import personal_keys
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.maintenance.differences import Differences, ResourceDifferences, compare
 from pipelines.store.stores import open_data
 
 KINDS = ("added", "removed", "changed")

@@ -12,13 +12,14 @@ from rich.text import Text
 
 from cli.nightly import nightly_runs
 from cli.output import Output
-from pipelines.amounts import counted, duration
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import Finding, Status, problem, worst
 from pipelines.doctor.machine import unusable
 from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.humanize import counted, duration
 from pipelines.service.client import Waiting
-from pipelines.settings import Settings, find_config, load_settings
+from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.settings import Settings
 
 STYLES = {Status.OK: "green", Status.NOTE: "dim", Status.WARNING: "yellow", Status.PROBLEM: "bold red"}
 

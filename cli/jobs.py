@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock
 
-from cli.main import STOP_SIGNALS, StopRequest
 from cli.progress import ProgressDisplay
+from cli.stop_signals import STOP_SIGNALS, StopRequest
+from pipelines.backup.flow import Library
 from pipelines.errors import StorageError
-from pipelines.library import Library
-from pipelines.migrating import Migration
+from pipelines.migration.flow import Migration
 from pipelines.report.making import Report
-from pipelines.settings import Settings
-from pipelines.store.captures import Capture, ResourceFacts, Unreadable
+from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error, storage_errors
-from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import Snapshot
+from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
+from pipelines.store.snapshots.snapshots import Snapshot
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -13,14 +13,15 @@ from rich.console import Console
 
 from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
-from pipelines.service.login import Login, Question, signing_in
-from pipelines.service.loopback import Arrival, Listener, next_arrival
 from pipelines.service.redaction import redact
-from pipelines.service.refusals import ForeignAnswerError
-from pipelines.service.tokens import Grant
-from pipelines.settings import SCOPES, Settings
+from pipelines.service.sign_in.connection import Grant
+from pipelines.service.sign_in.login import Login, Question, signing_in
+from pipelines.service.sign_in.loopback_redirect import Arrival, Listener, next_arrival
+from pipelines.service.sign_in.oauth_errors import ForeignAnswerError
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in import JOBS, abilities, who_am_i
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots.snapshots import DataFolder
 
 OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 """In a process of its own: what browsers print must not get into our stdout, and one that runs in the foreground must not hold us up."""

@@ -7,16 +7,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class StopRequest(KeyboardInterrupt):
-    """Somebody asked us to end. Not KeyboardInterrupt itself: once that has passed through exec(), CPython ends with 130 in any case.
-
-    `told`: what to tell, where a command knows better than `boundary` what became of its work.
-    """
-
-    told: str
+from cli.stop_signals import STOP_SIGNALS, StopRequest
 
 
 def main() -> NoReturn:

@@ -14,17 +14,15 @@ from rich.text import Text
 
 from cli.boundary import is_stop
 from cli.jobs import run_backup, run_step
-from cli.main import StopRequest
 from cli.output import Output, print_table, table_of
 from cli.progress import ProgressDisplay
-from pipelines.amounts import counted, duration
+from cli.stop_signals import StopRequest
+from pipelines.backup.flow import checked_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
-from pipelines.library import checked_resources
-from pipelines.migrating import APPROVAL, Migration, Result
-from pipelines.migration.applying import Applied, Limits, as_json
-from pipelines.migration.making import check_target
-from pipelines.migration.plan_folders import find_plan
-from pipelines.migration.plans import (
+from pipelines.humanize import counted, duration
+from pipelines.migration.apply.run import Applied, Limits, as_json
+from pipelines.migration.flow import APPROVAL, Migration, Result
+from pipelines.migration.model.plan import (
     CONFLICT,
     CONFLICTS,
     CREATE,
@@ -36,11 +34,13 @@ from pipelines.migration.plans import (
     UNCHANGED,
     Plan,
 )
-from pipelines.migration.status import RecordView, Status
-from pipelines.migration.undoing import Undone
-from pipelines.migration.verifying import Verification
-from pipelines.migration.words import headline
-from pipelines.settings import Settings
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.migration.model.wording import headline
+from pipelines.migration.plan.build import check_target
+from pipelines.migration.report.status import RecordView, Status
+from pipelines.migration.undo.run import Undone
+from pipelines.migration.verify.run import Verification
+from pipelines.settings.settings import Settings
 
 STOPPED = (
     "Stopped before the end. What was written is in the journal, what was under way is looked up first, and nothing is written twice: "

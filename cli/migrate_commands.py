@@ -12,8 +12,9 @@ from cli.boundary import ConfigOption, JsonOption, command
 from cli.output import Output
 from cli.restore import drill_tenant, restore_snapshot
 from pipelines.errors import ExitStatus
-from pipelines.migration.applying import Limits
-from pipelines.settings import Settings, find_config, load_settings
+from pipelines.migration.apply.run import Limits
+from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.settings import Settings
 
 migrate = typer.Typer(
     help="Move a library from version 2 to version 3: plan, apply, verify, undo.", no_args_is_help=True

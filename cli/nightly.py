@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cli.output import age
 from pipelines.doctor.findings import Finding, note, ok, warning
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
     import dagster as dg

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from cli.boundary import is_stop, known
 from cli.output import Output
 from pipelines.notify import Ending, tell
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 
 
 class Told:

@@ -16,7 +16,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from pipelines.amounts import counted
+from pipelines.humanize import counted
 from pipelines.store.durable import storage_error
 
 PIPED_WIDTH = 160

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.output import plain_console
-from pipelines.amounts import counted, duration
-from pipelines.library import Progress as ReadingProgress
-from pipelines.migration.applying import ApplyProgress
+from pipelines.backup.flow import Progress as ReadingProgress
+from pipelines.humanize import counted, duration
+from pipelines.migration.apply.run import ApplyProgress
 from pipelines.service.client import Waiting
 
 Progress = ReadingProgress | ApplyProgress

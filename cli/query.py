@@ -16,13 +16,13 @@ from rich.console import Console
 from cli.answers import BATCH_ROWS, Rows, write_csv, write_json, write_parquet
 from cli.boundary import fail
 from cli.output import Output, print_table, table_of
-from pipelines.amounts import counted
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import all_examples, example
+from pipelines.humanize import counted
 from pipelines.records.tables import PERSONAL_TABLES
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.sealing import personal_keys
+from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
 _CHANGES = {

@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.output import Output, table_of
-from pipelines.amounts import counted
 from pipelines.errors import ExitStatus
+from pipelines.humanize import counted
 from pipelines.records.advice import label_of
 from pipelines.report.issues import shown
 from pipelines.report.making import Report, make_report
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 
 SHOWN = 15

@@ -14,17 +14,17 @@ from cli.jobs import run_step
 from cli.migrate import made, migrating, plan_document, print_applied, print_plan, print_proof, proof_document
 from cli.output import Output
 from cli.progress import ProgressDisplay
-from pipelines.amounts import counted, duration, size
 from pipelines.drill import drill
 from pipelines.errors import ExitStatus
-from pipelines.migrating import Result
-from pipelines.migration.applying import Limits, as_json
-from pipelines.migration.making import check_target
-from pipelines.migration.plans import CONFLICT, Plan
-from pipelines.migration.verifying import Verification
-from pipelines.settings import Settings
-from pipelines.store.drills import Drill
-from pipelines.store.sealing import personal_keys
+from pipelines.humanize import counted, duration, size
+from pipelines.migration.apply.run import Limits, as_json
+from pipelines.migration.flow import Result
+from pipelines.migration.model.plan import CONFLICT, Plan
+from pipelines.migration.plan.build import check_target
+from pipelines.migration.verify.run import Verification
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.maintenance.drills import Drill
 from pipelines.store.stores import open_data
 
 SHOWN = 10

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from cli.notify import told
 from cli.output import Output, table_of
-from pipelines.amounts import counted, size
 from pipelines.errors import ExitStatus
-from pipelines.settings import Settings
-from pipelines.store.retention import Policy, Pruning, prune
+from pipelines.humanize import counted, size
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.retention import Policy, Pruning, prune
 from pipelines.store.stores import open_data
 
 

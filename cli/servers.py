@@ -12,7 +12,8 @@ from typing import NoReturn
 from cli.jobs import dagster_home
 from cli.output import Output
 from pipelines.errors import ConfigurationError
-from pipelines.settings import CONFIG_VARIABLE, Settings
+from pipelines.settings.loading import CONFIG_VARIABLE
+from pipelines.settings.settings import Settings
 
 
 def run_sandbox(arguments: Sequence[str]) -> NoReturn:

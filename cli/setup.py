@@ -10,7 +10,8 @@ from rich.console import Console
 
 from cli.output import Output, command_line
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.settings import CONFIG_FILE, TenantName, load_settings
+from pipelines.settings.loading import CONFIG_FILE, load_settings
+from pipelines.settings.tenant import TenantName
 
 CONFIG = """\
 # Bookferry's configuration. Secrets are named by environment variable, never written here.

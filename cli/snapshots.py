@@ -11,13 +11,13 @@ from rich.text import Text
 
 from cli.backup import print_failed_files
 from cli.output import Output, age, table_of
-from pipelines.amounts import duration, size
 from pipelines.errors import ExitStatus
-from pipelines.settings import Settings
-from pipelines.store.drills import Drill, last_drill
-from pipelines.store.snapshots import Snapshot
+from pipelines.humanize import duration, size
+from pipelines.settings.settings import Settings
+from pipelines.store.maintenance.drills import Drill, last_drill
+from pipelines.store.maintenance.verification import Verification, last_verification
+from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
-from pipelines.store.verification import Verification, last_verification
 
 
 def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> ExitStatus:

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.output import Output
-from pipelines.amounts import counted, duration
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.settings import Settings
-from pipelines.store.sealing import personal_keys
+from pipelines.humanize import counted, duration
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def stage_snapshots(
     settings: Settings, tenant: str | None, snapshot: str | None, output: Output, *, history: bool
 ) -> ExitStatus:
     """Load the newest snapshot of one tenant or of all that have one; or one by its name; or all that are missing."""
-    from pipelines.database import open_database, stage_again  # noqa: PLC0415  most have no database
+    from pipelines.backup.database import open_database, stage_again  # noqa: PLC0415  most have no database
 
     if snapshot is not None and (history or tenant is None):
         raise ConfigurationError(

@@ -10,14 +10,12 @@ from rich.text import Text
 
 from cli.notify import tell_ending, told
 from cli.output import Output
-from pipelines.amounts import size
 from pipelines.errors import ExitStatus, StorageError
+from pipelines.humanize import size
 from pipelines.notify import Ending
-from pipelines.settings import Settings
-from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import DataFolder
-from pipelines.store.stores import open_data
-from pipelines.store.verification import (
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.maintenance.verification import (
     Part,
     Verification,
     keep,
@@ -26,6 +24,8 @@ from pipelines.store.verification import (
     tenants_without_complete,
     verify,
 )
+from pipelines.store.snapshots.snapshots import DataFolder
+from pipelines.store.stores import open_data
 
 
 def verify_snapshots(settings: Settings, name: str | None, read_data: str, output: Output) -> ExitStatus:

@@ -9,13 +9,14 @@ from rich.console import Console
 
 from cli.login import print_jobs
 from cli.output import Output
-from pipelines.amounts import duration
 from pipelines.errors import ExitStatus, SignInError
+from pipelines.humanize import duration
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock
-from pipelines.settings import BasicCredentials, Settings
+from pipelines.settings.credentials import BasicCredentials
+from pipelines.settings.settings import Settings
 from pipelines.sign_in import SignInState, abilities, sign_in_state, warning, who_am_i
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots.snapshots import DataFolder
 
 
 def who(settings: Settings, tenant: str, output: Output) -> ExitStatus:

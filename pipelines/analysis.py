@@ -13,10 +13,10 @@ import duckdb
 
 from pipelines.errors import ConfigurationError
 from pipelines.examples import example
-from pipelines.mistakes import did_you_mean
-from pipelines.settings import find_config, load_settings
+from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.validation_messages import did_you_mean
 from pipelines.store.catalogue import catalogue_in_memory
-from pipelines.store.sealing import personal_keys
+from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
 

@@ -13,21 +13,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.amounts import counted
-from pipelines.backup import Progress
-from pipelines.migrating import Migration
-from pipelines.migration.applying import ApplyProgress, Limits
-from pipelines.migration.looking import sorts
-from pipelines.migration.others import LOCATIONS, OTHERS
-from pipelines.migration.others_planning import TASK_COMPLETED
-from pipelines.migration.others_scope import listed_in
-from pipelines.migration.plans import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
-from pipelines.service.stand_in import CLIENT, make_locations, sign_in, stand_in
-from pipelines.settings import Settings, TenantSettings
-from pipelines.store.drills import Drill, keep
+from pipelines.backup.read import Progress
+from pipelines.humanize import counted
+from pipelines.migration.apply.run import ApplyProgress, Limits
+from pipelines.migration.flow import Migration
+from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
+from pipelines.migration.model.resource_types import LOCATIONS, OTHERS
+from pipelines.migration.plan.other_resources import TASK_COMPLETED
+from pipelines.migration.plan.scope import listed_in
+from pipelines.migration.report.issues import sorts
+from pipelines.service.sandbox_process import CLIENT, make_locations, sign_in, stand_in
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import TenantSettings
 from pipelines.store.durable import storage_errors
-from pipelines.store.snapshots import DataFolder, Snapshot
-from pipelines.store.verification import verify
+from pipelines.store.maintenance.drills import Drill, keep
+from pipelines.store.maintenance.verification import verify
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 TENANT = "drill"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from pipelines.errors import ConfigurationError
-from pipelines.mistakes import did_you_mean
+from pipelines.settings.validation_messages import did_you_mean
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from pipelines.nights import NotifySettings, Occasion
-from pipelines.service.hooks import PAUSES, call
 from pipelines.service.redaction import redact
-from pipelines.settings import Settings, TenantSettings
-from pipelines.store.snapshots import Snapshot
-from pipelines.store.verification import Verification
+from pipelines.service.webhook import PAUSES, call
+from pipelines.settings.schedule import NotifySettings, Occasion
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import TenantSettings
+from pipelines.store.maintenance.verification import Verification
+from pipelines.store.snapshots.snapshots import Snapshot
 
 MOST_TOLD = 2000
 """Characters of a message that are passed on."""

@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import ProtocolError
-from pipelines.service.bearer import renewing
-from pipelines.service.budget import Budget
 from pipelines.service.client import open_client
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.http.budget import Budget
 from pipelines.service.redaction import outside_text
-from pipelines.service.renewal import SignInState, sign_in_state
-from pipelines.service.tokens import Grant
-from pipelines.settings import SCOPES, Settings
+from pipelines.service.sign_in.bearer import renewing
+from pipelines.service.sign_in.connection import Grant
+from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import SCOPES
 
 WARN_AHEAD = timedelta(days=7)
 """How long before a sign-in lapses somebody is warned, where the service says when it does."""

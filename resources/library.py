@@ -5,7 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipelines.library import Library
+from pipelines.backup.flow import Library
 
 ASKED = "bookferry/asked"
 """Tag of a run: the resources that somebody wanted by name, which a repetition of it wants, too."""

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import dagster as dg
 
-from pipelines.migrating import Migration
-from pipelines.settings import load_settings
+from pipelines.migration.flow import Migration
+from pipelines.settings.loading import load_settings
 
 
 @dg.resource(

@@ -15,6 +15,7 @@ from werkzeug.wrappers import Request, Response
 
 from sandbox import control
 from sandbox.answers import error_response, without_nulls
+from sandbox.both_versions.payloads import read_payload
 from sandbox.documentation import page as documentation
 from sandbox.endpoints import Call, Router, deprecations
 from sandbox.errors import ApiError, internal_server_error, route_not_found, too_many_requests
@@ -22,7 +23,6 @@ from sandbox.faults import play
 from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
 from sandbox.objects.refusals import no_such_bucket
-from sandbox.payloads import read_payload
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
 from sandbox.tenants import Seen, Tenant

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -24,27 +26,38 @@ ROOMS = {
 """Top folder → those it may import from. Nothing of ours imports the sandbox, and it imports nothing of ours."""
 
 FLOORS = {
-    "flow": ("store", "service", "records", "ground"),
-    "store": ("records", "ground"),
-    "service": ("records", "ground"),
-    "records": ("ground",),
-    "ground": (),
+    "pipelines": (
+        {"drill"},
+        {"migration"},
+        {"analysis", "backup", "doctor", "notify"},
+        {"examples", "report", "sign_in"},
+        {"service", "store"},
+        {"records"},
+        {"settings"},
+        {"errors", "humanize", "inventory", "version"},
+    ),
+    "pipelines.service": (
+        {"files", "listing", "probe", "sandbox_process", "webhook"},
+        {"client"},
+        {"search", "sign_in"},
+        {"http"},
+        {"state_file"},
+        {"clock", "redaction"},
+    ),
+    "pipelines.store": (
+        {"maintenance", "postgres"},
+        {"catalogue", "duplicates", "findings", "stores"},
+        {"snapshots"},
+        {"parquet"},
+        {"encryption", "objects"},
+        {"durable"},
+    ),
+    "pipelines.migration": ({"flow"}, {"report"}, {"undo", "verify"}, {"apply"}, {"plan"}, {"model"}),
 }
-"""Inside pipelines: a flow stands on store and service, which do not know each other, these on records, all on the ground."""
+"""Package → its rooms and modules from the top floor down: each imports from floors below it, never from its own or from one above."""
 
-GROUND = (
-    "addresses",
-    "amounts",
-    "errors",
-    "identifier_types",
-    "inventory",
-    "mistakes",
-    "nights",
-    "places",
-    "settings",
-    "version",
-)
-FOLDERS = ("store", "service", "records")
+CROWDED = 16
+"""Modules side by side in one folder at most. In cli a file is a command, and there may be more."""
 
 KEPT_TO = {
     "dagster": ("assets_defs", "resources", "cli"),
@@ -54,7 +67,7 @@ KEPT_TO = {
     "obstore": ("pipelines.store",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "tomllib": ("pipelines.settings",),
+    "tomllib": ("pipelines.settings.loading",),
 }
 """Package → the only places that may import it."""
 
@@ -89,25 +102,56 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, name if name in MODULES else str(node.module)) for name in found)
 
 
-def floor(module: str) -> str:
-    """Where in pipelines a module stands; what is neither a folder below nor the ground is a flow."""
-    part = module.split(".")[1] if "." in module else ""
-    return part if part in FOLDERS else "ground" if part in (*GROUND, "") else "flow"
+def part_of(package: str, module: str) -> str:
+    """The room or module right inside a package that a module is, or is in; empty for one that is elsewhere."""
+    return module.removeprefix(f"{package}.").partition(".")[0] if module.startswith(f"{package}.") else ""
+
+
+def arrows(package: str) -> dict[str, set[str]]:
+    """Each room or module right inside a package → those that it imports from."""
+    found: dict[str, set[str]] = {part: set() for name in MODULES if (part := part_of(package, name))}
+    for module, path in MODULES.items():
+        if part := part_of(package, module):
+            found[part] |= {other for _line, name in imports(path) if (other := part_of(package, name))} - {part}
+    return found
 
 
 every_module = pytest.mark.parametrize("module", sorted(MODULES))
 
 
 @every_module
-def test_imports_go_down_only(module: str) -> None:
-    """Design 2: `cli → assets_defs → resources → pipelines`; inside pipelines flows → store, service → records → errors."""
+def test_top_folders_import_downwards(module: str) -> None:
+    """The direction of imports: `cli → assets_defs → resources → pipelines`; the sandbox and the rest know nothing of each other."""
     room = module.partition(".")[0]
     for line, name in imports(MODULES[module]):
         other = name.partition(".")[0]
-        if other in ROOMS and other != room:
-            assert other in ROOMS[room], f"{module}:{line} imports {name}"
-        if room == other == "pipelines" and floor(module) != floor(name):
-            assert floor(name) in FLOORS[floor(module)], f"{module}:{line} imports {name}"
+        assert other not in ROOMS or other == room or other in ROOMS[room], f"{module}:{line} imports {name}"
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_rooms_import_downwards(package: str) -> None:
+    """Inside a package, too, imports lead to lower floors only, and every room has its floor."""
+    floor_of = {part: number for number, parts in enumerate(FLOORS[package]) for part in parts}
+    found = arrows(package)
+    assert floor_of.keys() == found.keys()
+    up = {f"{part} imports {other}" for part in found for other in found[part] if floor_of[other] <= floor_of[part]}
+    assert not up
+
+
+def test_no_imports_form_a_circle() -> None:
+    """Neither modules nor, in any package, its rooms import each other in a circle; `TopologicalSorter` names one that does."""
+    modules = {
+        name: {other for _line, other in imports(path) if other in MODULES} - {name} for name, path in MODULES.items()
+    }
+    TopologicalSorter(modules).prepare()
+    for package in {name.rpartition(".")[0] for name in MODULES if "." in name}:
+        TopologicalSorter(arrows(package)).prepare()
+
+
+def test_no_folder_is_crowded() -> None:
+    """A folder with more modules than a person takes in at a look is two rooms."""
+    folders = Counter(path.parent.relative_to(ROOT).as_posix() for path in MODULES.values() if path.stem != "__init__")
+    assert {name for name, count in folders.items() if count > CROWDED} <= {"cli"}
 
 
 @every_module
@@ -232,5 +276,5 @@ def test_what_happens_at_import_would_be_seen(tmp_path: Path, line: str) -> None
 
 def test_commands_start_without_dagster() -> None:
     """`import dagster` costs more than most commands take: only those that run a job import it."""
-    code = "import sys, cli.main, pipelines.library; sys.exit('dagster' in sys.modules)"
+    code = "import sys, cli.main, pipelines.backup.flow; sys.exit('dagster' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

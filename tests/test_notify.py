@@ -14,11 +14,12 @@ import msgspec
 import pytest
 
 from pipelines.errors import ConfigurationError
-from pipelines.nights import Hook, NotifySettings
 from pipelines.notify import Ending, tell
-from pipelines.service import hooks
-from pipelines.settings import Settings, load_settings
-from pipelines.store.snapshots import DataFolder
+from pipelines.service import webhook
+from pipelines.settings.loading import load_settings
+from pipelines.settings.schedule import Hook, NotifySettings
+from pipelines.settings.settings import Settings
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.service.scripted import Answer, Received, ScriptedServer
 from tests.store.steps import make_snapshot
 
@@ -198,8 +199,8 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
     reader, held = tmp_path / "pipe", Hook(command=("sh", "-c", "exec 3>pipe; sleep 100000 & sleep 100000"))
     os.mkfifo(reader)
     end = os.open(reader, os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(hooks.HookError, match=r"the command sh took more than 0\.5 seconds and was ended"):
-        hooks.call(held, b"{}", {"PATH": os.environ["PATH"]}, folder=tmp_path, sleep=lambda _: None, seconds=0.5)
+    with pytest.raises(webhook.HookError, match=r"the command sh took more than 0\.5 seconds and was ended"):
+        webhook.call(held, b"{}", {"PATH": os.environ["PATH"]}, folder=tmp_path, sleep=lambda _: None, seconds=0.5)
     os.set_blocking(end, True)
     assert os.read(end, 1) == b"", "the end, which there is when no writer is left"
     os.close(end)

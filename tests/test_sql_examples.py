@@ -19,18 +19,18 @@ import pytest
 from cli.demo import QUESTIONS
 from cli.query import run_sql
 from pipelines.analysis import library
-from pipelines.database import stage_again
+from pipelines.backup.database import stage_again
 from pipelines.examples import all_examples
 from pipelines.inventory import default_resources
 from pipelines.store.postgres.loading import Database
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.backup.other_resources.conftest import Desk
+from tests.backup.other_resources.signing import sign_in
 from tests.example_answers import ANSWERS, Night, Rows
-from tests.inventory.conftest import Desk
-from tests.inventory.signing import sign_in
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 from tests.store.steps import make_snapshot
-from tests.test_analysts import POSTGRES, blocks
+from tests.test_docs_analysts import POSTGRES, blocks
 
 CONFIG = """
 data = "library-data"

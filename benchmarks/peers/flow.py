@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from benchmarks.peers.configuration import TENANT, write_configuration
+from pipelines.backup.flow import Library
 from pipelines.inventory import default_resources
-from pipelines.library import Library
-from pipelines.store.snapshots import Snapshot
+from pipelines.store.snapshots.snapshots import Snapshot
 
 RUN = "bench"
 

@@ -10,8 +10,10 @@ from typing import Any
 from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.service.clock import Clock
-from pipelines.service.tokens import LockTakenError, open_tokens, time_of
-from pipelines.settings import SCOPES, Settings
+from pipelines.service.sign_in.connection import LockTakenError, time_of
+from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in import BACKUP, SignInState, abilities, sign_in_state
 from pipelines.sign_in import warning as sign_in_warning
 

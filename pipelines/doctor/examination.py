@@ -17,15 +17,16 @@ from pipelines.doctor.findings import Finding, Status, failed, note
 from pipelines.doctor.guessed_lists import ASKED_FOR
 from pipelines.doctor.guessed_records import doi_to_seek
 from pipelines.doctor.guesses import Look
-from pipelines.doctor.switch import who_is_told
+from pipelines.doctor.notifications import who_is_told
 from pipelines.errors import BookferryError, ConfigurationError, SignInError
-from pipelines.service.budget import Budget
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.paging import PER_PAGE
+from pipelines.service.http.budget import Budget
+from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.probe import Answer, Probe
-from pipelines.settings import BasicCredentials, Settings
-from pipelines.store.snapshots import DataFolder
+from pipelines.settings.credentials import BasicCredentials
+from pipelines.settings.settings import Settings
+from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:

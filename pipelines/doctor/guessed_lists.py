@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pipelines.doctor.findings import Finding, warning
 from pipelines.doctor.guessed_records import dois
 from pipelines.doctor.guesses import Look, differs, held, ids_of, total_of, untested
-from pipelines.service.paging import PER_PAGE
+from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.redaction import outside_text
 
 ASKED_FOR = 2 * PER_PAGE

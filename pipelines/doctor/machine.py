@@ -12,11 +12,11 @@ from typing import Any
 
 from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
-from pipelines.service.tokens import open_tokens
-from pipelines.settings import Settings
+from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error
-from pipelines.store.sealing import personal_keys
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 SERVICE_RATE = 60
 """service-api.md, Limits: "automated access should stay at about 60 requests per minute"."""

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from pipelines.doctor.findings import Finding, failed, ok, problem
 from pipelines.errors import BookferryError
-from pipelines.store.objects import Objects
+from pipelines.store.objects.objects import Objects
 
 NAME = "storage"
 FOLDER = "doctor"

@@ -20,8 +20,8 @@ from pipelines.report.pages import Told, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
 from pipelines.store.durable import passing_folder, storage_errors
 from pipelines.store.findings import Figures, open_findings
-from pipelines.store.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.maintenance.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 
 class Paths(msgspec.Struct):

@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 
-from pipelines.amounts import counted
+from pipelines.humanize import counted
 from pipelines.records.advice import MENDED, general_advice, label_of, name_of
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.issues import Sort, shown, words_and
 from pipelines.report.plots import Bar, Plot
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
-from pipelines.store.captures import FileTotals
 from pipelines.store.findings import Figures, Group, Verdicts
-from pipelines.store.snapshots import Manifest
+from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.snapshots import Manifest
 from pipelines.version import VERSION
 
 BARS = 10

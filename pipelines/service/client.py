@@ -15,16 +15,17 @@ from typing import Any, Self
 import httpx
 
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
-from pipelines.service.answers import as_object, checked, failed_write, never_sent, unclear, written
-from pipelines.service.bearer import OAuth, Signed, renewing
-from pipelines.service.budget import Budget
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.lookup import MOST_PAGES, Found, ends_of, look_up
-from pipelines.service.network import Network
+from pipelines.service.http.budget import Budget
+from pipelines.service.http.network import Network
+from pipelines.service.http.responses import as_object, checked, failed_write, never_sent, unclear, written
+from pipelines.service.http.retries import Retried
+from pipelines.service.http.transport import Budgeted, Meter, Pinned
 from pipelines.service.redaction import keep_secret
-from pipelines.service.retries import Retried
-from pipelines.service.transport import Budgeted, Meter, Pinned
-from pipelines.settings import BasicCredentials, SessionCookie, Settings
+from pipelines.service.search import MOST_PAGES, Found, ends_of, look_up
+from pipelines.service.sign_in.bearer import OAuth, Signed, renewing
+from pipelines.settings.credentials import BasicCredentials, SessionCookie
+from pipelines.settings.settings import Settings
 from pipelines.version import VERSION
 
 CONNECT_SECONDS = 10.0

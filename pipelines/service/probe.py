@@ -17,11 +17,11 @@ import httpx
 import msgspec
 
 from pipelines.errors import BookferryError, ProtocolError, TemporaryError
-from pipelines.service.answers import checked
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
-from pipelines.service.envelope import split_records
-from pipelines.service.paging import Signpost, read_signpost
+from pipelines.service.http.envelope import split_records
+from pipelines.service.http.paging import Signpost, read_signpost
+from pipelines.service.http.responses import checked
 
 PATIENCE = 2
 """Questions that may fail for a reason that may pass; after that nothing more is asked."""

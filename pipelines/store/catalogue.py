@@ -26,9 +26,9 @@ from filelock import FileLock
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables import PERSONAL, SNAPSHOT_COLUMNS, STAGED, Column, Table, raw_table
 from pipelines.store.durable import storage_errors
+from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import exactly, lend, literal, quoted, read_parquet
-from pipelines.store.sealing import PersonalKeys
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
 

@@ -17,10 +17,10 @@ import msgspec
 
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables import PERSONAL, PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS, STAGED
-from pipelines.store.captures import FileTotals
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import exactly, read_parquet
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.captures import FileTotals
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 30
 """Fields of identifiers that are told one by one: version 3 takes any text as the type of one (I13)."""

@@ -18,7 +18,7 @@ from pyarrow.parquet import encryption as _encryption
 
 from pipelines.records.tables import Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.sealing import PersonalKey
+from pipelines.store.encryption import PersonalKey
 
 COMPRESSION_LEVEL = 1
 """zstd's fastest: half the size of snappy on abstracts, and still not the bottleneck."""

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from uuid import uuid4
 
-from pipelines.settings import Settings
-from pipelines.store.folders import Folder
-from pipelines.store.sealing import PersonalKeys
-from pipelines.store.snapshots import DataFolder
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import PersonalKeys
+from pipelines.store.objects.folders import Folder
+from pipelines.store.snapshots.snapshots import DataFolder
 
 
 def open_data(
@@ -18,7 +18,7 @@ def open_data(
     """The data that the settings name. Nothing is asked or made yet."""
     if settings.bucket is None:
         return DataFolder(settings.data, keys)
-    from pipelines.store.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
+    from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
 
     folder = Folder(settings.data)
     return DataFolder(settings.data, keys, open_bucket(settings.bucket, lambda: _owner(folder), environ))

@@ -15,9 +15,9 @@ from importlib.resources import files
 
 from werkzeug.wrappers import Request, Response
 
+from sandbox.documentation.openapi import description
 from sandbox.endpoints import Version
 from sandbox.errors import method_not_allowed
-from sandbox.openapi import description
 from sandbox.tenants import Tenant
 
 PATHS = ("/api", "/api/")

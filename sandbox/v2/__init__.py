@@ -1,6 +1,7 @@
 """API version 2: flat identifier fields, HTTP Basic or a session cookie. Deprecated, shut down at the end of 2026."""
 
-from sandbox import assets, description
+from sandbox.both_versions import assets
+from sandbox.documentation import description
 from sandbox.endpoints import Version
 from sandbox.v2 import publications, sign_in, users
 from sandbox.v2.schemas import SCHEMAS

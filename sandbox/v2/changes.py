@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sandbox.changes import Fill, author, new_assets, plain_changes, sent_files
+from sandbox.both_versions.changes import Fill, author, new_assets, plain_changes, sent_files
 from sandbox.endpoints import Call
 from sandbox.state.drafts import AssetChange, Author, Draft, Identifier
 from sandbox.v2.render import FLAT_IDENTIFIERS

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox import changes
 from sandbox.answers import json_response
-from sandbox.endpoints import Answer, Call, Endpoint
-from sandbox.errors import record_not_found
-from sandbox.listing import (
+from sandbox.both_versions import changes
+from sandbox.both_versions.listing import (
     LIST_HEADERS,
     PAGING,
     all_publications,
@@ -16,6 +14,8 @@ from sandbox.listing import (
     publication_filters,
     publication_page,
 )
+from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.errors import record_not_found
 from sandbox.v2.changes import filling
 from sandbox.v2.render import publication
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from sandbox.both_versions.listing import SEARCHABLE_IDENTIFIERS
+from sandbox.both_versions.rendering import asset_record, cover_record, extra_fields, reference_record
 from sandbox.endpoints import Call
-from sandbox.listing import SEARCHABLE_IDENTIFIERS
-from sandbox.rendering import asset_record, cover_record, extra_fields, reference_record
 from sandbox.state.publications import Publication
 
 FLAT_IDENTIFIERS = SEARCHABLE_IDENTIFIERS

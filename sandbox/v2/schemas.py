@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sandbox.endpoints import Schema
-from sandbox.schemas import (
+from sandbox.both_versions.schemas import (
     AUTHOR_TYPE,
     COMMON_SCHEMAS,
     FILE_SCHEMAS,
@@ -23,6 +22,7 @@ from sandbox.schemas import (
     record,
     ref,
 )
+from sandbox.endpoints import Schema
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
 _DESTROY = {"_destroy": {"type": "boolean", "description": "Take the entry away instead of adding it"}}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox import people
+from sandbox.both_versions import people
+from sandbox.both_versions.people import USER_SCHEMAS, short_record
 from sandbox.endpoints import Answer, Call, Endpoint
-from sandbox.people import USER_SCHEMAS, short_record
 
 # Assumption: these two, because version 3 has the unified PATCH /users/:id in the place of the second, and its own first
 _DEPRECATED = ("POST /users", "PATCH /users/:id/roles")

@@ -1,6 +1,7 @@
 """API version 3: typed identifiers, OAuth 2.1, scopes. A preview."""
 
-from sandbox import assets, description
+from sandbox.both_versions import assets
+from sandbox.documentation import description
 from sandbox.endpoints import Version
 from sandbox.v3 import catalogue, publications, sign_in, users
 from sandbox.v3.schemas import SCHEMAS

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from werkzeug.wrappers import Response
 
 from sandbox.answers import json_response
+from sandbox.both_versions.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
 from sandbox.endpoints import TEXT, Answer, Call, Endpoint, Schema
-from sandbox.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
 from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS
 from sandbox.v3.resources import MERGE, Resource, found
 

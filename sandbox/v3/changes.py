@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandbox.changes import Fill, author, new_assets, plain_changes, sent_files
+from sandbox.both_versions.changes import Fill, author, new_assets, plain_changes, sent_files
 from sandbox.endpoints import Call
 from sandbox.state.drafts import Draft, Identifier
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sandbox.both_versions.rendering import asset_record, cover_record, extra_fields, reference_record
 from sandbox.endpoints import Call
-from sandbox.rendering import asset_record, cover_record, extra_fields, reference_record
 from sandbox.state.publications import Publication
 
 

@@ -13,11 +13,11 @@ from typing import Any
 from werkzeug.wrappers import Response
 
 from sandbox.answers import created, deleted, json_response
+from sandbox.both_versions.listing import LIST_HEADERS, PAGING, listed
+from sandbox.both_versions.paging import requested_page
+from sandbox.both_versions.schemas import ID, INTEGER, form, page_of, record
 from sandbox.endpoints import Answer, Call, Endpoint, Parameter, Schema
 from sandbox.errors import record_not_found
-from sandbox.listing import LIST_HEADERS, PAGING, listed
-from sandbox.paging import requested_page
-from sandbox.schemas import ID, INTEGER, form, page_of, record
 from sandbox.state.drafts import MissingReference
 from sandbox.state.records import Records, Row, Table
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sandbox.endpoints import TEXT, Schema
-from sandbox.schemas import (
+from sandbox.both_versions.schemas import (
     AUTHOR_TYPE,
     COMMON_SCHEMAS,
     FILE_SCHEMAS,
@@ -23,6 +22,7 @@ from sandbox.schemas import (
     record,
     ref,
 )
+from sandbox.endpoints import TEXT, Schema
 
 _ASSETS = {
     **array(form({"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL, "file": ref("FileUpload")}, required=("file",))),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox import people
 from sandbox.answers import json_response
-from sandbox.assets import presign_endpoint
+from sandbox.both_versions import people
+from sandbox.both_versions.assets import presign_endpoint
+from sandbox.both_versions.people import EMAIL, NAME, ROLES, USER_SCHEMAS, full_record
+from sandbox.both_versions.schemas import form, or_null, page_of
 from sandbox.endpoints import Answer, Call, Endpoint
-from sandbox.people import EMAIL, NAME, ROLES, USER_SCHEMAS, full_record
-from sandbox.schemas import form, or_null, page_of
 from sandbox.state.records import USERS
 from sandbox.v3.resources import Resource, list_endpoint
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.service.budget import Budget
-from pipelines.settings import load_settings
+from pipelines.service.http.budget import Budget
+from pipelines.settings.loading import load_settings
 from tests.cli.forks import Forks
 from tests.sandbox.process import SandboxProcess
 

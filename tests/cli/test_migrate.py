@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.settings import SCOPES
+from pipelines.settings.tenant import SCOPES
+from tests.backup.other_resources.signing import sign_in
 from tests.cli.command import Home
-from tests.inventory.signing import sign_in
 from tests.sandbox.process import SandboxProcess
 
 RECORDS = 95

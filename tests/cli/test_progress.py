@@ -16,7 +16,7 @@ from termios import TIOCSWINSZ
 import pytest
 
 from cli.progress import LINE_SECONDS, ProgressDisplay
-from pipelines.backup import Progress
+from pipelines.backup.read import Progress
 from pipelines.service.client import Waiting
 from tests.cli.command import PATIENCE, Home
 from tests.sandbox.process import SandboxProcess

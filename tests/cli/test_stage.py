@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import Home
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import PATIENCE, Home
 from tests.sandbox.process import SandboxProcess
 from tests.store.steps import make_snapshot

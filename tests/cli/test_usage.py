@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.settings import load_settings
+from pipelines.settings.loading import load_settings
 from tests.cli.command import run
 
 COMMANDS = (

@@ -12,7 +12,7 @@ import pytest
 from pipelines.doctor.examination import Examination, Surroundings, examine
 from pipelines.doctor.findings import Finding
 from pipelines.service.clock import SystemClock
-from pipelines.settings import load_settings
+from pipelines.settings.loading import load_settings
 from tests.cli.command import Home
 from tests.sandbox.process import SandboxProcess
 

@@ -13,12 +13,14 @@ from pipelines.doctor.examination import MOST_REQUESTS, Examination, examine
 from pipelines.doctor.findings import Finding, Status, worst
 from pipelines.errors import ExitStatus
 from pipelines.service.clock import SystemClock
-from pipelines.service.tokens import Connection, Grant, Moment, Registration, open_tokens
-from pipelines.settings import SCOPES, load_settings
+from pipelines.service.sign_in.connection import Connection, Grant, Moment, Registration
+from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import SCOPES
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess
-from tests.signin.home import TENANT
-from tests.signin.home import Home as SignInHome
+from tests.service.sign_in.home import TENANT
+from tests.service.sign_in.home import Home as SignInHome
 
 CONFIG = """\
 data = "library-data"

@@ -16,8 +16,9 @@ import yaml
 from pipelines.doctor.examination import MOST_REQUESTS
 from pipelines.doctor.findings import Status, worst
 from pipelines.errors import ExitStatus
-from pipelines.settings import BasicCredentials, load_settings
-from pipelines.store.sealing import PersonalKey
+from pipelines.settings.credentials import BasicCredentials
+from pipelines.settings.loading import load_settings
+from pipelines.store.encryption import PersonalKey
 from tests.cli.command import PASSWORD, ROOT
 from tests.doctor.conftest import Patient, ShiftedClock
 from tests.sandbox.process import SandboxProcess

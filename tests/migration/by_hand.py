@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from pipelines.migration.plan_folders import seal_plan
-from pipelines.migration.plan_table import PLAN
-from pipelines.migration.plans import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
+from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
+from pipelines.migration.model.plan_folders import seal_plan
+from pipelines.migration.model.plan_table import PLAN
 from pipelines.records.batches import table_batch
 from pipelines.store.durable import sha256_of
 from pipelines.store.parquet import table_writer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.store.snapshots import Snapshot
+from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.moving import Desk
 from tests.sandbox.process import SandboxProcess
 

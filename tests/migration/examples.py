@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipelines.migration.plans import (
+from pipelines.migration.model.plan import (
     CONFLICT,
     CREATE,
     MISSING,

@@ -12,16 +12,17 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from pipelines.library import Library
-from pipelines.migrating import Migration, Result
-from pipelines.migration.plans import Plan
+from pipelines.backup.flow import Library
+from pipelines.migration.flow import Migration, Result
+from pipelines.migration.model.plan import Plan
 from pipelines.service.clock import SystemClock
-from pipelines.service.login import signing_in
-from pipelines.settings import SCOPES, load_settings
-from pipelines.store.snapshots import Snapshot
-from tests.inventory.signing import sign_in
+from pipelines.service.sign_in.login import signing_in
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import SCOPES
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
-from tests.signin.home import answer_in, consent
+from tests.service.sign_in.home import answer_in, consent
 
 CONFIG = """
 data = "library-data"

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.definitions import build_definitions
-from pipelines.settings import load_settings
-from pipelines.store.snapshots import Snapshot
+from pipelines.settings.loading import load_settings
+from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.moving import Desk
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.identifier_types import IdentifierSettings
 from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.records.forms import WRITTEN, Form, form_of, v2_of
 from pipelines.records.identifiers.configured import kinds_of
@@ -17,7 +16,8 @@ from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
 from pipelines.records.residue import ADDRESSES, residue_json, without_addresses
 from pipelines.records.values import decode_record
-from tests.identifiers import texts
+from pipelines.settings.identifier_types import IdentifierSettings
+from tests.records.identifiers import texts
 from tests.records.json_values import records, text_of
 
 SIGNED = "https://storage.example/a.pdf?X-Amz-Signature=abc"

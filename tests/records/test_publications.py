@@ -16,14 +16,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.identifier_types import IdentifierSettings
 from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
+from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.records import identify
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.publications import stage_publications
-from pipelines.records.regular import PublicationStager
 from pipelines.records.residue import (
     ADDRESSES,
     MAX_KEY_CHARACTERS,
@@ -33,7 +32,8 @@ from pipelines.records.residue import (
 )
 from pipelines.records.tables import STAGED, TABLES
 from pipelines.records.values import decode_record, record_ids
-from tests.identifiers.test_real_library import not_good
+from pipelines.settings.identifier_types import IdentifierSettings
+from tests.records.identifiers.test_real_library import not_good
 from tests.records.json_values import SHAPE, Members, anything, has_one_id, meaning, records, text_of
 
 

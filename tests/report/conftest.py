@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.report.making import Report
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.report.library import hostile_records, real_records, report_of
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.report.making import Report, make_report
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.steps import make_snapshot
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)

@@ -12,11 +12,11 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from assets_defs.report import report_assets
-from pipelines.library import Library
+from pipelines.backup.flow import Library
 from pipelines.report.making import Report
-from pipelines.settings import Settings
+from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
-from tests.dagster.test_definitions import settings_for
+from tests.assets_defs.test_definitions import settings_for
 from tests.report.library import hostile_records, snapshot_of
 
 
@@ -70,7 +70,7 @@ def test_a_backup_of_a_large_library_makes_none_and_says_who_does(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I11: the memory that a backup takes is that of its reading, however large the library."""
-    monkeypatch.setattr("pipelines.library.REPORTED", 3)
+    monkeypatch.setattr("pipelines.backup.flow.REPORTED", 3)
     with Library(settings) as library:
         result = materialized(library)
     assert result.get_asset_materialization_events() == []

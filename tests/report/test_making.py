@@ -17,10 +17,10 @@ from cli.output import Output
 from cli.report import report_on
 from pipelines.errors import ConfigurationError
 from pipelines.report.making import make_report
-from pipelines.store.retention import Policy, prune
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
-from tests.dagster.test_definitions import settings_for
+from tests.assets_defs.test_definitions import settings_for
 from tests.report.library import NOW, lines_of, snapshot_of
 from tests.store.conftest import objects, s3, s3_of_all, stored
 from tests.store.steps import NIGHT, files_below, make_snapshot

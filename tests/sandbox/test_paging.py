@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from werkzeug.test import create_environ
 from werkzeug.wrappers import Request
 
-from sandbox.paging import page_headers, requested_page
+from sandbox.both_versions.paging import page_headers, requested_page
 from sandbox.settings import Variations
 from tests.sandbox.conftest import Service
 

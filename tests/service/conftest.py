@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from pipelines.service import redaction
-from pipelines.service.budget import Budget
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import Budget
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Script, ScriptedServer

@@ -28,11 +28,11 @@ from pipelines.errors import (
     StorageError,
     TemporaryError,
 )
-from pipelines.service.ahead import QUICK
-from pipelines.service.budget import Budget
 from pipelines.service.client import LibraryClient, Waiting, open_client
-from pipelines.service.listing import Listing
-from pipelines.settings import load_settings
+from pipelines.service.http.budget import Budget
+from pipelines.service.listing.listing import Listing
+from pipelines.service.listing.prefetch import QUICK
+from pipelines.settings.loading import load_settings
 from tests.sandbox.process import SandboxProcess
 from tests.service.conftest import PASSWORD, USER
 from tests.service.manual_clock import ManualClock

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
-from pipelines.store.buckets import Bucket, open_bucket
-from pipelines.store.folders import Folder
-from pipelines.store.objects import Objects
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.objects.buckets import Bucket, open_bucket
+from pipelines.store.objects.folders import Folder
+from pipelines.store.objects.objects import Objects
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.s3 import S3, s3_server
 
 OWNER = "this machine"

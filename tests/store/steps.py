@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines import files, staging
+from pipelines.backup import files, staging
 from pipelines.records.tables import raw_table
 from pipelines.records.values import record_ids
-from pipelines.store.captures import Capture, ResourceFacts, count_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of
-from pipelines.store.snapshots import DataFolder, Snapshot
-from pipelines.store.work import begin_capture
+from pipelines.store.snapshots.captures import Capture, ResourceFacts, count_ids
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.unfinished import begin_capture
 
 NIGHT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
 ID = "20261120T020000Z"

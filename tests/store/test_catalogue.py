@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import files, staging
+from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, raw_table
 from pipelines.store import catalogue
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, rebuild_catalogue
-from pipelines.store.snapshots import DataFolder, sealed, snapshot_key
+from pipelines.store.snapshots.snapshots import DataFolder, sealed, snapshot_key
 from tests.store.steps import ID, NIGHT, begin, make_snapshot, read, records
 from tests.store.worker import Worker
 

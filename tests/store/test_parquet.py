@@ -13,8 +13,8 @@ from pyarrow.parquet.encryption import create_decryption_properties
 
 from pipelines.errors import StorageError
 from pipelines.records.tables import PERSONAL, PERSONAL_TABLES, RAW_TABLES, TABLES, USERS
+from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_table, reading, table_writer
-from pipelines.store.sealing import PersonalKey
 
 KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 PEOPLE = pa.table(

@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.parquet.encryption import create_decryption_properties
 
-from pipelines import staging
+from pipelines.backup import staging
+from pipelines.backup.staging import LARGE, StagingProcess
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables import RAW_TABLES, TABLES
-from pipelines.staging import LARGE, StagingProcess
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
-from pipelines.store.differences import compare
-from pipelines.store.sealing import PersonalKey, PersonalKeys
-from pipelines.store.snapshots import DataFolder, Snapshot
-from pipelines.store.verification import Verification, keys_to_verify, verify
+from pipelines.store.encryption import PersonalKey, PersonalKeys
+from pipelines.store.maintenance.differences import compare
+from pipelines.store.maintenance.verification import Verification, keys_to_verify, verify
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.steps import NIGHT, begin, make_snapshot, read, records
 
 KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
@@ -214,7 +214,7 @@ class TestAtRest:
         self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Arguments are for every user of the machine to see (I10)."""
-        monkeypatch.setattr("pipelines.staging._cores", lambda: 2)
+        monkeypatch.setattr("pipelines.backup.staging._cores", lambda: 2)
         capture = begin(folder(data, KEY))
         read(capture, people(1, 2), resource="users")
         with capture.open_file("raw_users") as file:

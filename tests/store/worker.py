@@ -24,8 +24,8 @@ import pyarrow.parquet  # noqa: F401
 
 from pipelines.errors import BookferryError
 from pipelines.store.catalogue import rebuild_catalogue
-from pipelines.store.retention import Policy, prune
-from pipelines.store.snapshots import DataFolder
+from pipelines.store.maintenance.retention import Policy, prune
+from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.steps import NIGHT, make_snapshot, records
 
 _ROOT = Path(__file__).parents[2]

@@ -9,10 +9,10 @@ from pydantic import TypeAdapter
 from stdnum import damm, luhn, verhoeff
 from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
 
-from pipelines.identifier_types import IdentifierSettings
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kind, Kinds
 from pipelines.records.identifiers.tidying import tidied
 from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, Found, good, once
+from pipelines.settings.identifier_types import IdentifierSettings
 
 _TABLES = TypeAdapter(dict[str, IdentifierSettings])
 

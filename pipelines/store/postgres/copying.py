@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from pipelines.records.tables import Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import open_table, row_batches
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
 """Stands for the character NUL, which Postgres has in no text; the Parquet tables and the raw payload keep it."""

@@ -16,7 +16,6 @@ from pipelines.records.tables import STAGED, TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import WITHOUT, prepare_role
-from pipelines.store.postgres.complaints import complaints, midway
 from pipelines.store.postgres.copying import Copied, copy_table
 from pipelines.store.postgres.definitions import (
     create_table,
@@ -27,6 +26,7 @@ from pipelines.store.postgres.definitions import (
     staged_columns,
 )
 from pipelines.store.postgres.keys import ForeignKey, Keyed, add_foreign_keys, add_own_keys, validate
+from pipelines.store.postgres.postgres_errors import complaints, midway
 from pipelines.store.postgres.readers import transactions_before, wait_for_older
 from pipelines.store.postgres.schemas import (
     Place,
@@ -39,7 +39,7 @@ from pipelines.store.postgres.schemas import (
 )
 from pipelines.store.postgres.server import Server, Session
 from pipelines.store.postgres.swapping import VIEWS_LOCK, Exchange, exchange
-from pipelines.store.snapshots import DataFolder, Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 AT_ONCE = 2
 """Tables that are filled at once: while one waits for the server, another has rows for it."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from pipelines.errors import TemporaryError
-from pipelines.store.postgres.complaints import KEPT
+from pipelines.store.postgres.postgres_errors import KEPT
 from pipelines.store.postgres.server import Session
 
 Transaction = tuple[str, int]

@@ -13,7 +13,7 @@ from adbc_driver_manager import Error as CopyError
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import ConfigurationError
-from pipelines.store.postgres.complaints import unreachable
+from pipelines.store.postgres.postgres_errors import unreachable
 
 OLDEST = 13
 """The first major version that we know to do all of it."""

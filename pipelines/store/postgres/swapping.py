@@ -19,8 +19,8 @@ from pipelines.records.tables import TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
-from pipelines.store.postgres.complaints import KEPT
 from pipelines.store.postgres.definitions import create_history, history_name, partition_name, sql_type
+from pipelines.store.postgres.postgres_errors import KEPT
 from pipelines.store.postgres.readers import in_the_way
 from pipelines.store.postgres.schemas import Held, Place, columns_of, held, tenants_here
 from pipelines.store.postgres.server import Session

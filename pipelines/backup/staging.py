@@ -1,0 +1,250 @@
+"""Staging: the raw records of a resource become its tables. A function of the raw records alone, so it can be repeated at will.
+
+Large listings are staged while they are read, by a process of their own: reading keeps one core busy and staging another. It is fed raw
+batches as an Arrow IPC stream. If anything goes wrong there, nothing is lost: `stage` makes the tables from the raw file instead.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from importlib.abc import MetaPathFinder
+from io import IOBase
+from pathlib import Path
+from typing import Self, cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.records.batches import StagedBatch
+from pipelines.records.fast_staging import PublicationStager
+from pipelines.records.flat_records import RecordStager
+from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
+from pipelines.records.residue import bounded
+from pipelines.records.tables import STAGED, raw_table
+from pipelines.store.encryption import PersonalKey, PersonalKeys
+from pipelines.store.parquet import TableWriter
+from pipelines.store.snapshots.captures import Capture
+
+LARGE = 20_000
+"""Records from which on a process of its own earns its start, which takes about half a second."""
+
+
+KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
+"""Carries the key for personal data to the process that stages it, in its environment: arguments are for every user to see."""
+
+BEHIND = 2
+"""Batches that may wait to be written, so that neither side stops for every unevenness of the other."""
+
+STEP = 400
+"""Records staged at a time: few enough for their objects to stay in the processor's cache, which is a fifth of the time."""
+
+
+class StagedFacts(msgspec.Struct):
+    """What staging one resource gave."""
+
+    raw_rows: int
+    rows: dict[str, int]
+    """Table → rows."""
+    residue: dict[str, int]
+
+
+def stage(capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> dict[str, int]:
+    """Make the staged tables of `resource` from its raw file, unless they were made while it was read. Returns table → rows.
+
+    `kinds`: the types of identifiers that the library has.
+    """
+    tables = STAGED[resource]
+    if any(table.name not in capture.facts.tables for table in tables):
+        with capture.open_file(f"raw_{resource}") as file:
+            note(capture, resource, stage_batches(capture, resource, _row_groups(file), kinds))
+    return {table.name: capture.facts.tables[table.name].rows for table in tables}
+
+
+def stage_batches(
+    capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table], kinds: Kinds = STANDARD_KINDS
+) -> StagedFacts:
+    """Write the staged tables of some raw batches, which hold `payload` and `sha256`."""
+    stage_batch = PublicationStager(kinds) if resource == "publications" else RecordStager(resource)
+    raw_rows, residue = 0, Counter[str]()
+    with ExitStack() as stack:
+        writers = {table.name: stack.enter_context(capture.writer(table)) for table in STAGED[resource]}
+        behind = stack.enter_context(work_behind())
+        stack.enter_context(_no_cycle_collection())
+        for batch in batches:
+            steps = [stage_batch(payloads, hashes) for payloads, hashes in _in_steps(batch)]
+            raw_rows += batch.num_rows
+            for staged in steps:
+                residue = bounded(residue + staged.residue)
+            behind(partial(_write_all, writers, steps))
+    rows = {name: writer.rows for name, writer in writers.items()}
+    return StagedFacts(raw_rows, rows, dict(residue.most_common()))
+
+
+def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
+    """Enter finished tables into the capture."""
+    for table in STAGED[resource]:
+        capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
+    capture.facts.residue[resource] = facts.residue
+    capture.save()
+
+
+class StagingProcess:
+    """Stages a resource in a process of its own while it is read. Started by `start`, fed by `send`; `finish` tells what it made.
+
+    It is a help and never a condition: whatever goes wrong with it ends in `None`, and `stage` does the work.
+    """
+
+    def __init__(self, capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> None:
+        self._command = [sys.executable, "-m", "pipelines.backup.staging", str(capture.path), resource, kinds.described]
+        self._key = {KEY_VARIABLE: capture.key.text} if capture.key else {}
+        self._schema = raw_table(resource).schema
+        self._decided = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stream: pa.ipc.RecordBatchStreamWriter | None = None
+
+    def start_if_large(self, expected: int | None) -> None:
+        """Start where the listing is large enough and the machine has a core to spare. What counts is the first call, before any `send`."""
+        decided, self._decided = self._decided, True
+        if not decided and (expected or 0) >= LARGE and _cores() > 1:
+            # A session of its own: Ctrl-C is for the one who feeds it, and ends this one by closing the stream.
+            with suppress(OSError):
+                self._process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env={
+                        **os.environ,
+                        **self._key,
+                        "OPENBLAS_NUM_THREADS": "1",
+                    },  # numpy's, which would be idle at some cost
+                    start_new_session=True,
+                )
+                self._stream = pa.ipc.new_stream(pa.PythonFile(cast("IOBase", self._process.stdin), "w"), self._schema)
+
+    def send(self, batch: pa.RecordBatch) -> None:
+        """Hand over one raw batch; waits while the process is busy with the one before."""
+        if self._stream is None:
+            return
+        try:
+            self._stream.write_batch(batch)
+        except (OSError, pa.ArrowException):
+            self._stream = None
+
+    def finish(self, raw_rows: int) -> StagedFacts | None:
+        """What was staged, if it is all of the `raw_rows`."""
+        if self._stream is None or self._process is None:
+            return None
+        with suppress(OSError, pa.ArrowException, msgspec.MsgspecError):
+            self._stream.close()
+            said, _nothing = self._process.communicate()
+            facts = msgspec.json.decode(said, type=StagedFacts)
+            if self._process.returncode == 0 and facts.raw_rows == raw_rows:
+                return facts
+        return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.kill()
+            with suppress(OSError):
+                self._process.communicate()
+
+
+@contextmanager
+def work_behind() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Runs the work it is given in a thread, in order, so that a batch is packed and written while the next are made.
+
+    At most `BEHIND` pieces wait: what they hold is memory. What one of them raises ends the block.
+    """
+    pending: deque[Future[None]] = deque()
+
+    def behind(work: Callable[[], None]) -> None:
+        while len(pending) > BEHIND:
+            pending.popleft().result()
+        pending.append(thread.submit(work))
+
+    with ThreadPoolExecutor(1, thread_name_prefix="behind") as thread:
+        yield behind
+        while pending:
+            pending.popleft().result()
+
+
+@contextmanager
+def _no_cycle_collection() -> Iterator[None]:
+    """Lets Python's cycle collector rest.
+
+    Staging makes millions of containers and not one cycle; walking over them all again and again took a third of its time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
+    for group in range(file.num_row_groups):
+        yield file.read_row_group(group, columns=["payload", "sha256"])
+
+
+def _in_steps(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[list[bytes], list[str]]]:
+    """Payloads and hashes, some records at a time."""
+    for start in range(0, batch.num_rows, STEP):
+        step = batch.slice(start, STEP)
+        payloads = cast("list[bytes]", step.column("payload").cast(pa.binary()).to_pylist())
+        yield payloads, cast("list[str]", step.column("sha256").to_pylist())
+
+
+def _write_all(writers: Mapping[str, TableWriter], steps: Sequence[StagedBatch]) -> None:
+    for name, writer in writers.items():
+        writer.write(pa.Table.from_batches([staged.tables[name] for staged in steps]))
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _NoPandas(MetaPathFinder):
+    """Hides pandas from this process. pyarrow imports it with its first array, in case that holds some: 0.4 s for nothing."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Refuse pandas, leave all else to others."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
+def _kinds(described: str) -> Kinds:
+    if not described:
+        return STANDARD_KINDS
+    from pipelines.records.identifiers.configured import kinds_described  # noqa: PLC0415  pydantic takes as long as all else together
+
+    return kinds_described(described)
+
+
+def main(path: str, resource: str, described: str) -> None:
+    """The process's own part: raw batches on stdin, what was staged on stdout."""
+    sys.meta_path.insert(0, _NoPandas())
+    keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
+    with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:
+        facts = stage_batches(Capture.open(Path(path), keys), resource, stream, _kinds(described))
+    sys.stdout.buffer.write(msgspec.json.encode(facts))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Applying a plan: each write once, whatever happens on the way."""

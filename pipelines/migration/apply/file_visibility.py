@@ -1,0 +1,36 @@
+"""Whether a record that shows no files has none: a service may leave out what is empty, or show no files at all.
+
+service-api.md names `assets` of a publication, and does not say that it is always there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.service.client import LibraryClient
+
+
+class ShownFiles:
+    """Asks a library whether it shows the files of its publications, once. `attached_to`: some to which files were attached."""
+
+    def __init__(self, client: LibraryClient, attached_to: Callable[[], list[int]]) -> None:
+        self._client = client
+        self._attached_to = attached_to
+        self._are_shown = False
+
+    def are_all(self, record: Mapping[str, Any]) -> bool:
+        """Whether the files that a record shows are all that it has; false where nobody can tell."""
+        self._are_shown = self._are_shown or _has_list(record) or any(self._others())
+        return self._are_shown
+
+    def _others(self) -> Iterator[bool]:
+        yield from map(_has_list, self._client.list_ends(PUBLICATIONS))
+        for number in self._attached_to():
+            record = self._client.find_record(f"{PUBLICATIONS}/{number}")
+            yield record is not None and _has_list(record)
+
+
+def _has_list(record: Mapping[str, Any]) -> bool:
+    return isinstance(record.get("assets"), list)

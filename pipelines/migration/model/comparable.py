@@ -1,0 +1,188 @@
+"""Lays out one side of a migration for matching: a row for each publication, in the form that version 3 takes.
+
+A function of the raw records alone; each side in a process of its own, because making forms is what takes time. Nothing is held but a batch
+of records (I11).
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.inventory import IDENTIFIER_LIST
+from pipelines.records.batches import table_batch
+from pipelines.records.canonical_json import SENT_OTHERWISE, TextReader, Texts
+from pipelines.records.forms import WRITTEN
+from pipelines.records.identifiers.configured import kinds_described
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.publications import REFERENCES
+from pipelines.records.tables import Column, Table
+from pipelines.store.durable import storage_errors
+from pipelines.store.parquet import exactly, literal, row_batches, table_writer
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field of a publication, as both sides are compared. `is_set`: a JSON array without order, of which one side may hold more."""
+
+    name: str
+    is_set: bool = False
+
+
+FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
+"""What is compared of a publication."""
+
+CONTRIBUTOR = "contributor"
+"""The reference of a publication that can be led into another library."""
+
+STEP = 2000
+"""Records whose forms are in memory at once."""
+
+_TEXT = pa.string()
+RECORDS = Table(
+    "records",
+    "One row for each publication of a side.",
+    ("id",),
+    (
+        Column("id", pa.int64(), "The service's identifier of the record.", required=True),
+        Column("fingerprint", _TEXT, "Title, year and first author in one form; empty where one of them is missing."),
+        Column(
+            "content",
+            _TEXT,
+            "Digest of all that is compared, references excepted: they are of their own library.",
+            required=True,
+        ),
+        *(Column(name, _TEXT, f"What is compared of {name}: JSON, empty where there is nothing.") for name in WRITTEN),
+        *(
+            Column(f"{name}_sent", _TEXT, f"What is sent of {name}: JSON, empty where there is nothing.")
+            for name in SENT_OTHERWISE
+        ),
+        Column(
+            "files",
+            _TEXT,
+            "Id, cover and assets as the record has them, but for their addresses: JSON, empty where it has none.",
+        ),
+        Column(
+            "unsent",
+            _TEXT,
+            "What version 3 will not hold, files apart: JSON object of path → value, empty where that is nothing.",
+        ),
+        Column(
+            "invalid",
+            pa.int32(),
+            "Identifiers that are not sent because they break the rules of their type.",
+            required=True,
+        ),
+        Column("sha256", _TEXT, "SHA-256 of the record's JSON as it was received.", required=True),
+    ),
+)
+KEYS = Table(
+    "keys",
+    "One row for each identifier that names a publication and no other.",
+    ("id", "type", "value"),
+    (
+        Column("id", pa.int64(), "The publication.", required=True),
+        Column("type", _TEXT, "Kind of identifier.", required=True),
+        Column("value", _TEXT, "Its canonical value.", required=True),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side, laid out in a folder."""
+
+    folder: Path
+    records: int
+    unfit: int
+    """Records that cannot be moved: without an id that is a whole number, or no JSON object."""
+
+    def path(self, table: Table) -> Path:
+        """The file of one of its tables."""
+        return self.folder / f"{table.name}.parquet"
+
+    def views(self, name: str) -> Iterator[str]:
+        """SQL that shows it as `name` and `name_keys`."""
+        for view, table in ((name, RECORDS), (f"{name}_keys", KEYS)):
+            yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(exactly(self.path(table)))})"
+
+
+def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> Side:
+    """Lay out the publications of a raw table.
+
+    `kinds_text`: what `Kinds.described` says, for it goes from process to process. `sent`: verdicts of the identifiers that are sent.
+    """
+    kinds = kinds_described(kinds_text) if kinds_text else STANDARD_KINDS
+    records = unfit = 0
+    collecting = gc.isenabled()
+    gc.disable()  # millions of forms and not one cycle
+    try:
+        with storage_errors(raw), pq.ParquetFile(raw) as file, ExitStack() as stack:
+            folder.mkdir(parents=True, exist_ok=True)
+            writers = {
+                table: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
+                for table in (RECORDS, KEYS)
+            }
+            reader = TextReader(kinds, frozenset(sent))
+            for batch in row_batches(file, ["payload", "sha256"], STEP):
+                found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
+                unfit += batch.num_rows - len(found)
+                records += len(found)
+                writers[RECORDS].write(table_batch(RECORDS, _columns(found)))
+                keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
+                writers[KEYS].write(table_batch(KEYS, list(zip(*keys, strict=True)) if keys else [()] * 3))
+    finally:
+        if collecting:
+            gc.enable()
+    return Side(folder, records, unfit)
+
+
+def _texts(batch: pa.RecordBatch, reader: TextReader) -> Iterator[tuple[Texts | None, str]]:
+    payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
+    for payload, sha256 in zip(payloads, cast("list[str]", batch.column("sha256").to_pylist()), strict=True):
+        yield reader.read(payload), sha256
+
+
+def _columns(found: Sequence[tuple[Texts, str]]) -> list[Sequence[Any]]:
+    rows = [texts for texts, _sha256 in found]
+    return [
+        [one.id for one in rows],
+        [one.fingerprint for one in rows],
+        [_content(one.compared) for one in rows],
+        *([one.compared.get(name) for one in rows] for name in WRITTEN),
+        *([one.sent.get(name) for one in rows] for name in SENT_OTHERWISE),
+        [one.files for one in rows],
+        [one.unsent for one in rows],
+        [one.invalid for one in rows],
+        [sha256 for _texts, sha256 in found],
+    ]
+
+
+def _content(compared: Mapping[str, str]) -> str:
+    told = "\n".join([f"{name}:{compared[name]}" for name in _CONTENT if name in compared])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+_CONTENT = sorted(name for name in WRITTEN if name not in REFERENCES)
+
+
+def sent_json(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """What is sent of some fields of a row of `RECORDS`: field → JSON, without those that hold nothing."""
+    found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else name]) for name in names)
+    return {name: text for name, text in found if text is not None}
+
+
+def digest(text: str | None) -> str | None:
+    """What the journal keeps of a field, to tell later who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
+    if text is None:
+        return None
+    return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))

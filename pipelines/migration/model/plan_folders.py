@@ -1,0 +1,108 @@
+"""Plans on disk: how they are called, found, sealed and read. Each is a folder of its own in `<data>/plans`."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from pipelines.errors import ConfigurationError, StopError, StorageError
+from pipelines.migration.model.plan import FACTS, FORMAT, Plan, PlanFacts
+from pipelines.store.durable import passing_folder, storage_errors, write_atomically
+from pipelines.store.encryption import PersonalKeys
+from pipelines.store.snapshots.snapshots import DataFolder
+
+PLANS = "plans"
+
+
+def plans_folder(data: DataFolder) -> Path:
+    """Where plans are."""
+    return data.path / PLANS
+
+
+def plan_name(source: str, target: str, moment: datetime) -> str:
+    """`old-to-new-20261121T203000Z`."""
+    return f"{source}-to-{target}-{moment:%Y%m%dT%H%M%SZ}"
+
+
+def seal_plan(folder: Path, facts: PlanFacts, keys: PersonalKeys | None = None) -> Plan:
+    """Write plan.json, last of all: a folder without it is no plan."""
+    sealed = msgspec.structs.replace(facts, seal=_seal(facts))
+    with storage_errors(folder):
+        write_atomically(folder / FACTS, msgspec.json.format(msgspec.json.encode(sealed)))
+    return Plan(folder, sealed, keys)
+
+
+def _seal(facts: PlanFacts) -> str:
+    return hashlib.sha256(msgspec.json.encode(msgspec.structs.replace(facts, seal=""))).hexdigest()
+
+
+def all_plans(data: DataFolder) -> list[Plan]:
+    """Every whole plan, oldest first; what cannot be read is passed over."""
+    found = []
+    for path in plans_folder(data).glob(f"*/{FACTS}"):
+        try:
+            found.append(read_plan(path.parent, data.keys))
+        except (StorageError, StopError):
+            continue
+    return sorted(found, key=lambda plan: (plan.facts.created_at, plan.name))
+
+
+def find_plan(data: DataFolder, name: str) -> Plan:
+    """The plan that a person names: its name, or its folder."""
+    folder = plans_folder(data) / name
+    for one in (folder, Path(name)):
+        if re.fullmatch(r"[^\0]+", name) and (one / FACTS).is_file():
+            return read_plan(one, data.keys)
+    there = [plan.name for plan in all_plans(data)]
+    shown = (
+        f"there are {', '.join(there[-5:])}"
+        if there
+        else "there is none yet: `bookferry migrate plan SOURCE TARGET` makes one"
+    )
+    raise ConfigurationError(f"There is no plan '{name}' in {plans_folder(data)}; {shown}.")
+
+
+def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
+    """A plan, its seal checked. Raises `StopError` for one that was altered, `StorageError` for one that cannot be read."""
+    path = folder / FACTS
+    with storage_errors(path):
+        content = path.read_bytes()
+    try:
+        facts = msgspec.json.decode(content, type=PlanFacts)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(
+            f"{path} is damaged, or of another version of Bookferry ({error}). Make a new plan."
+        ) from None
+    if facts.format != FORMAT:
+        raise StorageError(f"{path} was written by another version ({facts.tool}). Make a new plan.")
+    if facts.seal != _seal(facts):
+        raise StopError(
+            f"{path} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan."
+        )
+    return Plan(folder, facts, keys)
+
+
+@contextmanager
+def growing(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[Path]:
+    """The folder in which a plan grows; it goes again where the plan does not come to its end. `personal`: for nobody else to read."""
+    folder = plans_folder(data) / name
+    with storage_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700 if personal else 0o777)
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def room_of(plan: Plan) -> AbstractContextManager[Path]:
+    """A folder in the plan's for the length of the block, for the target as it is now."""
+    return passing_folder(plan.folder / "now")

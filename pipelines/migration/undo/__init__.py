@@ -1,0 +1,1 @@
+"""Undoing a plan: what the journal says we wrote and nobody changed since."""

@@ -1,0 +1,1 @@
+"""Verifying a migration: the target, read again, against the plan."""

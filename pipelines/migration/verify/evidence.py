@@ -1,0 +1,184 @@
+"""Evidence of a verification, to be kept when the old library is gone: a folder that proves itself, by the rules of BagIt (RFC 8493).
+
+It holds the plan, what was written, what the target then held, and what was found; any tool that knows BagIt, or `sha256sum`, checks it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipelines.errors import ConfigurationError
+from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, Plan
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.verify.run import Verification
+from pipelines.records.residue import record_json
+from pipelines.records.tables import raw_table
+from pipelines.records.values import decode_record
+from pipelines.store.durable import PIECE, storage_errors, sync_file, sync_folder
+from pipelines.store.parquet import row_batches, table_writer
+from pipelines.version import VERSION
+
+OF_PLAN = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, CONFLICTS)
+"""What of a plan is evidence, as far as it is there."""
+
+JOURNAL, TARGET, SOURCE = "journal.jsonl", "target-publications.parquet", "source-manifest.json"
+
+_JOURNAL = (
+    "number", "plan", "resource", "source_id", "kind", "part", "state", "target_id", "asset_id",
+    "content", "wanted", "held", "before", "status", "message", "begun_at", "ended_at",
+)  # fmt: skip
+_JSON = frozenset({"wanted", "held", "before"})
+
+_README = """Evidence of the migration {plan}
+
+plan.*, issues.tsv, conflicts.tsv   what was to be written, as it was sealed ({seal})
+journal.jsonl                       every write, one a line, as it was answered
+target-publications.parquet         every publication of the target, as the library sent it at {verified_at}: column payload is its JSON
+                                    without the addresses of files, which are signed and whoever has one may fetch the file; column
+                                    sha256 is of the JSON as it was sent
+people.parquet                      what was to be written of users; encrypted where the plan says so
+source-manifest.json                what the source's snapshot held; it names the SHA-256 of each of its tables
+verification-*.json, *.tsv          what was found: {verdict}
+
+manifest-sha256.txt, one folder up, has the SHA-256 of each file: `sha256sum --check manifest-sha256.txt`.
+"""
+
+
+def check_free(folder: Path) -> None:
+    """Raise `ConfigurationError` where evidence would overwrite something."""
+    with storage_errors(folder):
+        if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+            raise ConfigurationError(
+                f"{folder} is not empty, and evidence overwrites nothing. Name a folder that is not there yet."
+            )
+
+
+def write_evidence(
+    folder: Path, plan: Plan, found: Verification, journal: Journal, *, target: Path, source: bytes | None, at: datetime
+) -> None:
+    """Make the bag, all of it or nothing. `target`: the raw table of what was read. `source`: the manifest of the source's snapshot."""
+    with _growing(folder) as bag:
+        for name in (*OF_PLAN, found.table, found.name):
+            if plan.path(name).exists():
+                bag.add(name, _pieces(plan.path(name)))
+        bag.add(JOURNAL, _lines(journal, plan))
+        with _unsigned(target) as shown:
+            bag.add(TARGET, _pieces(shown))
+        if source is not None:
+            bag.add(SOURCE, [source])
+        verdict = (
+            "equal"
+            if found.equal
+            else f"{found.missing} missing, {found.differing} differing, {found.duplicated} duplicated"
+        )
+        facts = {"plan": plan.name, "seal": plan.facts.seal, "verified_at": found.verified_at, "verdict": verdict}
+        bag.add("README.txt", [_README.format(**facts).encode()])
+        bag.close(
+            {
+                "Source-Organization": plan.facts.target.base_url,
+                "External-Description": f"Migration of {plan.facts.source.tenant} into {plan.facts.target.tenant}: {verdict}",
+                "External-Identifier": plan.name,
+                "Bagging-Date": f"{at.astimezone(UTC):%Y-%m-%d}",
+                "Bag-Software-Agent": f"bookferry {VERSION}",
+            }
+        )
+
+
+@contextmanager
+def _unsigned(raw: Path) -> Iterator[Path]:
+    """The raw table of publications without what is signed (I10): a bag is handed on. For the length of the block."""
+    shown, table = raw.with_name("unsigned.parquet"), raw_table(PUBLICATIONS)
+    with storage_errors(raw), pq.ParquetFile(raw) as file, table_writer(shown, table) as writer:
+        place = table.schema.get_field_index("payload")
+        for batch in row_batches(file, rows=STEP):
+            payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
+            texts = [record_json(decode_record(one)) for one in payloads]
+            writer.write(batch.set_column(place, table.schema.field(place), pa.array(texts, table.schema.types[place])))
+    try:
+        yield shown
+    finally:
+        shown.unlink()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _lines(journal: Journal, plan: Plan) -> Iterator[bytes]:
+    for row in journal.told(plan.name, _JOURNAL):
+        entry = {
+            name: msgspec.Raw(value.encode()) if name in _JSON and value else value
+            for name, value in zip(_JOURNAL, row, strict=True)
+        }
+        yield msgspec.json.encode(entry) + b"\n"
+
+
+class _Bag:
+    """A bag that grows. Everything is hashed on its way in."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._payload: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
+        self._bytes = 0
+
+    def add(self, name: str, pieces: Iterable[bytes]) -> None:
+        """One file of what is kept."""
+        self._payload[f"data/{name}"], written = self._write(f"data/{name}", pieces)
+        self._bytes += written
+
+    def close(self, told: dict[str, str]) -> None:
+        """The files that make it a bag: RFC 8493, 2.1 and 2.2."""
+        told = {**told, "Payload-Oxum": f"{self._bytes}.{len(self._payload)}"}
+        self._tag("bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n")
+        self._tag("bag-info.txt", "".join(f"{name}: {value}\n" for name, value in told.items()))
+        self._tag("manifest-sha256.txt", _manifest(self._payload))
+        self._tag("tagmanifest-sha256.txt", _manifest(self._tags))
+
+    def _tag(self, name: str, text: str) -> None:
+        self._tags[name], _written = self._write(name, [text.encode()])
+
+    def _write(self, name: str, pieces: Iterable[bytes]) -> tuple[str, int]:
+        path, digest, written = self._folder / name, hashlib.sha256(), 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as file:
+            for piece in pieces:
+                digest.update(piece)
+                written += file.write(piece)
+        sync_file(path)
+        return digest.hexdigest(), written
+
+
+def _manifest(hashes: dict[str, str]) -> str:
+    return "".join(f"{digest}  {name}\n" for name, digest in hashes.items())
+
+
+@contextmanager
+def _growing(folder: Path) -> Iterator[_Bag]:
+    """A bag beside its place, in which it is when it is whole."""
+    growing = folder.with_name(f".{folder.name}.growing")
+    with storage_errors(folder):
+        check_free(folder)
+        shutil.rmtree(growing, ignore_errors=True)
+        growing.mkdir(parents=True)
+        try:
+            yield _Bag(growing)
+            growing.replace(folder)
+        except BaseException:
+            shutil.rmtree(growing, ignore_errors=True)
+            raise
+        sync_folder(folder.parent)

@@ -1,0 +1,158 @@
+"""Rings around httpx's transport; together they are how every request to a library behaves.
+
+    Retried( Pinned( Budgeted( Network() ) ) )
+
+The budget is innermost, so that a retry pays for itself. The pin is inside the retries, so that no ring can send what it did not see.
+`Retried` is in retries.py, `Network` in network.py.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+from urllib.parse import unquote
+
+import httpx
+
+from pipelines.errors import ForeignOriginError
+from pipelines.service.clock import Clock
+from pipelines.service.http.budget import Budget, Grant
+from pipelines.service.http.retries import LEFT_AT, pause_for_all
+from pipelines.service.redaction import outside_text
+
+AT_ONCE = 0.01
+"""Seconds that headers take on any line that is not stuck. So little is in the budget's margin, and need not be written down again."""
+
+
+class Meter:
+    """Counts the requests that left this process for one library; safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests = 0
+
+    @property
+    def requests(self) -> int:
+        """Requests sent so far, every try counted."""
+        return self._requests
+
+    def count(self) -> None:
+        """One request left."""
+        with self._lock:
+            self._requests += 1
+
+
+class Budgeted(httpx.BaseTransport):
+    """Sends a request when the library's budget has room, and charges it at the moment its headers leave (I1).
+
+    A 429 pauses the budget, so that every thread, process and run waits the full Retry-After, not only the one that was told.
+    """
+
+    def __init__(self, inner: httpx.BaseTransport, *, budget: Budget, meter: Meter, clock: Clock) -> None:
+        self._inner = inner
+        self._budget = budget
+        self._meter = meter
+        self._clock = clock
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send it when there is room. A request that did not leave costs nothing, whatever went wrong."""
+        departure = _Departure(self._budget.acquire(), self._meter, self._clock)
+        request.extensions = {**request.extensions, "trace": departure.trace}
+        granted = self._clock.monotonic()
+        try:
+            response = self._inner.handle_request(request)
+        except BaseException:
+            departure.give_up()
+            raise
+        response.extensions[LEFT_AT] = granted if departure.at is None else departure.at
+        if departure.at is None:  # a transport that tells nothing of its progress
+            departure.leave()
+        if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+            self._budget.pause(pause_for_all(response, self._clock.now()))
+        return response
+
+    def close(self) -> None:
+        """Close what is inside."""
+        self._inner.close()
+
+
+class _Departure:
+    """One request on its way out: httpcore tells what it does, and the later of two moments is the one that counts.
+
+    Connecting takes its time, and so does writing to a slow line, whereas the service counts a request when it arrives.
+    """
+
+    def __init__(self, grant: Grant, meter: Meter, clock: Clock) -> None:
+        self.at: float | None = None
+        self._grant = grant
+        self._meter = meter
+        self._clock = clock
+        self._to_proxy = False
+
+    def trace(self, event: str, info: dict[str, Any]) -> None:
+        """Take note of headers that leave, unless they are those of a CONNECT, which only the proxy sees."""
+        if event.endswith("send_request_headers.started"):
+            self._to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
+        elif not event.endswith("send_request_headers.complete") or self._left_just_now():
+            return
+        if not self._to_proxy:
+            self.leave()
+
+    def _left_just_now(self) -> bool:
+        return self.at is not None and self._clock.monotonic() - self.at < AT_ONCE
+
+    def leave(self) -> None:
+        """Charge the request as leaving now. May wait: see `Grant.sent`."""
+        self._grant.sent()
+        if self.at is None:
+            self._meter.count()
+        self.at = self._clock.monotonic()
+
+    def give_up(self) -> None:
+        """Give the slot back if the request never left."""
+        if self.at is None:
+            self._grant.release()
+
+
+class Pinned(httpx.BaseTransport):
+    """Refuses whatever would carry credentials away from the tenant's own scheme, host, port and paths (I2, trap A1)."""
+
+    def __init__(self, inner: httpx.BaseTransport, *, base_url: str) -> None:
+        self._inner = inner
+        base = httpx.URL(base_url)
+        self._origin = origin_of(base)
+        path = path_of(base).rstrip("/")
+        self._prefixes = (f"{path}/api/", f"{path}/oauth/")
+        self._allowed = " or ".join(f"{base.copy_with(raw_path=prefix.encode())}" for prefix in self._prefixes)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send it on if it goes to the library; else raise `ForeignOriginError` and send nothing."""
+        url = request.url
+        inside = origin_of(url) == self._origin and path_of(url).startswith(self._prefixes) and not climbs(path_of(url))
+        if not inside or url.userinfo:
+            raise ForeignOriginError(
+                f"The service named {outside_text(url)}, which is not below its own {self._allowed}. Nothing was sent there: it "
+                "would have received your sign-in. If the service moved, correct base_url; if not, tell its operators."
+            )
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        """Close what is inside."""
+        self._inner.close()
+
+
+def origin_of(url: httpx.URL) -> tuple[str, bytes, int]:
+    """Scheme, host and port, the usual port filled in."""
+    return url.scheme, url.raw_host, url.port or {"https": 443, "http": 80}.get(url.scheme, 0)
+
+
+def path_of(url: httpx.URL) -> str:
+    """The path as it is sent: `url.path` has %2F decoded, which to a server is no end of a folder."""
+    return url.raw_path.partition(b"?")[0].decode("ascii")
+
+
+def climbs(path: str) -> bool:
+    """Whether some server on the way might leave the folder, however the dots are written."""
+    plain = unquote(unquote(path))
+    return any(segment.partition(";")[0] in (".", "..") for segment in re.split(r"[/\\]", plain))

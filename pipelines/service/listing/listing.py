@@ -1,0 +1,398 @@
+"""Reads one resource page by page, ahead and in order, and gathers what proves that the listing is whole (I4, trap A2).
+
+A walk that was broken off goes on from the pages that its log keeps (I9, trap A10). A collection that moves while it is read is walked
+again where it moved, until the pages fit together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import httpx
+import msgspec
+
+from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
+from pipelines.service.client import LibraryClient
+from pipelines.service.http.paging import PER_PAGE, LoopGuard, Route, is_unpaged, may_be_last, same_page
+from pipelines.service.listing.drift import Seam, Seen, Window
+from pipelines.service.listing.page_checkpoint import Answer, Mark, NoLog, PageLog
+from pipelines.service.listing.prefetch import Ahead
+from pipelines.service.redaction import outside_text
+
+__all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "Page"]
+
+NEAR = 40
+"""Pages: a walk that is not further when something moves begins anew. One that is further goes back to where it moved."""
+
+SELDOM = 50
+"""Pages for the square of the movements that a walk may settle by going back. What came and went between the same two requests shows only
+as long as nothing else moves; with one movement in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
+
+
+class CollectionMovedError(Exception):
+    """The collection moved in a way that leaves open where: it has to be walked again from its first page."""
+
+
+class _PageGoneError(Exception):
+    """The page that was to come is not there."""
+
+    def __init__(self, refusal: RefusedError) -> None:
+        self.refusal = refusal
+
+
+@dataclass(frozen=True)
+class Page:
+    """One answered page."""
+
+    number: int
+    """Its place in the collection: 1 for the first page. One that is read again has the number it had."""
+    url: str
+    records: Sequence[msgspec.Raw]
+    """The records' JSON, byte for byte as received."""
+    ids: Sequence[int | None]
+    """The id of each record; none where it is no whole number."""
+    total: int | None
+    """X-Total as this page gave it."""
+
+
+@dataclass
+class ListingFacts:
+    """What a walk over a listing saw; a snapshot's proof is made from it."""
+
+    endpoint: str = ""
+    pages: int = 0
+    """Pages that the walk is made of, those that were read again counted again."""
+    records: int = 0
+    first_total: int | None = None
+    last_total: int | None = None
+    totals_seen: int = 0
+    """How often X-Total changed, the first sight counted: 0 where the service sends none, 1 where it stood still."""
+    added: int = 0
+    deleted: int = 0
+    """By how much X-Total grew and shrank, change by change."""
+    again: int = 0
+    """Pages that were read again because the collection moved."""
+    movements: int = 0
+    """How often the walk went back to where the collection had moved."""
+    unsettled: bool = False
+    """Whether it moved in a way that the walk could not follow."""
+    resumed: int = 0
+    """Pages that an earlier process had read."""
+    requests: int = 0
+    seconds: float = 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether records came or went while it was read, and all that moved was read again."""
+        return self.totals_seen > 1 and not self.unsettled
+
+    def count(self, page: Page) -> None:
+        """Take one more page into account."""
+        self.pages += 1
+        self.records += len(page.records)
+        self.see(page.total)
+
+    def see(self, total: int | None) -> None:
+        """Take note of an X-Total, the newest one."""
+        if total is None:
+            return
+        if self.last_total is None:
+            self.first_total = self.last_total = total
+            self.totals_seen = 1
+        change = total - self.last_total
+        self.totals_seen += change != 0
+        self.added += max(0, change)
+        self.deleted += max(0, -change)
+        self.last_total = total
+
+
+class Listing:
+    """One walk over a resource. Iterate `pages()` once; `facts` is complete when it ended.
+
+    `endpoints` are tried in order, the first one that the service has is walked: service-api.md names a backup endpoint
+    `/publications/all`, but not the version it belongs to. `settles`: pages may be read again where the collection
+    moved. `restless`: a walk that cannot tell what moved ends with `CollectionMovedError`, for another one to begin. `last_page`: the one
+    that an earlier walk found, if there was one.
+    """
+
+    def __init__(
+        self,
+        client: LibraryClient,
+        endpoints: Sequence[str],
+        *,
+        log: PageLog | None = None,
+        restless: bool = False,
+        settles: bool = False,
+        last_page: httpx.URL | None = None,
+    ) -> None:
+        self._client = client
+        self._endpoints = endpoints
+        self._log = log or NoLog()
+        self._restless, self._settles = restless, settles
+        self.last_page = last_page
+        self._route, self._guard, self._window = Route(), LoopGuard(), Window()
+        self._ahead = Ahead(self._fetch, client.requests_per_minute)
+        self._early: Answer | None = None
+        self._upcoming: httpx.URL | None = None
+        self._furthest = 0
+        self._started, self._sent = client.clock.monotonic(), client.requests
+        self._before = Mark(0, "", "")
+        self.facts = ListingFacts()
+
+    def pages(self) -> Iterator[Page]:
+        """The pages in order, each with its place; one that is read again comes again.
+
+        Raises `PagingLoopError` when the listing repeats itself or goes on without end, and `CollectionMovedError` when nothing less than
+        another walk can tell what it holds.
+        """
+        self._started, self._sent = self._client.clock.monotonic(), self._client.requests
+        with self._ahead:
+            yield from self._walk()
+            self._account()
+
+    # ---- the walk
+
+    def _walk(self) -> Generator[Page, None, None]:
+        answer: Answer | None = yield from self._begin()
+        while answer is not None and self._upcoming is not None:
+            answer = yield from self._go_on(answer, self._upcoming)
+
+    def _begin(self) -> Generator[Page, None, Answer]:
+        """The first page; or those of the log, of which the last one must be what it was."""
+        answer = yield from self._replayed()
+        if answer is None:
+            if (guessed := self.last_page) is not None:
+                self._read_early(guessed)
+            answer = self._first()
+            page = self._keep(1, answer)
+            last = self._route.last_page(answer.signpost, self._upcoming) if answer.oldest_first else None
+            if last is not None and not self._is_early(last):
+                if guessed is not None:
+                    self._give_up(answer)  # the end has moved since it was found
+                self._read_early(last)
+            self._look_ahead(answer)
+            yield page
+        elif self._upcoming is not None:
+            newest = self._now(self._window.newest)
+            if newest is None or not self._window.same(newest.keys, newest.signpost.total):
+                self._restless = True  # what is in the log is no beginning of what is there now
+                if (back := self._moved(newest)) is not None:
+                    return (yield from back)
+        return answer
+
+    def _go_on(self, answer: Answer, upcoming: httpx.URL) -> Generator[Page, None, Answer | None]:
+        """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
+        if (total := self._moved_early()) is not None and (back := self._moved(answer)) is not None:
+            self.facts.see(total)
+            return (yield from back)
+        try:
+            following = self._following(answer, upcoming)
+        except _PageGoneError as gone:
+            newest = self._now(self._window.newest)
+            same = newest is not None and newest.signpost.total == self._window.newest.total
+            if same or (back := self._moved(newest)) is None:
+                raise gone.refusal from None
+            return (yield from back)
+        if following is None:
+            return None
+        seam = self._window.seam(following.keys, following.signpost.total)
+        if seam is Seam.MOVED and (back := self._moved(following)) is not None:
+            return (yield from back)
+        if seam is Seam.UNSEEN:
+            self._give_up(following)
+        yield self._take(self._window.newest.number + 1, following)
+        return following
+
+    def _take(self, number: int, answer: Answer) -> Page:
+        """Make a page part of the walk, and have what comes after it fetched."""
+        page = self._keep(number, answer)
+        self._look_ahead(answer)
+        return page
+
+    def _keep(self, number: int, answer: Answer) -> Page:
+        page = self._accept(number, answer)
+        self._append(number, answer)
+        return page
+
+    def _look_ahead(self, answer: Answer) -> None:
+        early = None if self._early is None else self._early.signpost.url
+        self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
+
+    def _read_early(self, last: httpx.URL) -> None:
+        """Read the last page of a list that grows at its end before the pages between.
+
+        Where as many records went as were added, the total does not tell, but by their turn the pages have shifted into the last one.
+        """
+        self._early, self.last_page = None, last
+        if self._upcoming is None or not same_page(last, self._upcoming):
+            with suppress(RefusedError, ProtocolError):  # not there, whatever was announced
+                self._early = self._fetch(last)
+                self._append(0, self._early, early=True)
+
+    def _is_early(self, url: httpx.URL) -> bool:
+        return self._early is not None and same_page(self._early.signpost.url, url)
+
+    def _moved_early(self) -> int | None:
+        """X-Total of the last page, read early, where something moved between it and the newest page."""
+        early, total = self._early, self._window.newest.total
+        if early is None or None in (early.signpost.total, total) or early.signpost.total == total:
+            return None
+        self._early = None
+        return early.signpost.total
+
+    def _accept(self, number: int, answer: Answer) -> Page:
+        signpost = answer.signpost
+        self._window.add(Seen(number, signpost.url, signpost.total, frozenset(answer.keys), self._route.seen))
+        self._upcoming = self._route.after(signpost)
+        self._guard.check(signpost, answer.records, self._upcoming)
+        page = Page(number, str(signpost.url), answer.records, answer.ids, signpost.total)
+        self.facts.again += number <= self._furthest
+        self._furthest = max(self._furthest, number)
+        self.facts.count(page)
+        self._account()
+        return page
+
+    def _following(self, answer: Answer, upcoming: httpx.URL) -> Answer | None:
+        """The next page; `None` where a service without paging headers has shown that there is none."""
+        try:
+            following = self._next(upcoming)
+        except RefusedError as error:
+            if error.status != httpx.codes.NOT_FOUND:
+                raise
+            if may_be_last(answer.signpost):
+                return None
+            raise _PageGoneError(error) from None
+        return None if is_unpaged(answer.signpost, answer.records, following.records) else following
+
+    def _next(self, upcoming: httpx.URL) -> Answer:
+        """The page that comes next: the one that was read early, if nothing has moved since."""
+        early = self._early
+        if early is not None and self._is_early(upcoming):
+            self._ahead.drop()
+            self._early = None
+            if early.signpost.total == self._window.newest.total:
+                return early
+        return self._ahead.take(upcoming)
+
+    # ---- walking back
+
+    def _moved(self, hint: Answer | None) -> Generator[Page, None, Answer] | None:
+        """The way back to where the collection moved, as X-Total tells; `None` where the walk just goes on, and proves nothing any more.
+
+        `hint`: a page as it is now.
+        """
+        moves = self.facts.movements + 1
+        if self._settles and self._furthest > NEAR and moves * moves * SELDOM <= self._furthest + SELDOM:
+            self.facts.movements = moves
+            return self._back(hint)
+        self._give_up(hint)
+        self._guard.back_to(self._route.seen)  # what shifted is no loop
+        return None
+
+    def _give_up(self, hint: Answer | None) -> None:
+        """Let the collection be walked again, if that is allowed."""
+        if hint is not None and self.last_page is not None:
+            self.last_page = self._route.last_page(hint.signpost, self._upcoming) or self.last_page
+        if self._restless:
+            raise CollectionMovedError
+        self.facts.unsettled = True
+
+    def _now(self, seen: Seen) -> Answer | None:
+        """A page that was read before, as it is now; `None` where there is none any more."""
+        try:
+            return self._fetch(seen.url)
+        except RefusedError as error:
+            if error.status == httpx.codes.NOT_FOUND:
+                return None
+            raise
+
+    def _back(self, hint: Answer | None) -> Generator[Page, None, Answer]:
+        """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
+
+        Records keep their order, so that between two pages that overlap nothing is lost. `hint`: a page as it is now, which tells where
+        the collection ends now: the last page is read first, so that from now on it shows what else moves.
+        """
+        self._ahead.drop()
+        pages = self._window.back()
+        last = None
+        if hint is not None and self.last_page is not None:
+            last = self._route.last_page(hint.signpost, self._upcoming)
+        if last is not None:
+            self._read_early(last)
+        for seen in pages:
+            now = self._now(seen)
+            if (
+                now is not None
+                and seen is pages[0]
+                and now.signpost.total == seen.total
+                and not self._window.same(now.keys, seen.total)
+            ):
+                break  # as many came as went
+            if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
+                self._go_back(seen.before)
+                yield self._take(seen.number, now)
+                return now
+            self.facts.again += 1
+        raise CollectionMovedError
+
+    def _go_back(self, before: int) -> None:
+        self._route.back_to(before)
+        self._guard.back_to(before)
+
+    # ---- single pages
+
+    def _first(self) -> Answer:
+        missing: Exception | None = None
+        for endpoint in self._endpoints:
+            url = httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
+            try:
+                answer = self._fetch(url)
+            except (RefusedError, ProtocolError, AccessDeniedError) as error:
+                missing = error  # not there, not a listing, or not for this account: the next one may be
+            else:
+                self.facts.endpoint = endpoint
+                return answer
+        assert missing is not None  # noqa: S101  endpoints is never empty
+        raise missing
+
+    def _fetch(self, url: httpx.URL) -> Answer:
+        response = self._client.get(url)
+        try:
+            return Answer.read(response, url)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise ProtocolError(
+                f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
+                "object with `records` or one other array of objects."
+            ) from None
+
+    # ---- the log
+
+    def _replayed(self) -> Generator[Page, None, Answer | None]:
+        """The pages that the log keeps; the last of them is returned."""
+        answer = None
+        for mark, found in (Mark.decode(*kept) for kept in self._log.replay()):
+            self.facts.endpoint, self._before = mark.endpoint, mark
+            if mark.early:
+                self._early = found
+                continue
+            if mark.number <= self._furthest:
+                self._go_back(mark.before)
+            self.facts.resumed += 1
+            answer = found
+            yield self._accept(mark.number, answer)
+        return answer
+
+    def _append(self, number: int, answer: Answer, *, early: bool = False) -> None:
+        before = 0 if early else self._window.newest.before
+        requests, seconds = self.facts.requests, self.facts.seconds
+        mark = Mark(
+            number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds
+        ).encode(answer.signpost)
+        self._log.append(mark, answer.body)
+
+    def _account(self) -> None:
+        """Requests and seconds so far, with those of the processes before this one."""
+        self.facts.requests = self._before.requests + self._client.requests - self._sent
+        self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started

@@ -1,0 +1,64 @@
+"""Looks publications up by the flat parameters of their list, within bounds: a search that finds half the library is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+from pipelines.errors import ProtocolError
+from pipelines.records.values import decode_record
+from pipelines.service.http.envelope import split_records
+from pipelines.service.http.paging import PER_PAGE, Route, identity, may_be_last, page_number, read_signpost
+from pipelines.service.redaction import outside_text
+
+MOST_PAGES = 4
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search brought, each record once. `complete`: the service has no more that it counts as found."""
+
+    records: list[dict[str, Any]]
+    complete: bool
+
+
+def look_up(get: Callable[[httpx.URL], httpx.Response], url: str, params: Mapping[str, str], most_pages: int) -> Found:
+    """The records of the first pages. Raises what `get` raises, and `ProtocolError` where a page is no listing."""
+    page = httpx.URL(url, params={**params, "page": "1", "per_page": str(PER_PAGE)})
+    route, found = Route(), dict[bytes, dict[str, Any]]()
+    for _ in range(most_pages):
+        response = get(page)
+        records = _records(response)
+        found.update((identity(record), decode_record(bytes(record))) for record in records)
+        signpost = read_signpost(response, page, len(records))
+        following = None if may_be_last(signpost) else route.after(signpost)
+        if following is None:
+            return Found(list(found.values()), complete=True)
+        page = following
+    return Found(list(found.values()), complete=False)
+
+
+def ends_of(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[str, Any]]:
+    """The records of a list's first page and of its last two: a new one stands at one of the ends. Raises what `look_up` raises."""
+    first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
+    response, route = get(first), Route()
+    records = _records(response)
+    signpost = read_signpost(response, first, len(records))
+    route.after(signpost)
+    last = page_number(route.last_page(signpost, first) or first) or 1
+    for number in range(max(2, last - 1), last + 1):
+        records += _records(get(first.copy_set_param("page", str(number))))
+    return list({identity(record): decode_record(bytes(record)) for record in records}.values())
+
+
+def _records(response: httpx.Response) -> list[msgspec.Raw]:
+    try:
+        return split_records(response.content)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise ProtocolError(
+            f"GET {outside_text(response.request.url)} answered with what is no list of records ({outside_text(error)})."
+        ) from None

@@ -1,0 +1,157 @@
+"""What a refusal of the authorization server means, in plain words, and what to do: RFC 6749 (4.1.2.1, 5.2), 7591 (3.2.2) and 8707."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import httpx
+import msgspec
+
+from pipelines.errors import (
+    BookferryError,
+    ConfigurationError,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+    TemporaryError,
+)
+from pipelines.service.http.retries import retry_after, status_line
+from pipelines.service.redaction import outside_text
+
+
+class NotSentError(TemporaryError):
+    """Nothing has left: the request may be repeated."""
+
+
+class LostAnswerError(TemporaryError):
+    """The request may have had its effect, and nobody knows."""
+
+
+class GrantRefusedError(SignInError):
+    """The server takes this code or refresh token no more."""
+
+
+class ForeignAnswerError(SignInError):
+    """What arrived at the redirect address is not the answer to our question."""
+
+
+class ClientRefusedError(SignInError):
+    """The server does not know this client, or not with this secret. `forgotten`: it says so in OAuth's own words."""
+
+    def __init__(self, message: str, *, forgotten: bool) -> None:
+        super().__init__(message)
+        self.forgotten = forgotten
+
+
+class _Refusal(msgspec.Struct):
+    """RFC 6749, 5.2, or the API's own form: service-api.md, Errors."""
+
+    error: object = None
+    error_description: object = None
+
+
+def said(response: httpx.Response) -> tuple[str, str]:
+    """Error code and description of an answer as it came; empty where there are none."""
+    try:
+        refusal = msgspec.json.decode(response.content, type=_Refusal)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "", ""
+    if isinstance(refusal.error, dict):
+        return str(refusal.error.get("code") or ""), str(refusal.error.get("message") or "")
+    return str(refusal.error or ""), str(refusal.error_description or "")
+
+
+def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911  one for each thing to do
+    """The error for an answer of the token endpoint that is neither a success nor a 5xx."""
+    error, description = said(response)
+    answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        return TemporaryError(f"{answered}: too many requests. Nothing was lost: run the same command again later.")
+    if error in ("temporarily_unavailable", "server_error") or response.status_code == httpx.codes.REQUEST_TIMEOUT:
+        return LostAnswerError(f"{answered}.")
+    if error in ("invalid_grant", "invalid_token", "access_denied"):
+        return GrantRefusedError(f"{answered}.")
+    if error in ("invalid_client", "unauthorized_client") or response.status_code == httpx.codes.UNAUTHORIZED:
+        return ClientRefusedError(f"{answered}.", forgotten=error in ("invalid_client", "unauthorized_client"))
+    if error == "invalid_target":
+        return _wrong_target(answered)
+    if response.has_redirect_location or response.status_code in (
+        httpx.codes.NOT_FOUND,
+        httpx.codes.METHOD_NOT_ALLOWED,
+    ):
+        return ConfigurationError(
+            f"{answered}: there is no authorization server. Is base_url the library's address, without /api?"
+        )
+    return SignInError(f"{answered}: it does not give a token for such a request.")
+
+
+def registration_refused(response: httpx.Response, now: datetime) -> BookferryError:
+    """The error for a registration that was refused."""
+    error, description = said(response)
+    answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
+    own = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        asked = retry_after(response, now)
+        when = "tomorrow"
+        if asked is not None and asked < timedelta(days=366).total_seconds():
+            when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
+        return TemporaryError(
+            f"{answered}: the library takes no more registrations today. Run the same command again {when}. {own}"
+        )
+    if response.has_redirect_location or response.status_code in (
+        httpx.codes.NOT_FOUND,
+        httpx.codes.METHOD_NOT_ALLOWED,
+    ):
+        return ConfigurationError(
+            f"{answered}: programs cannot register there. Is base_url the library's address, without /api? {own}"
+        )
+    if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        return ConfigurationError(f"{answered}: the library lets nobody register a program. {own}")
+    if error == "invalid_redirect_uri":
+        return ConfigurationError(
+            f"{answered}: it takes no answer on this machine (http://127.0.0.1:PORT/callback). {own}"
+        )
+    if response.is_client_error:
+        return RefusedError(
+            f"{answered}: it does not take Bookferry's registration. {own}", status=response.status_code
+        )
+    return ProtocolError(f"{answered}, which is no answer to a registration. Is base_url the library's address?")
+
+
+def authorization_refused(error: str, description: str) -> BookferryError:
+    """The error for an authorization that came back without a code."""
+    answered = f"The library did not sign you in{_quoted(error, description)}"
+    if error == "access_denied":
+        return SignInError(
+            f"{answered}: the request was refused on the consent page. Run the same command again to allow it."
+        )
+    if error == "invalid_target":
+        return _wrong_target(answered)
+    if error == "invalid_scope":
+        return ConfigurationError(
+            f"{answered}: this client may not ask for these scopes. Ask for fewer, with --for backup or `scopes = [...]` in bookferry.toml."
+        )
+    if error in ("unauthorized_client", "invalid_client", "unsupported_response_type"):
+        return ConfigurationError(
+            f"{answered}: this client may not sign anybody in. Ask the administrator who issued it, or run the command again with "
+            "--new-client."
+        )
+    if error in ("temporarily_unavailable", "server_error"):
+        return TemporaryError(f"{answered}. Run the same command again later.")
+    return SignInError(f"{answered}. Run the same command again; if that does not help, ask the library's operators.")
+
+
+def _wrong_target(answered: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{answered}: the library does not know itself by the address in base_url. Write base_url exactly as the library's own pages do "
+        "(host, port and path), without /api."
+    )
+
+
+def _shown(response: httpx.Response) -> str:
+    return f"{response.request.method} {outside_text(response.request.url)}"
+
+
+def _quoted(error: str, description: str) -> str:
+    words = ": ".join(outside_text(part) for part in (error, description) if part)
+    return f" ({words})" if words else ""

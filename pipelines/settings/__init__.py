@@ -1,0 +1,1 @@
+"""bookferry.toml and the environment, checked. Nothing else in the project reads either."""

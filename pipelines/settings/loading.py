@@ -1,0 +1,120 @@
+"""Reading bookferry.toml: where it is, what it may contain, and the `Settings` that come of it."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
+from pipelines.settings.schedule import (
+    Monthly,
+    NotifySettings,
+    RetentionSettings,
+    TimeZone,
+    VariableName,
+    WeeklyOrDaily,
+)
+from pipelines.settings.settings import Settings
+from pipelines.settings.storage import PostgresSettings, folder_of, places_of
+from pipelines.settings.tenant import TenantName, TenantSettings
+from pipelines.settings.validation_messages import explain
+
+CONFIG_VARIABLE = "BOOKFERRY_CONFIG"
+
+
+CONFIG_FILE = "bookferry.toml"
+
+
+class _ConfigFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: str = "library-data"
+    work: str | None = None
+    postgres_env: VariableName | None = None
+    postgres: PostgresSettings = Field(default_factory=PostgresSettings)
+    personal_key_env: VariableName | None = None
+    tokens: str | None = None
+    timezone: TimeZone = "UTC"
+    nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
+    verify_at: WeeklyOrDaily = "sun 12:00"
+    drill_at: Monthly = "1 18:00"
+    retention: RetentionSettings | None = None
+    notify: NotifySettings = Field(default_factory=NotifySettings)
+    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(with_fields_of_their_own)] = Field(
+        default_factory=dict
+    )
+    tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
+
+
+def find_config(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The configuration file: `given` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
+    if given is not None:
+        path, source = given, "--config"
+    elif environ.get(CONFIG_VARIABLE):
+        path, source = Path(environ[CONFIG_VARIABLE]), f"${CONFIG_VARIABLE}"
+    else:
+        path, source = Path(CONFIG_FILE), "the working folder"
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{path}: no such configuration file (looked for by {source}). "
+            "Make one with `bookferry init`, or name one with --config."
+        )
+    return path.absolute()
+
+
+def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settings:
+    """Read and check one configuration file. Relative paths in it are relative to it, wherever the command is run."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        checked = _ConfigFile.model_validate(content)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path}: cannot be read ({error}).") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
+    except ValidationError as error:
+        raise ConfigurationError(explain(path, error, _known_keys)) from None
+    bucket, folder = places_of(path, checked.data, checked.work, environ)
+    return Settings(
+        path.absolute(),
+        folder,
+        checked.timezone,
+        checked.nightly_at,
+        checked.tenants,
+        checked.postgres_env,
+        None if checked.tokens is None else folder_of(path, "tokens", checked.tokens),
+        checked.verify_at,
+        checked.personal_key_env,
+        retention=checked.retention,
+        notify=checked.notify,
+        bucket=bucket,
+        identifiers=checked.identifiers,
+        drill_at=checked.drill_at,
+        staging=checked.postgres,
+    )
+
+
+def _known_keys(table: Sequence[str]) -> Iterable[str]:
+    models: dict[str, type[BaseModel]] = {
+        "retention": RetentionSettings,
+        "notify": NotifySettings,
+        "postgres": PostgresSettings,
+    }
+    inside = table[2:] if table[:1] == ["tenants"] else table
+    if table[:1] == ["identifiers"]:
+        return IdentifierSettings.model_fields
+    if not table:
+        return _ConfigFile.model_fields
+    return models.get(inside[0], TenantSettings).model_fields if inside else TenantSettings.model_fields

@@ -1,0 +1,189 @@
+"""bookferry.toml and the environment, as one checked `Settings`; nothing else in the project reads either.
+
+Secrets are named by environment variable in the file and looked up only when a tenant is signed in, so that looking at snapshots needs
+no password. A mistake is a `ConfigurationError` that names the file, the key and the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings.credentials import BasicCredentials, IssuedClient, SessionCookie
+from pipelines.settings.identifier_types import IdentifierSettings
+from pipelines.settings.schedule import (
+    NotifySettings,
+    RetentionSettings,
+)
+from pipelines.settings.storage import PostgresSettings, state_home
+from pipelines.settings.tenant import TenantSettings
+from pipelines.settings.validation_messages import did_you_mean
+
+TOKENS_VARIABLE = "BOOKFERRY_TOKENS"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a person configured; paths are absolute."""
+
+    path: Path
+    data: Path
+    """The folder on this machine: of everything, or, where the data is in a bucket, of what only the runs need."""
+    timezone: str
+    nightly_at: str
+    tenants: Mapping[str, TenantSettings]
+    postgres_env: str | None = None
+    tokens: Path | None = None
+    verify_at: str = "sun 12:00"
+    """When the newest snapshots are verified: a weekday and a time, or a time of every day."""
+    personal_key_env: str | None = None
+    """Variable with the key that personal data is encrypted with; without it, it is kept like all else."""
+    retention: RetentionSettings | None = None
+    notify: NotifySettings = field(default_factory=NotifySettings)
+    bucket: str | None = None
+    """Where snapshots and stored files are, unless they are in the folder: s3://bucket/prefix."""
+    identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
+    """Types of identifiers beside those that service-api.md names, by name."""
+    drill_at: str = "1 18:00"
+    """When the newest snapshots are restored into a sandbox: a day of the month and a time."""
+    staging: PostgresSettings = field(default_factory=PostgresSettings)
+    """How tables are staged into the database."""
+
+    def tenant(self, name: str) -> TenantSettings:
+        """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
+        if name in self.tenants:
+            return self.tenants[name]
+        known = ", ".join(sorted(self.tenants)) or "none"
+        raise ConfigurationError(
+            f"{self.path}: there is no tenant '{name}'{did_you_mean(name, self.tenants)}. Tenants in this file: {known}."
+        )
+
+    def credentials(self, name: str, environ: Mapping[str, str] = os.environ) -> BasicCredentials | SessionCookie:
+        """The v2 sign-in of a tenant, read from the environment now."""
+        tenant = self.tenant(name)
+        if tenant.session_cookie_env:
+            return SessionCookie(self._variable(name, "session_cookie_env", tenant.session_cookie_env, environ))
+        if not (tenant.username_env and tenant.password_env):
+            raise ConfigurationError(
+                f"{self.path}: tenants.{name} has no sign-in for v2. Name the variables that hold it: "
+                "username_env and password_env, or session_cookie_env."
+            )
+        return BasicCredentials(
+            self._variable(name, "username_env", tenant.username_env, environ),
+            self._variable(name, "password_env", tenant.password_env, environ),
+        )
+
+    def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> IssuedClient | None:
+        """The client that an administrator issued for a v3 tenant, its secret read from the environment now; None where none was."""
+        tenant = self.tenant(name)
+        if tenant.client_id is None:
+            return None
+        if tenant.client_secret_env is None:
+            return IssuedClient(tenant.client_id, None, "none", pkce=True)
+        secret = self._variable(name, "client_secret_env", tenant.client_secret_env, environ)
+        return IssuedClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic", pkce=tenant.pkce)
+
+    def check_sign_in(self, name: str, environ: Mapping[str, str] = os.environ) -> None:
+        """Raise `ConfigurationError` where a variable that the sign-in needs is missing, before anything starts."""
+        if self.tenant(name).api == "v2":
+            self.credentials(name, environ)
+        else:
+            self.oauth_client(name, environ)
+
+    def tokens_folder(self, environ: Mapping[str, str] = os.environ) -> Path:
+        """Where sign-ins to v3 are kept: `tokens` of the file, else $BOOKFERRY_TOKENS, else the user's folder for such state.
+
+        Not the data folder: that one is shared with analysts, copied and restored, and an old refresh token that comes back from a copy
+        may end the sign-in for everybody.
+        """
+        if self.tokens is not None:
+            return self.tokens
+        if environ.get(TOKENS_VARIABLE):
+            return Path(environ[TOKENS_VARIABLE]).expanduser().absolute()
+        try:
+            return state_home(environ)
+        except RuntimeError:
+            raise ConfigurationError(
+                f'{self.path}: this user has no home folder to keep sign-ins in. Name a folder with `tokens = "..."` at the top of the '
+                f"file, or in ${TOKENS_VARIABLE}."
+            ) from None
+
+    def postgres(self, environ: Mapping[str, str] = os.environ) -> str | None:
+        """The address of the database that `postgres_env` names, or None where there is none."""
+        if self.postgres_env is None:
+            return None
+        address, where = environ.get(self.postgres_env, ""), f"{self.path}: postgres_env"
+        if not address:
+            state = "empty" if self.postgres_env in environ else "not set"
+            raise ConfigurationError(
+                f"{where} names the environment variable {self.postgres_env}, which is {state}. Set it, for example: "
+                f"export {self.postgres_env}=postgresql://user:password@host/database"
+            )
+        if not re.match(r"postgres(ql)?(\+\w+)?://", address):
+            raise ConfigurationError(
+                f"{where} names the environment variable {self.postgres_env}, whose value is no address such as "
+                "postgresql://user:password@host/database. Correct it."
+            )
+        return address
+
+    @property
+    def stages(self) -> bool:
+        """Whether tables are staged into a database."""
+        return self.postgres_env is not None and self.staging.load
+
+    def notify_of(self, name: str) -> NotifySettings:
+        """Who is told how a run of this tenant ended: its own table, else that of the whole file."""
+        own = self.tenants[name].notify if name in self.tenants else None
+        return own or self.notify
+
+    def budget_of(self, name: str) -> tuple[str, int]:
+        """What the budget of a tenant is kept under, and its requests a minute.
+
+        The service grants the budget to a library, not to an entry of this file (I1: "counted over both API versions"), so entries
+        with one base_url share it, and the lowest of their limits holds.
+        """
+        library = self.tenant(name).base_url.lower()
+        sharing = [tenant for tenant in self.tenants.values() if tenant.base_url.lower() == library]
+        return library, min(tenant.requests_per_minute for tenant in sharing)
+
+    def _variable(self, tenant: str, key: str, variable: str, environ: Mapping[str, str]) -> str:
+        """The value of the variable that a key names; messages never show it, nor a name that may be the secret itself."""
+        where, value = f"{self.path}: tenants.{tenant}.{key}", environ.get(variable, "")
+        allowed, fault = _FIT[key]
+        if re.fullmatch(allowed, value):
+            return value
+        if value:
+            raise ConfigurationError(
+                f"{where}: the environment variable that it names holds {fault}. Correct its value."
+            )
+        state = "empty" if variable in environ else "not set"
+        if key != "username_env" and not variable.isupper():
+            raise ConfigurationError(
+                f"{where} must be the name of an environment variable that holds the secret, never the secret. The variable it names is "
+                f"{state}. Name it in capitals, for example {key.upper()}, and export it."
+            )
+        raise ConfigurationError(
+            f"{where} names the environment variable {variable}, which is {state}. Set it, for example: export {variable}=..."
+        )
+
+
+_FIT = {
+    "username_env": (
+        r"[^\x00-\x1f\x7f:]+",
+        "a colon or a control character, which no user name of HTTP Basic authentication has",
+    ),
+    "password_env": (r"[^\x00-\x1f\x7f]+", "a line break or another control character"),
+    "client_secret_env": (
+        r"[\x20-\x7e]+",
+        "a line break or a character that no client secret has (RFC 6749, appendix A)",
+    ),
+    "session_cookie_env": (
+        r"[!#-+\--:<-\[\]-~]+",
+        "a blank, quote, comma, semicolon or other character that no cookie has",
+    ),
+}
+"""Key → what a value of its variable may consist of (RFC 7617, RFC 6265), and what else it seems to hold."""

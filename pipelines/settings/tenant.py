@@ -1,0 +1,116 @@
+"""The table of one tenant in bookferry.toml: one library at one base_url, and the way to sign in there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
+
+from pipelines.inventory import resource_mistake
+from pipelines.settings.addresses import checked_base_url, checked_redirect_uri
+from pipelines.settings.schedule import (
+    NotifySettings,
+    VariableName,
+)
+
+TenantName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+"""Becomes a folder (`tenant=old`), a prefix of asset keys and a word in the log: lower case letters, digits and `_`."""
+
+
+Scope = Literal[
+    "library:read",
+    "library:write",
+    "assets:read",
+    "assets:write",
+    "users:read",
+    "users:write",
+    "tasks:read",
+    "tasks:write",
+]
+"""service-api.md, v3 scopes."""
+
+
+SCOPES: tuple[str, ...] = get_args(Scope)
+"""All scopes of v3, in the document's order."""
+
+
+ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
+"""How a client authenticates at the token endpoint; `none` is a public client."""
+
+
+class TenantSettings(BaseModel):
+    """One library at one base_url, and how to sign in there."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base_url: Annotated[str, AfterValidator(checked_base_url)]
+    api: Literal["v2", "v3"]
+    username_env: VariableName | None = None
+    password_env: VariableName | None = None
+    session_cookie_env: VariableName | None = None
+    client_id: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$")] | None = None
+    client_secret_env: VariableName | None = None
+    client_auth: ClientAuth | None = None
+    redirect_uri: Annotated[str, AfterValidator(checked_redirect_uri)] | None = None
+    pkce: bool = Field(default=True, strict=True)
+    scopes: tuple[Scope, ...] | None = None
+    resources: tuple[str, ...] | None = None
+    files: bool = Field(default=True, strict=True)
+    requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
+    notify: NotifySettings | None = None
+    walks: int = Field(default=3, ge=1, le=10, strict=True)
+    resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
+    send_invalid_identifiers: bool = Field(default=False, strict=True)
+    """Whether a migration into this library sends identifiers, too, that break the rules of their type."""
+    files_with_record: bool = Field(default=False, strict=True)
+    """Whether a migration into this library sends a record's files with it, which saves a request for each file (service-api.md:
+    `assets_attributes`); tried on the first record, proved by reading it back."""
+
+    @model_validator(mode="after")
+    def _identifiers_are_sent_to_v3(self) -> Self:
+        for key in ("send_invalid_identifiers", "files_with_record"):
+            if getattr(self, key) and self.api == "v2":
+                raise ValueError(f'has {key}, which is for a library that is migrated into: one with api = "v3"')
+        return self
+
+    @model_validator(mode="after")
+    def _one_sign_in(self) -> Self:
+        if self.session_cookie_env and (self.username_env or self.password_env):
+            raise ValueError("has two sign-ins: keep either username_env and password_env, or session_cookie_env")
+        return self
+
+    @model_validator(mode="after")
+    def _known_resources(self) -> Self:
+        if self.resources is not None and not self.resources:
+            raise ValueError("has resources = [], so nothing would be backed up: name some, or remove the key")
+        if mistake := resource_mistake(self.api, self.resources or ()):
+            raise ValueError(f"has resources with {mistake}")
+        return self
+
+    @model_validator(mode="after")
+    def _one_client(self) -> Self:
+        """What belongs to a client issued by an administrator comes together; service-api.md: such a client is "always confidential"."""
+        issued = [key for key in ("client_secret_env", "redirect_uri") if getattr(self, key)]
+        issued += [] if self.pkce else ["pkce"]
+        if issued and not self.client_id:
+            raise ValueError(
+                f"has {issued[0]} but no client_id: add the client_id that the administrator gave you, or remove {issued[0]}, and "
+                "`bookferry login` registers a client of its own"
+            )
+        if self.client_id and self.client_auth != "none" and not self.client_secret_env:
+            raise ValueError(
+                'has client_id but no client_secret_env: name the variable that holds the secret, or set client_auth = "none" for a '
+                "public client, which has none"
+            )
+        if self.client_auth == "none" and (self.client_secret_env or not self.pkce):
+            raise ValueError(
+                'has client_auth = "none", a public client: it has no client_secret_env and always needs PKCE. Remove the other key'
+            )
+        return self

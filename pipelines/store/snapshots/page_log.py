@@ -1,0 +1,83 @@
+"""The pages of one walk over a listing, as they arrived: what a run that was killed goes on from (I9).
+
+Frames are appended to one file, each with its length and a checksum. What a killed process had begun to write is cut off by the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Self
+
+from pipelines.store.durable import storage_errors
+from pipelines.store.encryption import PersonalKey
+
+_HEAD = struct.Struct(">4sIII")
+_SIGN = b"page"
+
+
+class PageLog:
+    """Appends frames of a mark and a body to a file, and reads them back; sealed where there is a `key`. Use it as a context manager."""
+
+    def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
+        self._path = path
+        self._key = key
+        self._file: BinaryIO | None = None
+
+    def replay(self) -> Iterator[tuple[bytes, bytes]]:
+        """The whole frames that are there, in order; what follows them is cut off."""
+        with storage_errors(self._path):
+            file, good = self._opened(), 0
+            size = file.seek(0, os.SEEK_END)
+            while (frame := _read(file, good, size)) is not None:
+                good += _HEAD.size + len(frame[0]) + len(frame[1])
+                yield frame if self._key is None else (self._key.unseal(frame[0]), self._key.unseal(frame[1]))
+            file.truncate(good)
+            file.seek(good)
+
+    def append(self, mark: bytes, body: bytes) -> None:
+        """Keep one more frame. It survives the death of this process, and is cut off or whole after that of the machine."""
+        if self._key is not None:
+            mark, body = self._key.seal(mark), self._key.seal(body)
+        with storage_errors(self._path):
+            head = _HEAD.pack(_SIGN, len(mark), len(body), zlib.crc32(body, zlib.crc32(mark)))
+            file = self._opened()
+            file.write(head + mark)
+            file.write(body)
+            file.flush()
+
+    def clear(self) -> None:
+        """Forget everything: the walk begins anew."""
+        with storage_errors(self._path):
+            self._opened().seek(0)
+            self._opened().truncate()
+
+    def _opened(self) -> BinaryIO:
+        if self._file is None:
+            self._path.parent.mkdir(exist_ok=True)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.fdopen(descriptor, "r+b")
+        return self._file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _read(file: BinaryIO, at: int, size: int) -> tuple[bytes, bytes] | None:
+    """The frame that begins at `at`; `None` where there is no whole one."""
+    file.seek(at)
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    sign, mark_size, body_size, checksum = _HEAD.unpack(head)
+    if sign != _SIGN or at + _HEAD.size + mark_size + body_size > size:
+        return None
+    mark, body = file.read(mark_size), file.read(body_size)
+    return (mark, body) if zlib.crc32(body, zlib.crc32(mark)) == checksum else None

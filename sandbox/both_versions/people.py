@@ -1,0 +1,109 @@
+"""Users, alike in every version: what is created, changed and deleted, and the mail that a new one gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from werkzeug.wrappers import Response
+
+from sandbox.answers import created, deleted, json_response
+from sandbox.both_versions.rendering import cover_record
+from sandbox.both_versions.schemas import INTEGER, array, form, or_null, record
+from sandbox.endpoints import TEXT, Call, Schema
+from sandbox.errors import ApiError, record_not_found, unprocessable
+from sandbox.state.blobs import StoredFile
+from sandbox.state.records import USERS, Records, Row, Taken
+from sandbox.tenants import Mail
+
+Render = Callable[[Row, Call], dict[str, Any]]
+
+EMAIL: Schema = {"type": "string", "pattern": r"^[^@\s]+@[^@\s]+$"}
+NAME: Schema = {"type": "string", "minLength": 1}
+ROLES: Schema = array({"type": "string", "minLength": 1})
+
+_SUBJECT = "Your account at the library"
+
+USER_SCHEMAS = {
+    "User": record(
+        {"id": INTEGER, "email": TEXT, "name": TEXT, "roles": array(TEXT)}, optional={"avatar": or_null("Cover")}
+    ),
+    "UserCreate": form({"email": EMAIL, "name": NAME, "roles": ROLES}, required=("email", "name")),
+    "UserRoles": form({"roles": ROLES}, required=("roles",)),
+}
+
+
+def short_record(row: Row, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
+    """A user as version 2 shows one."""
+    return {"id": row["id"], "email": row["email"], "name": row["name"], "roles": row["roles"]}
+
+
+def full_record(row: Row, call: Call) -> dict[str, Any]:
+    """A user as version 3 shows one, with the picture."""
+    avatar = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
+    return {**short_record(row, call), "avatar": avatar}
+
+
+def users(call: Call) -> Records:
+    """The tenant's users."""
+    return call.tenant.records[USERS.name]
+
+
+def find_user(call: Call) -> Row:
+    """The user of the path, or 404."""
+    row = users(call).get(call.number or 0)
+    if row is None:
+        raise record_not_found()
+    return row
+
+
+def create_user(call: Call, render: Render) -> Response:
+    """A new user, who gets a mail. The address has to be one that nobody has yet."""
+    row = _written(lambda: users(call).create({"roles": [], **_plain(call)}))
+    call.tenant.mails.append(Mail(call.tenant.clock.now(), row["email"], _SUBJECT))
+    return created(render(row, call), call.settings.variations)
+
+
+def change_user(call: Call, render: Render) -> Response:
+    """A user with some fields replaced, but for the own roles: nobody locks the own account out."""
+    user = find_user(call)
+    number = user["id"]
+    if call.payload.get("roles", user["roles"]) != user["roles"]:
+        _refuse_own(call, number)
+    return json_response(render(_written(lambda: users(call).change(number, _plain(call))), call))
+
+
+def delete_user(call: Call) -> Response:
+    """The end of a user: sessions and tokens end too. Nobody can end the own account."""
+    number = find_user(call)["id"]
+    _refuse_own(call, number)
+    users(call).remove(number)
+    return deleted(call.settings.variations)
+
+
+def _refuse_own(call: Call, number: int) -> None:
+    if number == call.signed_in.person.id:
+        raise ApiError(403, "AccessDenied", "Nobody can do this to the own account")
+
+
+def _plain(call: Call) -> Row:
+    """The payload as it is stored: roles once each, an uploaded picture as a stored file."""
+    known = call.version.schemas[call.endpoint.payload or ""]["properties"]
+    values = {name: value for name, value in call.payload.items() if name in known}
+    if "roles" in values:
+        values["roles"] = list(dict.fromkeys(values["roles"]))
+    if values.get("avatar"):
+        avatar = values["avatar"]
+        values["avatar"] = asdict(call.tenant.storage.promote(avatar["id"], avatar.get("metadata")))
+    return values
+
+
+def _written(write: Callable[[], Row | None]) -> Row:
+    try:
+        row = write()
+    except Taken:
+        raise unprocessable("email: another user has this address") from None
+    if row is None:
+        raise record_not_found()
+    return row

@@ -1,0 +1,27 @@
+"""The machine-readable description of each version, which needs no sign-in."""
+
+from __future__ import annotations
+
+from werkzeug.wrappers import Response
+
+from sandbox.documentation.openapi import swagger_yaml
+from sandbox.endpoints import Answer, Call, Endpoint
+
+_MEDIA_TYPE = "application/yaml"
+
+
+def describe(call: Call) -> Response:
+    """``swagger.yaml``."""
+    return Response(swagger_yaml(call.version, call.base_url, call.settings.variations), content_type=_MEDIA_TYPE)
+
+
+ENDPOINTS = (
+    Endpoint(
+        method="GET",
+        path="/swagger.yaml",
+        summary="This description",
+        handler=describe,
+        answer=Answer("An OpenAPI document", media_type=_MEDIA_TYPE),
+        public=True,
+    ),
+)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.assets_defs.night import PASSWORD, Night, configure
+from tests.sandbox.process import SandboxProcess
+
+
+@pytest.fixture(autouse=True)
+def no_home_of_a_person(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test touches a DAGSTER_HOME or a configuration that somebody has."""
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nobodys-dagster-home"))
+    monkeypatch.delenv("BOOKFERRY_CONFIG", raising=False)
+
+
+@pytest.fixture(scope="session")
+def shared_sandbox() -> Iterator[SandboxProcess]:
+    """One sandbox with two libraries of real records, and a password that occurs nowhere else."""
+    tenants = ("--tenant=library=real:120", "--tenant=second=real:60")
+    with SandboxProcess(*tenants, "--requests-per-minute", "0", "--password", PASSWORD) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(shared_sandbox: SandboxProcess) -> SandboxProcess:
+    """The sandbox without liberties, faults and counts."""
+    shared_sandbox.reset()
+    shared_sandbox.change("library", requests_per_minute=0)
+    shared_sandbox.change("second", requests_per_minute=0)
+    return shared_sandbox
+
+
+@pytest.fixture
+def night(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Night]:
+    """A configuration of both libraries, its data folder and a Dagster instance of its own."""
+    for variable, value in configure(tmp_path, sandbox).items():
+        monkeypatch.setenv(variable, value)
+    with Night(tmp_path) as night:
+        yield night

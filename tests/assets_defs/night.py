@@ -1,0 +1,145 @@
+"""A configuration with its Dagster instance, and the ways in which a backup is run on it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import dagster as dg
+import pyarrow.parquet as pq
+
+from assets_defs.backup import tenant_keys
+from assets_defs.definitions import build_definitions
+from pipelines.settings.loading import load_settings
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.sandbox.process import SandboxProcess
+
+ROOT = Path(__file__).parents[2]
+PASSWORD = "pässword-that-occurs-nowhere-else"
+
+INSTANCE = "telemetry: {enabled: false}\n"
+
+CONFIG = """
+data = "library-data"
+
+[tenants.old]
+base_url = "{library}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+requests_per_minute = 100000
+
+[tenants.second]
+base_url = "{second}"
+api = "v2"
+session_cookie_env = "TEST_COOKIE"
+requests_per_minute = 100000
+"""
+
+
+def configure(folder: Path, sandbox: SandboxProcess) -> dict[str, str]:
+    """Write bookferry.toml and dagster.yaml into `folder`; the variables that are to be set."""
+    config, home = folder / "bookferry.toml", folder / "dagster-home"
+    config.write_text(CONFIG.format(library=sandbox.base_url("library"), second=sandbox.base_url("second")))
+    home.mkdir()
+    (home / "dagster.yaml").write_text(INSTANCE)
+    return {
+        "BOOKFERRY_CONFIG": str(config),
+        "DAGSTER_HOME": str(home),
+        "TEST_USER": sandbox.user,
+        "TEST_PASSWORD": sandbox.password,
+        "TEST_COOKIE": sandbox.session_cookie("second"),
+    }
+
+
+class Night:
+    """What an operator has on one machine. The variables of `configure` are in the environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = load_settings(folder / "bookferry.toml")
+        self.data = DataFolder(self.settings.data)
+        self.instance = dg.DagsterInstance.from_config(str(folder / "dagster-home"))
+
+    def __enter__(self) -> Self:
+        self.instance.__enter__()
+        return self
+
+    def __exit__(self, *caught: object) -> None:
+        self.instance.__exit__(*caught)
+
+    def run(
+        self,
+        *tenants: str,
+        resources: Sequence[str] = ("publications",),
+        also: Sequence[dg.AssetKey] = (),
+        **tags: str,
+    ) -> dg.ExecuteInProcessResult:
+        """The job `nightly_backup` in this process, as Dagster runs it: with a library resource of its own."""
+        job = build_definitions(self.settings).resolve_job_def("nightly_backup")
+        keys = [key for tenant in tenants or ("old",) for key in tenant_keys(tenant, resources)]
+        keys += also
+        return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False, tags=tags)
+
+    def process(self, *command: str, variables: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
+        """A command in a process of its own. A variable that is `None` is not set."""
+        changed = {"PYTHONPATH": str(ROOT), **(variables or {})}
+        environment = {**os.environ, **{name: value for name, value in changed.items() if value is not None}}
+        for name, value in changed.items():
+            if value is None:
+                environment.pop(name, None)
+        return subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def dagster(self, *arguments: str, variables: Mapping[str, str | None] | None = None) -> subprocess.Popen[str]:
+        """`dagster ARGUMENTS`."""
+        return self.process(sys.executable, "-m", "dagster", *arguments, variables=variables)
+
+    def bookferry(self, *arguments: str) -> subprocess.Popen[str]:
+        """`bookferry ARGUMENTS`."""
+        return self.process(sys.executable, "-c", "from cli.main import main; main()", *arguments)
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """All published snapshots."""
+        return self.data.snapshots()
+
+    def everything_kept(self) -> Iterator[tuple[str, str]]:
+        """Name and content, as text, of every file of the data folder and of Dagster; of raw tables all but the payload."""
+        for path in sorted(self.folder.rglob("*")):
+            if not path.is_file() or path.name == "bookferry.toml":
+                continue
+            if path.suffix == ".parquet":
+                table = pq.read_table(path)
+                kept = [name for name in table.column_names if name != "payload"]
+                yield str(path), json.dumps(table.select(kept).to_pylist(), default=str)
+            else:
+                yield str(path), path.read_bytes().decode("utf-8", "replace")
+
+
+def secrets_of(sandbox: SandboxProcess) -> list[str]:
+    """What must never be found: password, its form in a header, session cookies, and the mark of a signed address."""
+    pair = f"{sandbox.user}:{sandbox.password}".encode()
+    cookies = [sandbox.session_cookie("library"), sandbox.session_cookie("second")]
+    return [
+        PASSWORD,
+        PASSWORD.encode("unicode_escape").decode(),
+        base64.b64encode(pair).decode(),
+        *cookies,
+        "ignature=",
+    ]
+
+
+def plain(metadata: Mapping[str, dg.MetadataValue]) -> dict[str, Any]:
+    """Metadata as plain values; a table as its rows."""
+    return {
+        name: [record.data for record in value.records] if isinstance(value, dg.TableMetadataValue) else value.value
+        for name, value in metadata.items()
+    }

@@ -1,0 +1,121 @@
+"""What Dagster loads: the same for any number of tenants, and an error that says what to do without a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets_defs import definitions
+from assets_defs.definitions import build_definitions
+from pipelines.errors import ConfigurationError
+from pipelines.records.tables import STAGED, raw_table
+from pipelines.settings.loading import load_settings
+from pipelines.settings.settings import Settings
+
+TENANT = """
+[tenants.{name}]
+base_url = "https://{name}.example.org"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+"""
+
+
+def settings_for(folder: Path, *tenants: str) -> Settings:
+    config = folder / "bookferry.toml"
+    config.write_text('data = "library-data"\n' + "".join(TENANT.format(name=name) for name in tenants))
+    return load_settings(config)
+
+
+def specs(defs: dg.Definitions) -> dict[dg.AssetKey, dg.AssetSpec]:
+    return {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+
+
+@pytest.mark.parametrize("tenants", [(), ("old",), ("old", "a", "library_of_the_9th_district_")], ids=len)
+def test_any_number_of_tenants(tmp_path: Path, tenants: tuple[str, ...]) -> None:
+    """Each tenant has its assets under its name; job and schedule are the same."""
+    defs = build_definitions(settings_for(tmp_path, *tenants))
+    dg.Definitions.validate_loadable(defs)
+    names = [
+        "raw_publications",
+        *(table.name for table in STAGED["publications"]),
+        "files",
+        "snapshot",
+        "report",
+        "verification",
+        "drill",
+    ]
+    assert set(specs(defs)) == {dg.AssetKey([tenant, name]) for tenant in tenants for name in names}
+    assert sorted(job.name for job in defs.resolve_all_job_defs() if not job.name.startswith("__")) == [
+        "drill_backups",
+        "nightly_backup",
+        "verify_backups",
+    ]
+    assert defs.resolve_schedule_def("nightly_backup_schedule").job_name == "nightly_backup"
+
+
+def test_no_variable_is_needed_to_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Secrets are read when a library is signed in to, never when definitions are loaded; nothing is made on disk."""
+    monkeypatch.delenv("TEST_USER", raising=False)
+    dg.Definitions.validate_loadable(build_definitions(settings_for(tmp_path, "old")))
+    assert [path.name for path in tmp_path.iterdir()] == ["bookferry.toml"]
+
+
+def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
+    """Design 3.5: the descriptions of the tables are Dagster's column metadata."""
+    found = specs(build_definitions(settings_for(tmp_path, "old")))
+    for table in (*STAGED["publications"], raw_table("publications")):
+        spec = found[dg.AssetKey(["old", table.name])]
+        assert spec.description == table.comment
+        columns = spec.metadata["dagster/column_schema"].columns
+        assert [(one.name, one.type, one.description) for one in columns] == [
+            (column.name, str(column.type), column.comment) for column in table.columns
+        ]
+    assert all(spec.description and spec.group_name == "old" and spec.kinds for spec in found.values())
+    assert found[dg.AssetKey(["old", "snapshot"])].metadata["dagster/column_schema"].columns
+
+
+def test_nothing_runs_twice_by_itself(tmp_path: Path) -> None:
+    """Dagster's retries turn "Terminate" into another try: there are none, and a run that hangs has an end."""
+    job = build_definitions(settings_for(tmp_path, "old")).resolve_job_def("nightly_backup")
+    assert job.tags["dagster/max_retries"] == "0"
+    assert int(job.tags["dagster/max_runtime"]) == 20 * 3600
+    assert all(node.definition.retry_policy is None for node in job.nodes)
+    assert job.executor_def is dg.in_process_executor
+
+
+def test_tenants_have_pools_of_their_own(tmp_path: Path) -> None:
+    """Two tenants do not wait for each other; two runs of one do."""
+    job = build_definitions(settings_for(tmp_path, "old", "new")).resolve_job_def("nightly_backup")
+    assert {node.definition.pools == {node.name.partition("__")[0]} for node in job.nodes} == {True}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            None,
+            r"bookferry\.toml: no such configuration file \(looked for by \$BOOKFERRY_CONFIG\)\. Make one with `bookferry init`",
+        ),
+        ("tenants = ", r"bookferry\.toml: is not valid TOML"),
+        ('[tenants.old]\nbase_uri = "x"', r"unknown key \(did you mean 'base_url'\?\)"),
+    ],
+    ids=["missing", "broken", "unknown key"],
+)
+def test_a_configuration_that_is_no_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
+) -> None:
+    """Dagster shows the message; it does not show an empty page as if nothing had to be backed up (style 16)."""
+    if content is not None:
+        (tmp_path / "bookferry.toml").write_text(content)
+    monkeypatch.setenv("BOOKFERRY_CONFIG", str(tmp_path / "bookferry.toml"))
+    with pytest.raises(ConfigurationError, match=message):
+        definitions.defs()
+
+
+def test_the_configuration_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Definitions are those of the file that $BOOKFERRY_CONFIG names at the time Dagster asks."""
+    monkeypatch.setenv("BOOKFERRY_CONFIG", str(settings_for(tmp_path, "old").path))
+    assert dg.AssetKey(["old", "snapshot"]) in specs(definitions.defs())

@@ -1,0 +1,161 @@
+"""Every resource in Dagster: assets, checks and the nightly job of a tenant of version 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets_defs.backup import tenant_keys
+from assets_defs.definitions import build_definitions
+from pipelines.backup.flow import tenant_resources
+from pipelines.inventory import RESOURCES
+from pipelines.records.tables import STAGED
+from pipelines.settings.loading import load_settings
+from tests.assets_defs.night import INSTANCE, Night
+from tests.backup.other_resources.signing import sign_in
+from tests.sandbox.process import SandboxProcess
+
+CONFIG = """
+data = "library-data"
+tokens = "sign-ins"
+
+[tenants.new]
+base_url = "{base_url}"
+api = "v3"
+client_id = "test"
+client_auth = "none"
+requests_per_minute = 100000
+{more}
+"""
+
+
+def configure(folder: Path, sandbox: SandboxProcess, more: str = "") -> Path:
+    """A configuration of the first library by version 3, and a Dagster instance."""
+    config, home = folder / "bookferry.toml", folder / "dagster-home"
+    config.write_text(CONFIG.format(base_url=sandbox.base_url(), more=more))
+    home.mkdir(exist_ok=True)
+    (home / "dagster.yaml").write_text(INSTANCE)
+    return config
+
+
+@pytest.fixture
+def new(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Night]:
+    """A night of the tenant `new`, which is not signed in yet."""
+    config = configure(tmp_path, sandbox)
+    monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster-home"))
+    with Night(tmp_path) as night:
+        yield night
+
+
+def checks(result: dg.ExecuteInProcessResult) -> dict[tuple[str, str], tuple[bool, str]]:
+    """Asset and check → whether it passed, and how severe it is."""
+    return {
+        (one.asset_key.path[1], one.check_name): (one.passed, one.severity.value)
+        for one in result.get_asset_check_evaluations()
+    }
+
+
+def test_a_night_of_everything(new: Night, sandbox: SandboxProcess) -> None:
+    """One asset for each raw and each staged table, and the files; all checks green; one snapshot of all resources."""
+    sign_in(new.folder / "bookferry.toml", "new", sandbox)
+    result = new.run("new", resources=RESOURCES)
+    assert result.success
+    events = [event.asset_key.path[1] for event in result.get_asset_materialization_events() if event.asset_key]
+    expected = {f"raw_{resource}" for resource in RESOURCES} | {"files", "snapshot", "report"}
+    expected |= {table.name for tables in STAGED.values() for table in tables}
+    assert sorted(events) == sorted(expected)
+    assert all(passed for passed, _severity in checks(result).values())
+    [snapshot] = new.snapshots
+    assert snapshot.manifest.complete
+    assert list(snapshot.counts) == list(RESOURCES)
+    assert_no_person_is_previewed(result)
+
+
+def assert_no_person_is_previewed(result: dg.ExecuteInProcessResult) -> None:
+    """Names and addresses of people stay in the tables: Dagster's history holds none."""
+    shown = [str(event.materialization.metadata) for event in result.get_asset_materialization_events()]
+    assert not any("@library.example" in one for one in shown)
+
+
+def test_what_is_not_readable_is_a_warning(new: Night, sandbox: SandboxProcess) -> None:
+    """A missing scope does not spoil the night: a warning at the raw table that names the scope, and a complete snapshot of the rest."""
+    sign_in(new.folder / "bookferry.toml", "new", sandbox, scopes=("library:read", "assets:read", "tasks:read"))
+    result = new.run("new", resources=RESOURCES)
+    assert result.success
+    found = checks(result)
+    assert {check for check, (passed, _severity) in found.items() if not passed} == {
+        ("raw_users", name) for name in ("readable", "count_equals_x_total", "ids_unique")
+    }
+    assert found["raw_users", "readable"] == (False, "WARN")
+    [check] = [
+        one
+        for one in result.get_asset_check_evaluations()
+        if (one.asset_key.path[1], one.check_name) == ("raw_users", "readable")
+    ]
+    assert "users:read" in str(check.metadata["not_read"].value)
+    [snapshot] = new.snapshots
+    assert snapshot.manifest.complete
+    assert "users" not in snapshot.counts
+
+
+def test_what_was_named_and_is_not_readable_is_an_error(
+    sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`resources` of the tenant name it: the check is red and the snapshot partial."""
+    config = configure(tmp_path, sandbox, 'resources = ["users", "publications"]')
+    monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
+    sign_in(config, "new", sandbox, scopes=("library:read", "assets:read"))
+    with Night(tmp_path) as night:
+        result = night.run("new", resources=tenant_resources(night.settings.tenant("new")))
+        assert result.success
+        assert checks(result)["raw_users", "readable"] == (False, "ERROR")
+        assert checks(result)["snapshot", "complete"][0] is False
+        [snapshot] = night.snapshots
+        assert not snapshot.manifest.complete
+
+
+def test_some_resources_only(new: Night, sandbox: SandboxProcess) -> None:
+    """A part of the assets can be materialized: the snapshot holds what was read."""
+    sign_in(new.folder / "bookferry.toml", "new", sandbox)
+    assert new.run("new", resources=("users", "locations")).success
+    [snapshot] = new.snapshots
+    assert set(snapshot.counts) == {"users", "locations"}
+
+
+def test_a_repetition_wants_what_the_first_run_wanted(new: Night, sandbox: SandboxProcess) -> None:
+    """`bookferry backup --resources users`, repeated in the web interface: the run's tags say what somebody wants by name (I6)."""
+    sign_in(new.folder / "bookferry.toml", "new", sandbox, scopes=("library:read",))
+    wanted = ("publications", "users")
+    first = new.bookferry("backup", "new", "--resources", ",".join(wanted))
+    first.communicate()
+    assert first.returncode == 3
+    [run] = new.instance.get_runs()
+    assert run.tags["bookferry/asked"] == "publications users"
+    again = new.run("new", resources=wanted, **run.tags)
+    assert checks(again)["raw_users", "readable"] == (False, "ERROR")
+    assert [one.manifest.complete for one in new.snapshots] == [False, False]
+
+
+def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    """All resources of v3; of v2 the publications, what the settings name, and what somebody wants now."""
+    v3 = load_settings(configure(tmp_path, sandbox))
+    assert asset_keys(build_definitions(v3)) == set(tenant_keys("new", RESOURCES))
+    old = CONFIG.format(base_url=sandbox.base_url(), more="").replace(
+        '"v3"\nclient_id = "test"\nclient_auth = "none"', '"v2"'
+    )
+    (tmp_path / "bookferry.toml").write_text(old)
+    v2 = load_settings(tmp_path / "bookferry.toml")
+    assert asset_keys(build_definitions(v2)) == set(tenant_keys("new", ["publications"]))
+    wanted = build_definitions(v2, wanted={"new": ["tasks"]})
+    assert asset_keys(wanted) == set(tenant_keys("new", ["publications", "tasks"]))
+
+
+def asset_keys(defs: dg.Definitions) -> set[dg.AssetKey]:
+    """All that a backup makes: neither the sign-in, verification and drill, nor a migration."""
+    others = ("sign_in", "verification", "drill", "migration_plan", "migration", "migration_proof")
+    upkeep = {dg.AssetKey(["new", name]) for name in others}
+    return {spec.key for spec in defs.resolve_all_asset_specs()} - upkeep

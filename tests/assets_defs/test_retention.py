@@ -1,0 +1,100 @@
+"""The job `prune_backups`: there only with a policy, what it says is removed, and a backup under way is left alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from assets_defs.definitions import build_definitions
+from pipelines.errors import ConfigurationError
+from pipelines.settings.loading import load_settings
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.steps import NIGHT, make_snapshot
+
+CONFIG = """
+data = "library-data"
+{retention}
+[tenants.old]
+base_url = "https://library.example.org"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+"""
+
+OBSERVED = dg.DagsterEventType.ASSET_OBSERVATION
+
+
+def definitions(folder: Path, retention: str) -> dg.Definitions:
+    (folder / "bookferry.toml").write_text(CONFIG.format(retention=retention))
+    return build_definitions(load_settings(folder / "bookferry.toml"))
+
+
+def pruned(folder: Path, retention: str = "[retention]\nkeep_daily = 1") -> dg.ExecuteInProcessResult:
+    with dg.DagsterInstance.ephemeral() as instance:
+        job = definitions(folder, retention).resolve_job_def("prune_backups")
+        return job.execute_in_process(instance=instance, raise_on_error=False)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolder:
+    """Two nights of two libraries."""
+    data = DataFolder(tmp_path / "library-data")
+    for tenant in ("old", "second"):
+        for days in (0, 1):
+            make_snapshot(data, tenant=tenant, now=NIGHT + timedelta(days=days))
+    return data
+
+
+def names(data: DataFolder) -> list[str]:
+    return [one.name for one in data.snapshots()]
+
+
+def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
+    """No job and no schedule that anybody could start by mistake; an empty policy is refused."""
+    defs = definitions(tmp_path, "")
+    assert "prune_backups" not in [job.name for job in defs.resolve_all_job_defs()]
+    for empty in ("[retention]", "[retention]\nkeep_daily = 0", '[retention]\nat = "12:00"'):
+        with pytest.raises(ConfigurationError, match="retention: says nothing of what to keep"):
+            definitions(tmp_path, empty)
+    with pytest.raises(ConfigurationError, match=r"retention\.keep_daily: -1 input should be greater than or equal"):
+        definitions(tmp_path, "[retention]\nkeep_daily = -1")
+    with pytest.raises(
+        ConfigurationError, match=r"retention\.at: 'noon' is not a weekday and a time such as sun 15:00"
+    ):
+        definitions(tmp_path, '[retention]\nkeep_daily = 1\nat = "noon"')
+    with pytest.raises(ConfigurationError, match=r"retention\.keep_dayly: unknown key \(did you mean 'keep_daily'\?\)"):
+        definitions(tmp_path, "[retention]\nkeep_dayly = 1")
+
+
+def test_what_the_policy_does_not_keep_goes(tmp_path: Path, data: DataFolder) -> None:
+    """Also of a library that is no longer configured; the result is beside the snapshots and in the run."""
+    done = pruned(tmp_path)
+    assert done.success
+    assert names(data) == ["old/20261121T020000Z", "second/20261121T020000Z"]
+    observed = [one.asset_observation_data.asset_observation for one in done.all_events if one.event_type is OBSERVED]
+    assert {one.asset_key.path[0]: one.metadata["removed"].value for one in observed} == {
+        "old": ["old/20261120T020000Z"],
+        "second": ["second/20261120T020000Z"],
+    }
+
+
+def test_a_backup_under_way_is_left_alone(tmp_path: Path, data: DataFolder) -> None:
+    """Its library waits for the next time, which the log says; the others do not wait for it."""
+    with data.lease("old"):
+        done = pruned(tmp_path)
+    assert done.success
+    assert names(data) == ["old/20261120T020000Z", "old/20261121T020000Z", "second/20261121T020000Z"]
+    notes = next(one for one in done.all_events if one.is_successful_output).step_output_data.metadata["notes"].value
+    assert notes[0].startswith("The snapshots of old were left as they are until the next time. Another run ")
+
+
+def test_its_own_schedule(tmp_path: Path) -> None:
+    schedule = definitions(tmp_path, "[retention]\nkeep_last = 1").resolve_schedule_def("prune_backups_schedule")
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 15 * * SUN", "UTC")
+    schedule = definitions(tmp_path, '[retention]\nkeep_last = 1\nat = "05:10"').resolve_schedule_def(
+        "prune_backups_schedule"
+    )
+    assert schedule.cron_schedule == "10 5 * * *"

@@ -1,0 +1,99 @@
+"""The nightly schedule: one run a tenant and night, in the configured zone, never for a night that is over."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import dagster as dg
+import pytest
+from dagster._utils.schedules import schedule_execution_time_iterator
+
+from assets_defs.backup import tenant_keys
+from assets_defs.schedules import nightly_backup_schedule
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import TenantSettings
+
+VIENNA = ZoneInfo("Europe/Vienna")
+
+
+def settings_for(*tenants: str, at: str = "02:00", zone: str = "Europe/Vienna") -> Settings:
+    library = TenantSettings(base_url="https://library.example.org", api="v2")
+    return Settings(Path("bookferry.toml"), Path("library-data"), zone, at, dict.fromkeys(tenants, library))
+
+
+def evaluate(settings: Settings, tick: datetime, now: datetime) -> list[dg.RunRequest | dg.SkipReason]:
+    """What the schedule wants at the tick `tick` when the scheduler comes to it at `now`."""
+    schedule = nightly_backup_schedule(settings, now=lambda: now)
+    with dg.build_schedule_context(scheduled_execution_time=tick) as context:
+        return list(schedule(context))
+
+
+def test_one_run_a_tenant() -> None:
+    """One library's trouble is not another's."""
+    tick = datetime(2026, 11, 20, 2, tzinfo=VIENNA)
+    requests = evaluate(settings_for("old", "new"), tick, tick)
+    assert [request.run_key for request in requests] == ["old 2026-11-20T02:00+0100", "new 2026-11-20T02:00+0100"]
+    assert [request.asset_selection for request in requests] == [
+        tenant_keys(name, ["publications"]) for name in ("old", "new")
+    ]
+    assert [request.tags["bookferry/tenant"] for request in requests] == ["old", "new"]
+    assert not any(request.run_config for request in requests)
+
+
+def test_at_the_configured_time_in_the_configured_zone() -> None:
+    """Wanted: 02:00, time zone configurable."""
+    schedule = nightly_backup_schedule(settings_for("old", at="23:05", zone="America/St_Johns"))
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("5 23 * * *", "America/St_Johns")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    assert (
+        evaluate(settings_for(), datetime(2026, 11, 20, 2, tzinfo=VIENNA), datetime(2026, 11, 20, 2, tzinfo=VIENNA))
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "late", "runs"),
+    [
+        ("02:00", timedelta(), True),
+        ("02:00", timedelta(minutes=5), True),
+        ("02:00", timedelta(hours=21, minutes=59), True),  # the machine was off until the evening
+        ("02:00", timedelta(hours=22, minutes=1), False),
+        ("02:00", timedelta(days=5), False),
+        ("23:59", timedelta(seconds=75), True),  # the scheduler came to it after midnight
+        ("23:59", timedelta(minutes=59), True),
+        ("23:59", timedelta(minutes=61), False),
+        ("00:00", timedelta(hours=23, minutes=59), True),
+        ("00:00", timedelta(days=1, minutes=1), False),
+    ],
+)
+def test_a_missed_night_is_skipped(at: str, late: timedelta, runs: bool) -> None:
+    """The scheduler replays up to five missed nights; a backup captures only the present, so only the latest one is run."""
+    tick = datetime.fromisoformat(f"2026-11-20T{at}").replace(tzinfo=VIENNA)
+    [wanted] = evaluate(settings_for("old", at=at), tick, (tick.astimezone(UTC) + late))
+    if runs:
+        assert isinstance(wanted, dg.RunRequest)
+    else:
+        assert isinstance(wanted, dg.SkipReason)
+        assert wanted.skip_message == "The night of 2026-11-20 was missed and cannot be made up for."
+
+
+@pytest.mark.parametrize("at", ["02:00", "02:30", "00:00", "23:59", "03:00"])
+@pytest.mark.parametrize("change", [datetime(2026, 3, 29, tzinfo=UTC), datetime(2026, 10, 25, tzinfo=UTC)])
+@pytest.mark.parametrize("zone", ["Europe/Vienna", "America/New_York", "Australia/Lord_Howe", "UTC"])
+def test_one_run_a_day_across_clock_changes(at: str, change: datetime, zone: str) -> None:
+    """The night on which 02:00 does not exist has one run, and so has the one on which it comes twice."""
+    settings = settings_for("old", at=at, zone=zone)
+    schedule = nightly_backup_schedule(settings)
+    start = (change - timedelta(days=30)).timestamp()
+    ticks = schedule_execution_time_iterator(start, str(schedule.cron_schedule), zone, ascending=True)
+    nights, keys = [], []
+    for tick in ticks:
+        if tick > change + timedelta(days=30):
+            break
+        [request] = evaluate(settings, tick, tick + timedelta(seconds=30))
+        nights.append(tick.astimezone(ZoneInfo(zone)).date())
+        keys.append(request.run_key)
+    assert nights == [nights[0] + timedelta(days=number) for number in range(len(nights))]
+    assert len(set(keys)) == len(keys) == len(nights) >= 60

@@ -1,0 +1,68 @@
+"""Killed while files are fetched, and run again: what is kept is not fetched again, and no blob is damaged (I9)."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from tests.backup.files.shelf import Desk, Shelf
+from tests.cli.command import ROOT, environment
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Received
+
+FETCH = """
+import sys
+from pathlib import Path
+from pipelines.library import Library
+with Library.open(Path(sys.argv[1])) as library:
+    library.fetch_files("old", "run")
+"""
+
+
+def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> None:
+    """Kill -9 while one file is on its way and others are whole: those are not asked for again."""
+    for number in range(30):
+        shelf.add(f"content {number}".encode() * 50)
+    desk = Desk(tmp_path, shelf.library.url, clock=ManualClock())
+    with desk.library(with_files=False) as library:
+        library.read_raw("old", "run", "publications")
+        library.stage("old", "run", "publications")
+    for publication in shelf.publications.values():
+        shelf.refusals[f"/assets/{publication['assets'][0]['id']}"] = Answer(shelf._signed(publication["assets"][0]))
+    reached, dead, content = threading.Event(), threading.Event(), shelf.stored["/file-20"]
+    assert isinstance(content, bytes)
+
+    def half(_request: Received) -> Answer:
+        reached.set()
+        dead.wait(120)
+        return Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n" + content[:100])
+
+    shelf.stored["/file-20"] = half
+    child = subprocess.Popen(
+        [sys.executable, "-c", FETCH, str(desk.config)],
+        cwd=ROOT,
+        env=environment(TEST_USER="somebody", TEST_PASSWORD="made-up-for-this-test"),
+    )
+    assert reached.wait(120)
+    child.kill()
+    child.wait()
+    dead.set()
+    before = desk.blobs()
+    assert all(hashlib.sha256(blob).hexdigest() == name for name, blob in before.items() if not name.startswith("."))
+    shelf.stored["/file-20"] = content
+    shelf.storage.received.clear()
+    with desk.library() as library:
+        library.fetch_files("old", "run")
+        manifest = library.publish("old", "run").manifest
+    assert (manifest.complete, manifest.files.kept) == (True, 30)
+    kept_before = {name for name in before if not name.startswith(".")}
+    sums = {
+        f"/file-{number + 1}": hashlib.sha256(f"content {number}".encode() * 50).hexdigest() for number in range(30)
+    }
+    again = [path for path in shelf.fetched() if sums[path] in kept_before]
+    assert len(again) <= 8, "those that were kept in the instant before the list knew it"
+    assert {hashlib.sha256(blob).hexdigest() for blob in desk.blobs().values()} == set(sums.values())
+    assert not (desk.data / "files" / "tmp" / "tenant=old").exists()

@@ -1,0 +1,41 @@
+"""A sign-in to v3 without the way through a browser: a token of the sandbox's control endpoint, kept where `bookferry login` keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipelines.service.clock import SystemClock
+from pipelines.service.sign_in.connection import Connection, Grant, Moment
+from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.settings.loading import load_settings
+from tests.sandbox.process import SandboxProcess
+
+READ = ("library:read", "assets:read", "users:read", "tasks:read")
+"""What a backup of everything needs."""
+
+
+def keep_token(config: Path, tenant: str, token: str, scopes: tuple[str, ...] = READ) -> None:
+    """Keep an access token as the sign-in of a tenant, whose client in the configuration is `test`."""
+    settings, clock = load_settings(config), SystemClock()
+    grant = Grant(
+        client_id="test",
+        access_token=token,
+        refresh_token=None,
+        scopes=scopes,
+        lifetime=3600,
+        obtained=Moment.now(clock),
+        signed_in_at=clock.now().timestamp(),
+    )
+    base_url = settings.tenant(tenant).base_url
+    with open_tokens(settings, tenant).locked(clock) as locked:
+        locked.write(Connection(base_url=base_url, tenant=tenant, grant=grant))
+
+
+def sign_in(
+    config: Path, tenant: str, sandbox: SandboxProcess, library: str = "library", scopes: tuple[str, ...] = READ
+) -> str:
+    """Sign in to a library of the sandbox with these scopes; the token."""
+    answer = sandbox.control("POST", "tokens", {"tenant": library, "scopes": list(scopes)})
+    token = str(answer["access_token"])
+    keep_token(config, tenant, token, scopes)
+    return token

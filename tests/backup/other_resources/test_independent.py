@@ -1,0 +1,185 @@
+"""A service that is not our sandbox and uses other freedoms of the document: bare arrays, other envelopes, no paging headers, more fields.
+
+service-api.md shows the list of publications; "Exact path shapes, query parameters and payloads of hard copies, locations, authorities,
+collections and tasks: not shown".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.backup.other_resources.conftest import Desk, rows
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+Serve = Callable[..., tuple[Desk, ScriptedServer]]
+
+SIGNED = "https://files.example/f?Signature=abc"
+NOT_FOUND = Answer({"error": {"code": "RecordNotFound", "message": "Requested record not found"}}, status=404)
+PUBLICATIONS = [
+    {
+        "id": number,
+        "title": f"Title {number}",
+        "publishable_type": "Report",
+        "published_on": "2020-02-29",
+        "identifiers": [{"type": "handle", "value": f"2027/{number}", "verified": True}],
+        "categories": [{"id": 7, "name": "Physics", "parent": {"id": 1}}],
+        "contributor": {"id": 3, "name": "C. Ontributor", "url": SIGNED},
+        "organization": 9,
+        "language": "en",
+        "assets": [{"id": number, "publication_id": number, "name": "f.pdf", "file": {"id": "f", "storage": "store"}}],
+    }
+    for number in range(1, 71)
+]
+USERS = [
+    {
+        "id": "11",
+        "email": "a@library.example",
+        "name": "A",
+        "roles": [{"name": "admin", "since": "2020-01-01"}],
+        "avatar": {"url": SIGNED, "id": "a"},
+    },
+    {"id": "12", "email": "b@library.example", "name": None, "roles": []},
+]
+COPIES = [
+    {"id": number, "publication_id": 1, "location": {"id": 5, "name": "Stacks"}, "acquired_on": "spring 1984"}
+    for number in range(1, 131)
+]
+TASKS = [{"id": "0b6e-a1", "title": "Dust"}, {"id": "0b6e-a2", "title": "Dust again"}]
+
+
+def service(request: Received) -> Answer:
+    """Publications by X-Total alone, users named after themselves, hard copies as one bare array, tasks by pages of ten, no collections."""
+    resource = request.path.removeprefix("/api/v3/")
+    first = (int(request.query["page"]) - 1) * int(request.query["per_page"])
+    if resource == "publications":
+        part = PUBLICATIONS[first : first + 50]
+        return Answer({"records": part, "meta": {"took": 3}}, headers={"X-Total": str(len(PUBLICATIONS))})
+    if resource == "tasks":
+        return Answer({"data": TASKS if first == 0 else [], "links": {}})
+    whole: dict[str, Any] = {
+        "users": {"users": USERS, "count": 2},
+        "hard_copies": COPIES,
+        "hard_copies/locations": [],
+        "authorities": {"result": {"rows": []}},
+    }
+    return Answer(whole[resource]) if resource in whole else NOT_FOUND
+
+
+def test_everything_that_is_there_is_backed_up(serve: Serve) -> None:
+    """Each list is read whole, in whatever form; nothing is asked for twice that was understood the first time."""
+    desk, server = serve(service)
+    manifest = desk.back_up().manifest
+    assert {name: facts.records for name, facts in manifest.resources.items()} == {
+        "publications": 70,
+        "users": 2,
+        "hard_copies": 130,
+        "locations": 0,
+        "tasks": 2,
+    }
+    assert manifest.resources["publications"].endpoint == "publications"
+    asked = [request.path.removeprefix("/api/v3/") for request in server.received]
+    assert asked == [
+        *("publications/all", "publications", "publications"),
+        *("users", "users", "hard_copies", "hard_copies", "hard_copies/locations"),
+        *("collections", "authorities", "tasks", "tasks"),
+        "assets/1",  # an address of the one content that no record has an address of
+    ]
+    assert all(facts.complete for facts in manifest.resources.values()), manifest.problems
+
+
+def test_what_is_not_there_and_what_is_not_understood(serve: Serve) -> None:
+    """A list that is refused is a note; one that is there in a form that nobody understands makes it partial: something is lost."""
+    manifest = serve(service)[0].back_up().manifest
+    assert not manifest.complete
+    assert {name: (one.status, one.partial) for name, one in manifest.unreadable.items()} == {
+        "collections": (404, False),
+        "authorities": (None, True),
+    }
+    [problem, _of_files] = manifest.problems
+    assert "authorities: could not be read" in problem
+    assert "something that is not a listing" in problem
+    assert any(note.startswith("collections: could not be read") for note in manifest.notes)
+
+
+def test_what_is_said_of_proofs_and_files(serve: Serve) -> None:
+    """Lists without `X-Total` say so; files that have no address, not even when asked for, say so (trap A11)."""
+    manifest = serve(service)[0].back_up().manifest
+    without_total = {note.partition(":")[0] for note in manifest.notes if "sent no X-Total" in note}
+    assert without_total == {"users", "hard_copies", "locations", "tasks"}
+    assert any("files: 70 of 70 could not be had" in problem for problem in manifest.problems)
+
+
+def test_other_fields_are_residue(serve: Serve) -> None:
+    """Ids as digits are ids, nested objects are kept whole, signed addresses stay in the payload (I6, I10)."""
+    snapshot = serve(service)[0].back_up()
+    first, *_ = rows(snapshot, "publications")
+    assert (first["contributor_id"], first["contributor_name"], first["organization_id"]) == (3, "C. Ontributor", None)
+    assert json.loads(first["residue"]) == {
+        "categories[0].parent": {"id": 1},
+        "contributor.url": "https://files.example/f?(signed)",
+        "identifiers[0].verified": True,
+        "language": "en",
+        "organization": 9,
+    }
+    identifier, *_ = rows(snapshot, "publication_identifiers")
+    assert identifier == {
+        "publication_id": 1,
+        "position": 0,
+        "type": "handle",
+        "value": "2027/1",
+        "raw": "2027/1",
+        "source_field": "identifiers",
+        "verdict": "unrecognised",
+        "rule": "unknown_type",
+    }
+    assert [row["id"] for row in rows(snapshot, "users")] == [11, 12]
+    assert [row["role"] for row in rows(snapshot, "user_roles")] == ["admin"]
+    copy, *_ = rows(snapshot, "hard_copies")
+    assert (copy["publication_id"], copy["acquired_on"]) == (1, None)
+    assert json.loads(copy["residue"]) == {"acquired_on": "spring 1984", "location": {"id": 5, "name": "Stacks"}}
+    assert snapshot.manifest.residue["hard_copies"] == {"acquired_on": 130, "location": 130}
+
+
+def test_ids_that_are_no_numbers_are_told_apart(serve: Serve) -> None:
+    """Of tasks the document shows no id: texts prove a list as numbers do, and are kept in the residue."""
+    snapshot = serve(service)[0].back_up("publications", "tasks")
+    facts = snapshot.manifest.resources["tasks"]
+    assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
+    assert any("ids that are no whole numbers" in note for note in facts.notes)
+    assert [(row["id"], json.loads(row["residue"])["id"]) for row in rows(snapshot, "tasks")] == [
+        (None, "0b6e-a1"),
+        (None, "0b6e-a2"),
+    ]
+
+
+@pytest.mark.parametrize("ids", [["a", "a"], ["a", 1, "a", None]])
+def test_text_ids_that_come_twice(serve: Serve, ids: list[object]) -> None:
+    """A list that repeats a record is not proved, whatever its ids are."""
+
+    def script(request: Received) -> Answer:
+        records = [{"id": one} for one in ids] if request.query["page"] == "1" else []
+        return Answer(PUBLICATIONS[:1] if request.path.endswith("/publications") else records)
+
+    manifest = serve(script)[0].back_up("publications", "tasks").manifest
+    assert not manifest.complete
+    assert any("tasks: 1 records were listed twice, for example id a." in one for one in manifest.problems)
+
+
+def _growing(resource: str) -> Script:
+    def script(request: Received) -> Answer:
+        if not request.path.endswith(resource):
+            return service(request)
+        page = int(request.query["page"])
+        return Answer([{"id": number} for number in range(50 * page, 50 * page + 50)] if page < 5 else [])
+
+    return script
+
+
+def test_pages_without_headers_are_read_to_the_empty_one(serve: Serve) -> None:
+    """Trap A2: "where there is neither, until an empty page"."""
+    manifest = serve(_growing("/users"))[0].back_up("publications", "users").manifest
+    assert manifest.resources["users"].records == 200

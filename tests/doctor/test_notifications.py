@@ -1,0 +1,54 @@
+"""Doctor says whether anybody hears of a backup that fails, and calls nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.doctor.findings import Status
+from pipelines.doctor.notifications import who_is_told
+from pipelines.settings.loading import load_settings
+
+SECRET = "3f0c9d6e-the-address-is-a-secret"
+TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\n'
+
+
+@pytest.mark.parametrize(
+    ("notify", "variables", "status", "said"),
+    [
+        ("", {}, Status.NOTE, "nobody is told of a backup that fails"),
+        (
+            '[notify]\nsuccess_env = "ALIVE"\nfailure = ["sh"]',
+            {"ALIVE": f"https://h/{SECRET}"},
+            Status.OK,
+            "on success the address at h, on failure the command sh",
+        ),
+        ('[notify]\nsuccess_env = "ALIVE"', {}, Status.WARNING, "ALIVE, which is not set"),
+        ('[notify]\nsuccess_env = "ALIVE"', {"ALIVE": f"http://h/{SECRET}"}, Status.WARNING, "must be https://"),
+        ('[notify]\nfailure = ["no-such-command"]', {}, Status.WARNING, "no such command: no-such-command"),
+        ('[notify]\nfailure = ["./tell"]', {}, Status.WARNING, "no such command: ./tell"),
+        ('[notify]\nfailure = ["sh"]', {}, Status.NOTE, "on success nobody, on failure the command sh"),
+    ],
+)
+def test_who_is_told(tmp_path: Path, notify: str, variables: dict[str, str], status: Status, said: str) -> None:
+    """The address is a secret: only its host is shown (I10)."""
+    (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
+    found = who_is_told(load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables})
+    assert (found.status, said in found.message) == (status, True), found
+    assert SECRET not in str(found.document)
+
+
+def test_one_switch_for_two_libraries(tmp_path: Path) -> None:
+    """Either would hide that the other does not run; one with a table of its own is not meant."""
+    own = (
+        f'[tenants.third.notify]\nsuccess = "https://h/3"\nfailure = "https://h/3/fail"\n{TENANT.format(name="third")}'
+    )
+    text = f'[notify]\nsuccess = "https://h/{SECRET}"\nfailure = "https://h/{SECRET}/fail"\n'
+    text += TENANT.format(name="old") + TENANT.format(name="new") + own
+    (tmp_path / "bookferry.toml").write_text(text)
+    settings = load_settings(tmp_path / "bookferry.toml")
+    found = who_is_told(settings, "old", {})
+    assert (found.status, "new and old hold one switch" in found.message) == (Status.WARNING, True)
+    assert who_is_told(settings, "third", {}).status is Status.OK
+    assert SECRET not in str(found.document)

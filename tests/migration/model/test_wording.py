@@ -1,0 +1,31 @@
+"""Every reason that a plan can give has its words."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED
+from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, advice_on, evidence
+from pipelines.migration.plan import three_way_merge
+from pipelines.migration.plan.other_resources import UNFIT
+
+SQL = [(files("sql") / "migration" / name).read_text("utf-8") for name in ("match.sql", "match_by_keys.sql")]
+PYTHON = [Path(module.__file__).read_text("utf-8") for module in (three_way_merge,)]
+
+
+def test_every_reason_is_told_and_no_other() -> None:
+    """What is quoted there and has an underscore within is a reason; planning names some more."""
+    quoted = set(re.findall(r"'([a-z]+(?:_[a-z]+)+)'", "".join(SQL + PYTHON)))
+    assert quoted | UNFIT == set(REASONS)
+
+
+def test_every_action_and_every_evidence_is_told() -> None:
+    assert set(ACTIONS) == {CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED}
+    assert {"decision", "journal", "id", "identifier", "content", "fingerprint", "name"} == set(EVIDENCE)
+
+
+def test_a_word_of_a_later_version_is_told_as_it_stands() -> None:
+    assert advice_on("moon_phase").problem == "Moon phase."
+    assert evidence("e_mail") == "e mail"

@@ -1,0 +1,220 @@
+"""conflicts.tsv: what a person is asked, and what is read of it after some spreadsheet saved it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from io import StringIO
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigurationError
+from pipelines.inventory import RESOURCES
+from pipelines.migration.model.plan import CONFLICT, CONFLICTS, CREATE, FACTS, PlanRow
+from pipelines.migration.plan.conflicts import COLUMNS, Decision, newest_table, read_decisions, write_conflicts
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.migration.by_hand import NEW, OLD, plan_of, row
+from tests.report.library import HOSTILE
+
+UNCLEAR = row(1, CONFLICT, reason="several_targets", candidates=[12, 34])
+DIFFERS = row(
+    2,
+    CONFLICT,
+    target_id=56,
+    matched_by="identifier",
+    reason="fields_differ",
+    differing={
+        "title": ['"The history of printing"', '"A history of printing"'],
+        "identifiers": ['[["doi","10.1000/182"],["isbn","9780306406157"]]', None],
+        "abstract": [f'"{"long " * 100}ours"', f'"{"long " * 100}theirs"'],
+    },
+)
+
+
+def file_of(folder: Path, rows: list[PlanRow], *decided: Decision) -> Path:
+    path = folder / CONFLICTS
+    write_conflicts(path, rows, {(one.resource, one.source_id): one for one in decided})
+    return path
+
+
+def lines_of(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.reader(file, dialect="excel-tab", strict=True))
+
+
+def decide(path: Path, *words: str) -> Path:
+    """Write into the last cells, from the first line on, as an editor would."""
+    heading, *lines = lines_of(path)
+    text = StringIO(newline="")
+    answered = [[*line[:-1], word] for line, word in zip(lines, words, strict=True)]
+    csv.writer(text, dialect="excel-tab").writerows([heading, *answered])
+    path.write_text(text.getvalue(), encoding="utf-8", newline="")
+    return path
+
+
+def decided(*found: Decision) -> list[tuple[int, str, int | None]]:
+    return [(one.source_id, one.decision, one.target_id) for one in found]
+
+
+def test_a_line_tells_what_is_wrong_what_differs_and_what_may_be_written(tmp_path: Path) -> None:
+    """One line for each conflict, the same every time; where two long values part is what is shown of them."""
+    path = file_of(tmp_path, [UNCLEAR, row(7, CREATE), DIFFERS])
+    heading, unclear, differs = lines_of(path)
+    assert heading == list(COLUMNS)
+    assert unclear[:3] + unclear[4:] == ["publications", "1", "Title 1", "#12 or #34", "", ""]
+    assert "match" in unclear[3]
+    assert differs[4] == "#56"
+    title, identifiers, abstract = differs[5].split(" · ")
+    assert title == "title: «The history of printing» | «A history of printing»"
+    assert identifiers == "identifiers: «DOI 10.1000/182; ISBN 9780306406157» | «(nothing)»"
+    assert re.fullmatch(r"abstract: «….*long ours» \| «….*long theirs»", abstract)
+    before = path.read_bytes()
+    assert file_of(tmp_path, [UNCLEAR, row(7, CREATE), DIFFERS]).read_bytes() == before
+
+
+def test_what_was_decided_stays_in_the_newest_file(tmp_path: Path) -> None:
+    """A conflict that is one all the same has its decision filled in; the others come after the conflicts."""
+    matched = Decision("publications", 2, "match", 56, "Title 2")
+    left = Decision("publications", 9, "skip", None, "Title 9")
+    path = file_of(tmp_path, [UNCLEAR, DIFFERS], left, matched)
+    assert [line[1] for line in lines_of(path)[1:]] == ["1", "2", "9"]
+    assert read_decisions(path) == [matched, left]
+    again = tmp_path / "again.tsv"
+    write_conflicts(again, [], {(one.resource, one.source_id): one for one in (left, matched)})
+    assert read_decisions(again) == [matched, left]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("create", ("create", None)),
+        (" Skip. ", ("skip", None)),
+        ("match #12", ("match", 12)),
+        ("MATCH: 12", ("match", 12)),
+        ("match12", ("match", 12)),
+        ("match\u00a0１２", ("match", 12)),
+        ("Source 34", ("source", 34)),
+        ("target = 34", ("target", 34)),
+    ],
+)
+def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written: str, meant: tuple[str, int]) -> None:
+    assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written))) == [(1, *meant)]
+
+
+def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: Path) -> None:
+    path = decide(file_of(tmp_path, [DIFFERS]), "source")
+    assert decided(*read_decisions(path)) == [(2, "source", 56)]
+    with pytest.raises(ConfigurationError, match=r"line 2: 'source' does not tell which .* \(source 123\)"):
+        read_decisions(decide(file_of(tmp_path, [UNCLEAR]), "source"))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("crate", ""), r"line 2: 'crate' is no decision"),
+        (("match 1 or 2", ""), r"line 2: 'match 1 or 2' is no decision"),
+        (("match", ""), r"line 2: 'match' does not tell which record of the target"),
+        (("create 5", ""), r"line 2: 'create 5': create takes no number"),
+        (("match 56", "source"), r"line 3: 'source 56' for publications 2, but line 2 takes 56 of the target"),
+        (("?", "=1+1"), r"line 2: '\?' is no decision\n  line 3: '=1\+1' is no decision"),
+    ],
+)
+def test_what_cannot_be_understood_is_told_with_its_line(tmp_path: Path, words: tuple[str, str], told: str) -> None:
+    """File, line, what stands there, what may stand there; all lines at once, and no decision is used."""
+    path = decide(file_of(tmp_path, [UNCLEAR, DIFFERS]), *words)
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        read_decisions(path)
+    assert str(path) in str(caught.value)
+    assert "match 123" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no line with the headings"),
+        ("publications\t1\tskip\n", "no line with the headings"),
+        ("resource\tsource_id\tdecision\npublications\t1,000\tskip\n", "'1,000' in column source_id is not the number"),
+        ("resource\tsource_id\tdecision\nbooks\t1\tskip\n", "'books' in column resource is none of publications, "),
+        ("resource\tsource_id\tdecision\nusers\t1\tskip\nusers\t1\tcreate\n", "but line 2 says 'skip'"),
+        ('resource\tsource_id\tdecision\nusers\t1\t"skip\nusers\t2\tskip\n', "cannot be read as a table"),
+    ],
+)
+def test_a_table_that_lost_its_form_is_an_error(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / CONFLICTS
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=told):
+        read_decisions(path)
+
+
+numbers = st.integers(0, 2**63 - 1)
+titles = st.text() | st.sampled_from(HOSTILE)
+some_decisions = st.lists(
+    st.builds(Decision, st.sampled_from(RESOURCES), numbers, st.sampled_from(["create", "skip"]), st.none(), titles)
+    | st.builds(
+        Decision, st.sampled_from(RESOURCES), numbers, st.sampled_from(["match", "source", "target"]), numbers, titles
+    ),
+    max_size=8,
+    unique_by=(lambda one: one[:2], lambda one: (one[0], one[3]) if one[3] is not None else one[:2]),
+)
+
+
+class Saved(NamedTuple):
+    """How a spreadsheet saves a table."""
+
+    encoding: str
+    separator: str
+    end: str
+    quoting: Literal[0, 1]
+    capitals: bool
+
+
+ways_to_save = st.builds(
+    Saved,
+    st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]),
+    st.sampled_from("\t;,|"),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    st.booleans(),
+)
+
+
+@given(some_decisions, ways_to_save)
+def test_what_spreadsheets_make_of_the_file_says_the_same(
+    tmp_path_factory: pytest.TempPathFactory, wanted: list[Decision], saved: Saved
+) -> None:
+    """Whatever the titles hold: another encoding, separator, line end, quotes, capitals, a line above, empty ones below (I13)."""
+    path = tmp_path_factory.getbasetemp() / CONFLICTS
+    write_conflicts(path, [UNCLEAR], {one[:2]: one for one in wanted})
+    heading, *lines = lines_of(path)
+    text = StringIO(newline="")
+    writer = csv.writer(text, delimiter=saved.separator, lineterminator=saved.end, quoting=saved.quoting)
+    writer.writerows([["Our decisions"], heading])
+    writer.writerows([*line[:-1], f" {line[-1].upper()} "] if saved.capitals else line for line in lines)
+    writer.writerows([[], [""] * len(heading), []])
+    path.write_bytes(text.getvalue().encode(saved.encoding, errors="replace"))
+    assert sorted(one[:4] for one in read_decisions(path)) == sorted(one[:4] for one in wanted)
+
+
+def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
+    """By address, not by what the tenants are called; a file that somebody removed gives way to the one before.
+
+    Decisions outlive an update: also a plan that another version made, and that this one cannot apply, has people's work in it.
+    """
+    data = DataFolder(tmp_path)
+    first, second, other = (Decision("publications", number, "skip", None, f"Title {number}") for number in (1, 2, 3))
+    for number, one in enumerate((first, second, other)):
+        plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
+        write_conflicts(plan.path(CONFLICTS), [], {one[:2]: one})
+    facts = json.loads(plan.path(FACTS).read_text())
+    plan.path(FACTS).write_text(json.dumps(facts | {"format": 99, "counts": None}))
+    made_at, table = newest_table(data, OLD.upper(), NEW) or ("", tmp_path)
+    assert (made_at[:10], read_decisions(table)) == ("2026-11-22", [other])
+    assert newest_table(data, NEW, OLD) is None
+    table.unlink()
+    _made_at, table = newest_table(data, OLD, NEW) or ("", tmp_path)
+    assert read_decisions(table) == [second]

@@ -1,0 +1,237 @@
+"""Which record is which: sql/migration against the same rules in plain Python (trap A8: several matches are never an insert)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.migration.plan.matching import match
+
+Keys = frozenset[tuple[str, str]]
+
+
+@dataclass
+class Side:
+    """The records of one library: id → fingerprint, and id → what identifies it."""
+
+    fingerprints: dict[int, str | None] = field(default_factory=dict)
+    keys: dict[int, Keys] = field(default_factory=dict)
+    contents: dict[int, str] = field(default_factory=dict)
+
+    def add(self, number: int, fingerprint: str | None = None, **keys: str) -> Side:
+        """One more record."""
+        self.fingerprints[number] = fingerprint
+        self.keys[number] = frozenset(keys.items())
+        return self
+
+
+@dataclass
+class Found:
+    """Source id → target id and how; source id → candidates and why."""
+
+    matched: dict[int, tuple[int, str]]
+    unclear: dict[int, tuple[tuple[int, ...], str]]
+
+
+def matched(
+    source: Side,
+    target: Side,
+    written: dict[int, int] | None = None,
+    decisions: dict[int, tuple[str, int | None]] | None = None,
+    same_library: bool = False,
+) -> Found:
+    """What the SQL says."""
+    with duckdb.connect() as database:
+        for name, side in (("source", source), ("target", target)):
+            database.execute(f"CREATE TABLE {name} (id BIGINT, fingerprint VARCHAR, content VARCHAR)")
+            database.execute(f"CREATE TABLE {name}_keys (id BIGINT, type VARCHAR, value VARCHAR)")
+            rows = [(one, told, side.contents.get(one, f"{name} {one}")) for one, told in side.fingerprints.items()]
+            _fill(database, name, rows)
+            _fill(database, f"{name}_keys", [(one, *key) for one, keys in side.keys.items() for key in sorted(keys)])
+        database.execute("CREATE TABLE written (source_id BIGINT, target_id BIGINT)")
+        _fill(database, "written", list((written or {}).items()))
+        database.execute("CREATE TABLE decisions (source_id BIGINT, decision VARCHAR, target_id BIGINT)")
+        _fill(database, "decisions", [(one, *decision) for one, decision in (decisions or {}).items()])
+        database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
+        match(database)
+        rows = database.execute("SELECT source_id, target_id, matched_by FROM matched").fetchall()
+        unclear = database.execute("SELECT source_id, candidates, reason FROM unclear").fetchall()
+    assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows), "matched twice"
+    assert len({row[0] for row in unclear}) == len(unclear)
+    return Found({s: (t, how) for s, t, how in rows}, {s: (tuple(found), why) for s, found, why in unclear})
+
+
+def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object, ...]]) -> None:
+    if rows:
+        database.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+
+
+def in_python(source: Side, target: Side, written: dict[int, int], *, same_library: bool) -> Found:  # noqa: C901  rule by rule
+    """The same, record by record."""
+    found = Found({}, {})
+    taken: set[int] = set()
+
+    def take(one: int, other: int, how: str) -> None:
+        found.matched[one] = (other, how)
+        taken.add(other)
+
+    for one, other in written.items():
+        if one in source.keys and other in target.keys:
+            take(one, other, "journal")
+        elif one in source.keys:
+            found.unclear[one] = ((other,), "deleted_in_target")
+    for one in source.keys:
+        if same_library and one in target.keys and one not in {*found.matched, *found.unclear} and one not in taken:
+            take(one, one, "id")
+    for how in ("identifier", "content", "fingerprint"):
+        free = [one for one in source.keys if one not in {*found.matched, *found.unclear}]
+        wanted = {other for others, _why in found.unclear.values() for other in others}
+        open_to = [one for one in target.keys if one not in taken and one not in wanted]
+        pairs = {(one, other) for one in free for other in open_to if _agree(source, one, target, other, how)}
+        apart = {pair for pair in pairs if _disagree(source.keys[pair[0]], target.keys[pair[1]])}
+        if how != "identifier":
+            pairs -= apart
+        of_source, of_target = defaultdict(set), defaultdict(set)
+        for one, other in pairs:
+            of_source[one].add(other)
+            of_target[other].add(one)
+        for one, others in of_source.items():
+            sources = max(len(of_target[other]) for other in others)
+            if len(others) == 1 and sources == 1 and (one, *others) not in apart:
+                take(one, *others, how)
+            else:
+                why = (
+                    "several_targets"
+                    if len(others) > 1
+                    else "several_sources"
+                    if sources > 1
+                    else "identifiers_disagree"
+                )
+                found.unclear[one] = (tuple(sorted(others)), why)
+    return found
+
+
+def _agree(source: Side, one: int, target: Side, other: int, how: str) -> bool:
+    if how == "identifier":
+        return not source.keys[one].isdisjoint(target.keys[other])
+    told = source.contents if how == "content" else source.fingerprints
+    others = target.contents if how == "content" else target.fingerprints
+    return told.get(one) is not None and told.get(one) == others.get(other)
+
+
+def _disagree(one: Keys, other: Keys) -> bool:
+    types = {kind for kind, _value in one} & {kind for kind, _value in other}
+    return any({key for key in one if key[0] == kind}.isdisjoint(other) for kind in types)
+
+
+_KEYS = st.frozensets(
+    st.tuples(st.sampled_from(["doi", "isbn", "pmid"]), st.sampled_from(["a", "b", "c", "d", "e"])), max_size=3
+)
+
+
+@st.composite
+def sides(draw: st.DrawFn, first: int) -> Side:
+    side = Side()
+    for number in range(first, first + draw(st.integers(0, 6))):
+        side.fingerprints[number] = draw(st.sampled_from([None, "x", "y", "z"]))
+        side.keys[number] = draw(_KEYS)
+        if draw(st.booleans()):
+            side.contents[number] = draw(st.sampled_from(["one", "two", "three"]))
+    return side
+
+
+@given(sides(1), sides(4), st.dictionaries(st.integers(1, 7), st.integers(4, 10), max_size=3), st.booleans())
+def test_the_sql_says_what_plain_python_says(
+    source: Side, target: Side, written: dict[int, int], same_library: bool
+) -> None:
+    written = {
+        one: other for at, (one, other) in enumerate(written.items()) if other not in list(written.values())[:at]
+    }
+    assert matched(source, target, written, None, same_library) == in_python(
+        source, target, written, same_library=same_library
+    )
+
+
+# ---- several matches are a conflict for a person, and so is one by DOI whose ISBN disagrees (A8)
+
+
+def test_one_identifier_in_common_is_a_match() -> None:
+    found = matched(Side().add(1, doi="10.1/a"), Side().add(7, doi="10.1/a").add(8))
+    assert found == Found({1: (7, "identifier")}, {})
+
+
+def test_two_records_of_the_target_are_unclear() -> None:
+    found = matched(Side().add(1, doi="10.1/a"), Side().add(7, doi="10.1/a").add(8, doi="10.1/a"))
+    assert found == Found({}, {1: ((7, 8), "several_targets")})
+
+
+def test_two_records_of_the_source_are_unclear() -> None:
+    found = matched(Side().add(1, doi="10.1/a").add(2, doi="10.1/a"), Side().add(7, doi="10.1/a"))
+    assert found == Found({}, {1: ((7,), "several_sources"), 2: ((7,), "several_sources")})
+
+
+def test_a_doi_that_agrees_and_an_isbn_that_does_not() -> None:
+    found = matched(Side().add(1, doi="10.1/a", isbn="1"), Side().add(7, doi="10.1/a", isbn="2"))
+    assert found == Found({}, {1: ((7,), "identifiers_disagree")})
+
+
+def test_equal_titles_of_works_with_other_identifiers_are_two_works() -> None:
+    assert matched(Side().add(1, "editorial", doi="10.1/a"), Side().add(7, "editorial", doi="10.1/b")) == Found({}, {})
+
+
+def test_an_equal_fingerprint_is_a_match_where_no_identifier_is() -> None:
+    found = matched(Side().add(1, "a title", doi="10.1/a"), Side().add(7, "a title"))
+    assert found == Found({1: (7, "fingerprint")}, {})
+
+
+@pytest.mark.parametrize("how", ["doi", "fingerprint"])
+def test_what_hundreds_share_matches_nothing_and_is_no_insert(how: str) -> None:
+    source, target = Side(), Side()
+    for number in range(300):
+        for side, first in ((source, 1), (target, 1001)):
+            side.add(first + number, "preface") if how == "fingerprint" else side.add(first + number, doi="10.1/a")
+    found = matched(source, target)
+    assert not found.matched
+    assert len(found.unclear) == 300
+    assert found.unclear[1] == (tuple(range(1001, 1011)), "several_targets")
+
+
+# ---- the strongest evidence comes first
+
+
+def test_the_journal_knows_twins_apart() -> None:
+    source = Side().add(1, doi="10.1/a").add(2, doi="10.1/a")
+    target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a")
+    assert matched(source, target, {1: 8, 2: 7}).matched == {1: (8, "journal"), 2: (7, "journal")}
+
+
+def test_what_was_written_and_is_gone_is_asked_about() -> None:
+    found = matched(Side().add(1, doi="10.1/a"), Side(), {1: 8})
+    assert found == Found({}, {1: ((8,), "deleted_in_target")})
+
+
+def test_ids_count_in_the_same_library_only() -> None:
+    one, other = Side().add(1), Side().add(1)
+    assert matched(one, other, same_library=True).matched == {1: (1, "id")}
+    assert not matched(one, other).matched
+
+
+def test_a_decision_ends_the_question() -> None:
+    source = Side().add(1, doi="10.1/a").add(2, doi="10.1/b").add(3, doi="10.1/c")
+    target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a").add(9, doi="10.1/b").add(10, doi="10.1/c")
+    found = matched(source, target, None, {1: ("match", 8), 2: ("create", None), 3: ("skip", None)})
+    assert found == Found({1: (8, "decision")}, {})
+
+
+def test_a_decision_never_makes_a_second_record() -> None:
+    """Trap A8: what somebody meant and is not there, or gave away, is asked again; a decision about nothing takes nothing."""
+    source = Side().add(1, doi="a").add(2, doi="b").add(3, doi="c")
+    target = Side().add(10, doi="x").add(20, doi="b")
+    found = matched(source, target, written={3: 10}, decisions={1: ("match", 10), 2: ("source", 99), 4: ("match", 20)})
+    assert found.matched == {1: (10, "decision")}
+    assert found.unclear == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}

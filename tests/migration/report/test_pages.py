@@ -1,0 +1,244 @@
+"""What people see of a plan: page, Markdown, issues.tsv, and the picture of it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import json
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from selenium import webdriver
+
+from pipelines.migration.model.formatting import both, told
+from pipelines.migration.model.plan import CONFLICT, CONFLICTS, CREATE, HTML, ISSUES, MARKDOWN, PATCH, Plan
+from pipelines.migration.model.wording import headline
+from pipelines.migration.plan.conflicts import write_conflicts
+from pipelines.migration.report.pages import make_pages, plan_picture
+from tests.interop.test_consent_page import BROWSER, DRIVER, browser
+from tests.migration.by_hand import facts, row
+from tests.migration.examples import NOW, example, hostile_rows, usual_rows
+from tests.report.test_hostile import FORMULA, _Tags
+
+__all__ = ["browser"]  # the fixture
+
+LOCATIONS = "3 locations do not exist in the target: a person has to make them."
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    folder = tmp_path_factory.mktemp("usual") / "plan"
+    return made(example(folder, usual_rows(), mails=1, unfit=2, invalid_identifiers=1, decisions=1, notes=[LOCATIONS]))
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return made(example(tmp_path_factory.mktemp("hostile") / "plan", hostile_rows()))
+
+
+def made(plan: Plan, now: datetime = NOW) -> Plan:
+    make_pages(plan, now=now)
+    write_conflicts(plan.path(CONFLICTS), plan.rows(CONFLICT), {})
+    return plan
+
+
+def text_of(plan: Plan, name: str) -> str:
+    return plan.path(name).read_text("utf-8")
+
+
+def lines_of(plan: Plan) -> list[dict[str, str]]:
+    with plan.path(ISSUES).open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file, dialect="excel-tab", strict=True))
+
+
+def test_the_sum_of_it_is_told_in_a_few_lines(usual: Plan) -> None:
+    assert headline(usual.facts, NOW) == [
+        (
+            "2 publications will be created and 2 changed; "
+            "1 is there already, 2 wait for a decision, 1 is left out, as decided, 1 cannot be sent."
+        ),
+        "1 user will be created; 1 waits for a decision.",
+        "1 file will be uploaded (1.2 MB).",
+        "1 file cannot be moved: the snapshot lacks the content.",
+        "1 person may get an e-mail from the service.",
+        "6,021 requests, 1 h 40 min at 60 a minute: done on 2026-11-21 22:10 UTC; 40 days before version 2 ends.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "end"),
+    [
+        (datetime(2026, 12, 31, 1, 0, tzinfo=UTC), "done on 2026-12-31 02:00 UTC; that is the last day of version 2."),
+        (datetime(2026, 12, 31, 23, 30, tzinfo=UTC), "done on 2027-01-01 00:30 UTC; 1 day after version 2 ends."),
+        (
+            datetime(2026, 12, 29, 23, 30, tzinfo=timezone(timedelta(hours=1), "CET")),
+            "done on 2026-12-30 00:30 CET; 1 day before version 2 ends.",
+        ),
+    ],
+)
+def test_the_margin_counts_from_the_end_of_the_work_in_the_zone_of_the_reader(now: datetime, end: str) -> None:
+    told = headline(facts(requests=3600, counts={"publications": {CREATE: 1}}), now)
+    assert told == ["1 publication will be created.", f"3,600 requests, 1 h 0 min at 60 a minute: {end}"]
+
+
+def test_a_plan_of_nothing_says_so() -> None:
+    plan = facts(counts={"publications": {"unchanged": 5445}})
+    assert headline(plan, NOW) == [
+        "No publication will be created or changed; 5,445 are there already.",
+        "There is nothing to write.",
+    ]
+
+
+def test_page_and_markdown_tell_what_is_replaced_left_and_asked(usual: Plan) -> None:
+    """Both alike: effects on people and on what stands there, what is not moved, conflicts, notes."""
+    rendered = MarkdownIt().enable("table").render(text_of(usual, MARKDOWN))
+    for text in (text_of(usual, HTML), rendered):
+        plain = " ".join(re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL).split())
+        for words in (
+            *headline(usual.facts, NOW),
+            LOCATIONS,
+            "In 1 record something that stands in the target is replaced.",
+            "publication 3 A history of printing → The history of printing".replace(
+                "3 ", "3: " if text is rendered else "3 "
+            ),
+            "publication 6 Title 6 #60 or #61",
+            "«DOI 10.1000/182» | «DOI 10.1000/183»",
+            "3 records wait for a decision",
+            "authors[].orcid 1",
+            "2 records of the source without a number",
+            "1 identifier breaks the rules of their type",
+            "31 December 2026, 40 days later",
+        ):
+            assert words in plain, words
+        assert "Cora" not in text
+        assert "Lars" not in text
+
+
+def test_each_thing_that_is_not_moved_is_a_line(usual: Plan) -> None:
+    """Unsent values, missing files, quarantined records, conflicts; what nobody can do anything about comes last."""
+    lines = lines_of(usual)
+    assert [(line["record"], line["field"], line["value"]) for line in lines] == [
+        ("1", "cover", "cover.jpg"),
+        ("2", "isbn", "'9780306406158"),
+        ("6", "", "#60 or #61"),
+        ("7", "identifiers", "identifiers: «DOI 10.1000/182» | «DOI 10.1000/183»"),
+        ("9", "", ""),
+        ("9", "title", "'7"),
+        ("user 2", "", "#3 or #4"),
+        ("1", "import_state", "done"),
+        ("2", "authors[3].orcid", "'0000"),
+    ]
+    assert lines[0]["problem"] == "404 Not Found"
+    assert "check digit" in lines[1]["problem"]
+    assert all(line["problem"] and line["suggestion"] for line in lines)
+
+
+def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
+    for number, (day, words) in enumerate([(20, None), (28, "little room"), (31, "too late")]):
+        plan = example(tmp_path / str(number), usual_rows())
+        page = text_of(made(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
+        assert ('class="alarm"' in page) == (words is not None)
+        assert words is None or words in page
+
+
+def test_the_picture_needs_nothing_else(usual: Plan) -> None:
+    picture = plan_picture(usual, now=NOW)
+    plots = re.findall(r"!\[([^\]]*)\]\(data:image/svg\+xml;base64,([^)]*)\)", picture)
+    assert [title for title, _ in plots] == ["What happens to the records", "What told that two records are one"]
+    assert all(base64.b64decode(svg).startswith(b"<svg ") for _, svg in plots)
+    assert headline(usual.facts, NOW)[-1] in picture
+
+
+def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
+    """No secret, nobody, no control character, no element of a record, no cell that it divides, no formula (I10, I13)."""
+    for name in (HTML, MARKDOWN, ISSUES, CONFLICTS):
+        text = text_of(hostile, name)
+        for secret in ("0123456789abcdef", "Cora", "librarian@"):
+            assert secret not in text, name
+        assert re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text) is None, name
+    harmless, page = _Tags(text_of(usual, HTML)), _Tags(text_of(hostile, HTML))
+    assert page.tags <= harmless.tags | {"br"}
+    assert page.attributes <= harmless.attributes
+    assert not page.tags & {"script", "img", "iframe", "link", "object", "form"}
+    markdown = MarkdownIt("commonmark", {"html": True}).enable("table")
+    known, rendered = (_Tags(markdown.render(text_of(one, MARKDOWN))) for one in (usual, hostile))
+    assert rendered.tags <= known.tags
+    for table in re.findall(r"<table>.*?</table>", markdown.render(text_of(hostile, MARKDOWN)), re.DOTALL):
+        assert len({len(re.findall("<t[hd]", one)) for one in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}) == 1
+    for name, columns in ((ISSUES, 5), (CONFLICTS, 7)):
+        with hostile.path(name).open(encoding="utf-8-sig", newline="") as file:
+            table = list(csv.reader(file, dialect="excel-tab", strict=True))
+        assert len(table) > 20
+        assert {len(line) for line in table} == {columns}
+        assert not any(FORMULA.match(cell) for line in table for cell in line)
+
+
+@given(st.text(max_size=300), st.text(max_size=300), st.integers(10, 90))
+def test_where_two_values_part_is_seen(one: str, other: str, most: int) -> None:
+    """However long they are; two that look the same are the same, but for what may not be shown."""
+    shown_one, shown_other = both("title", one, other, most)
+    assert max(len(shown_one), len(shown_other)) <= most + 2
+    assert shown_one != shown_other or told("title", one) == told("title", other)
+
+
+def test_what_looks_the_same_is_told_exactly() -> None:
+    """A blank at the end, a line break, or the type of an author, in which two values differ."""
+    assert both("title", "A title ", "A title") == ('"A␣title␣"', '"A␣title"')
+    assert both("abstract", "a\nb", "a b") == ('"a\\nb"', '"a␣b"')
+    person, firm = ([{"name": "Doe", "type": kind}] for kind in ("person", "corporate"))
+    assert both("authors", person, firm) == ('[{"name":"Doe","type":"person"}]', '[{"name":"Doe","type":"corporate"}]')
+
+
+@pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+def test_a_browser_opens_it_without_errors_network_or_scripts(
+    browser: webdriver.Chrome, hostile: Plan, usual: Plan
+) -> None:
+    """On a telephone nothing is wider than the screen; nothing is asked for but the file."""
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    for plan in (usual, hostile):
+        browser.get(plan.path(HTML).as_uri())
+        assert browser.title.startswith("old to new: plan of 21 November 2026")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 400
+        assert browser.execute_script("return document.scripts.length + document.images.length") == 0
+        assert browser.execute_script("return document.querySelectorAll('svg rect').length") > 5
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = {each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"}
+    opened = {plan.path(HTML).as_uri() for plan in (usual, hostile)}
+    assert {one for one in asked if not one.startswith(("chrome", "data:"))} == opened
+    assert browser.get_log("browser") == []
+
+
+def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
+    """DuckDB takes some names for paths within JSON."""
+    names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
+    rows = [row(1, PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
+    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    assert {one.field: one.replaced for one in looked.patched} == dict.fromkeys(names, 1)
+    assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
+
+
+def test_a_plan_that_asks_nobody_says_so(tmp_path: Path, usual: Plan) -> None:
+    plan = made(example(tmp_path / "plan", usual_rows(), overwrite=True))
+    for name in (HTML, MARKDOWN):
+        assert "the value of old counts and nobody is asked" in text_of(plan, name)
+        assert "nobody is asked" not in text_of(usual, name)
+
+
+def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
+    """As a person sees it who has entered what stands there; something that is emptied is replaced."""
+    one, two = {"name": "Maps"}, {"name": "Printing"}
+    changes = [([one, two], [two]), ([one], [two]), (None, [one]), ([one], None), ([one], [])]
+    rows = [
+        row(number, PATCH, payload={"categories": ours}, before={"categories": theirs})
+        for number, (ours, theirs) in enumerate(changes)
+    ]
+    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    assert [(each.records, each.replaced) for each in looked.patched] == [(5, 2)]
+    assert [each.record for each in looked.patched[0].examples] == ["publication 1", "publication 2"]
+    assert looked.replaced == 2

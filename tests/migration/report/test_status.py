@@ -1,0 +1,74 @@
+"""How far a plan is, without a request; and one record from all sides (issue text: v2, v3, wanted)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipelines.errors import ConfigurationError
+from pipelines.migration.apply.run import Selection
+from pipelines.migration.report.status import Work
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.migration.conftest import RECORDS
+from tests.migration.moving import Desk
+from tests.migration.verify.test_run import became, verified
+
+
+def test_a_status_tells_what_is_done_and_what_is_left(desk: Desk, snapshot: Snapshot) -> None:
+    plan = desk.plan(snapshot)
+    all_of_it = Work(create=RECORDS, files=3, covers=2)
+    with desk.migration() as migration:
+        status = migration.status(plan)
+        assert (status.planned, status.done, status.complete) == (all_of_it, Work(), False)
+        assert (status.requests_left, status.last_change, status.verification) == (plan.facts.requests, "", None)
+    desk.sandbox.fault("status", desk.target, method="POST", path="^/api/v3/publications", status=422)
+    result = desk.apply(plan, selection=Selection(limit=10))
+    assert (result.applied.created, result.applied.failed) == (9, 1)
+    with desk.migration() as migration:
+        status = migration.status(plan)
+        assert (status.done.create, status.refused, status.complete) == (9, 1, False)
+        assert status.requests_left == plan.facts.requests - 9
+        [problem] = status.problems
+        assert (problem.kind, problem.state, problem.status) == ("create", "refused", 422)
+        desk.apply(plan)
+        found = verified(desk, plan)
+        status = migration.status(plan)
+        assert (status.done, status.complete, status.requests_left, status.problems) == (all_of_it, True, 0, [])
+        assert status.verification == found
+        asked = desk.requests()
+        migration.status(plan)
+        assert desk.requests() == asked
+
+
+def test_a_record_is_seen_from_all_sides(desk: Desk, snapshot: Snapshot) -> None:
+    plan = desk.plan(snapshot)
+    with desk.migration() as migration:
+        planned = {one.field: one for one in migration.three_way(plan, 3).fields}
+    title = planned["title"]
+    assert (title.source, title.wanted, title.held, title.live, title.equal) == (
+        "The Dead Key",
+        "The Dead Key",
+        None,
+        None,
+        False,
+    )
+    desk.apply(plan)
+    number = became(desk, plan)[3]
+    desk.call("PATCH", f"publications/{number}", {"title": "Another title"})
+    with desk.migration() as migration:
+        asked = desk.requests()
+        view = migration.three_way(plan, 3)
+        assert desk.requests() == asked + 1
+        with pytest.raises(ConfigurationError, match="no publication 100000"):
+            migration.three_way(plan, 100_000)
+    assert (view.target_id, view.action, view.state, view.is_there) == (number, "create", "done", True)
+    title, authors = view.fields[0], next(one for one in view.fields if one.field == "authors")
+    assert (title.wanted, title.held, title.live, title.equal) == (
+        "The Dead Key",
+        "The Dead Key",
+        "Another title",
+        False,
+    )
+    assert (authors.wanted, authors.live, authors.equal) == (authors.source, authors.source, True)
+    desk.call("DELETE", f"publications/{number}")
+    with desk.migration() as migration:
+        assert not migration.three_way(plan, 3).is_there

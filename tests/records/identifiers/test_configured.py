@@ -1,0 +1,95 @@
+"""Types that only the configuration knows: each described by a table (trap A18)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.records.identifiers.configured import kinds_described, kinds_of
+from pipelines.records.identifiers.records import identify, to_v2, to_v3
+from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.settings.identifier_types import IdentifierSettings
+from tests.records.identifiers import texts
+
+PMCID = {
+    "pattern": "PMC[1-9][0-9]{0,7}",
+    "fields": ("pmcid", "pmc"),
+    "labels": ("PMCID:",),
+    "addresses": ("https://www.ncbi.nlm.nih.gov/pmc/articles/",),
+    "case": "upper",
+    "separators": ";,",
+    "certain": True,
+}
+ORCID = {
+    "pattern": "[0-9]{4}-[0-9]{4}-[0-9]{4}-[0-9]{3}[0-9X]",
+    "addresses": ("https://orcid.org/",),
+    "check_digit": "mod_11_2",
+}
+HANDLE = {"pattern": r"[0-9.]+/[^\s;]+"}
+TABLES = {
+    name: IdentifierSettings.model_validate(table)
+    for name, table in (("pmcid", PMCID), ("orcid", ORCID), ("handle", HANDLE))
+}
+KINDS = kinds_of(TABLES)
+
+
+def read(kind: str, text: str) -> list[tuple[str, ...]]:
+    return [tuple(one) for one in KINDS.read(kind, text)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("pmcid", "PMC2657264", [("pmcid", "PMC2657264", "valid", "")]),
+        ("pmcid", "pmcid: pmc2657264 ", [("pmcid", "PMC2657264", "repaired", "white_space+label+case")]),
+        ("pmcid", "https://www.ncbi.nlm.nih.gov/pmc/articles/PMC1", [("pmcid", "PMC1", "repaired", "address")]),
+        ("pmcid", "PMC1; PMC2", [("pmcid", "PMC1", "repaired", "split"), ("pmcid", "PMC2", "repaired", "split")]),
+        ("pmcid", "PMC1; x", [("pmcid", "PMC1", "repaired", "split"), ("pmcid", "x", "invalid", "form")]),
+        ("pmcid", "2657264", [("pmcid", "2657264", "invalid", "form")]),
+        ("pmcid", "10.1000/182", [("doi", "10.1000/182", "repaired", "other_type")]),
+        ("pmid", "PMC2657264", [("pmcid", "PMC2657264", "repaired", "other_type")]),
+        ("orcid", "https://orcid.org/0000-0002-1825-0097", [("orcid", "0000-0002-1825-0097", "repaired", "address")]),
+        ("orcid", "0000-0002-1825-0098", [("orcid", "0000-0002-1825-0098", "invalid", "check_digit")]),
+        ("orcid", "0000-0002-1694-233X", [("orcid", "0000-0002-1694-233X", "valid", "")]),
+        ("handle", "1721.1/26698", [("handle", "1721.1/26698", "valid", "")]),
+        (
+            "urn",
+            "urn:nbn:de:101:1-201102033592",
+            [("urn", "urn:nbn:de:101:1-201102033592", "unrecognised", "unknown_type")],
+        ),
+        ("", "7", [("", "7", "unrecognised", "type_missing")]),
+    ],
+)
+def test_a_configured_type(kind: str, text: str, expected: list[tuple[str, ...]]) -> None:
+    assert read(kind, text) == expected
+
+
+@given(st.sampled_from(["pmcid", "orcid", "handle", "urn"]), texts.hostile | st.just("PMC12"))
+def test_what_came_out_comes_out_again(kind: str, text: str) -> None:
+    """I7 holds for every type."""
+    for one in KINDS.read(kind, text):
+        again = KINDS.read(one.type, one.value)
+        assert [(each.type, each.value, each.verdict in GOOD) for each in again] == [
+            (one.type, one.value, one.verdict in GOOD)
+        ]
+
+
+def test_every_field_of_a_type_is_read_and_given_back() -> None:
+    record = {"pmcid": "PMC1", "pmc": "PMC2", "doi": None}
+    found = identify(record, KINDS)
+    assert [(one.source_field, one.type, one.value) for one in found] == [
+        ("pmcid", "pmcid", "PMC1"),
+        ("pmc", "pmcid", "PMC2"),
+    ]
+    entries, residue = to_v3(record, KINDS)
+    back = to_v2(entries, residue, KINDS)
+    assert {key: value for key, value in back.items() if value is not None} == {"pmcid": "PMC1", "pmc": "PMC2"}
+
+
+def test_another_process_has_the_same_kinds() -> None:
+    """The text that the staging process is given tells all of them."""
+    again = kinds_described(KINDS.described)
+    assert again.described == KINDS.described
+    assert [field for field, _kind in again.fields] == [field for field, _kind in KINDS.fields]
+    assert again.read("pmcid", "pmcid: pmc1; PMC2") == KINDS.read("pmcid", "pmcid: pmc1; PMC2")

@@ -1,0 +1,189 @@
+"""What holds for every text (I7): nothing raises, what comes out stays as it is, nothing valid is broken, nothing is valid that is not."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+from stdnum import isbn as stdnum_isbn
+from stdnum import issn as stdnum_issn
+
+from pipelines.records.identifiers.kinds import STANDARD, STANDARD_KINDS, Kind
+from pipelines.records.identifiers.records import identify, to_v2, to_v3
+from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, STRANGERS
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, VALID, VERDICTS
+from tests.records.identifiers import texts
+
+fields = st.sampled_from(texts.FIELDS)
+
+
+@given(fields, texts.hostile)
+def test_any_text_has_a_verdict_with_known_rules(field: str, text: str) -> None:
+    found = STANDARD_KINDS.read(field, text)
+    assert found
+    for one in found:
+        assert one.verdict in VERDICTS
+        names = set(one.rule.split("+")) if one.rule else set()
+        if one.verdict in GOOD:
+            assert (one.verdict == VALID) == (not names)
+            assert one.verdict == REPAIRED or (one.type, one.value) == (field, text)
+            assert names <= {*SPELLING, *REPAIRS}
+        else:
+            assert names <= set(FAULTS if one.verdict == INVALID else STRANGERS)
+            assert len(names) == 1
+
+
+@given(fields, texts.hostile)
+def test_what_came_out_comes_out_again(field: str, text: str) -> None:
+    """I7, idempotent: each value, put into the field of its type, is found again alone, with the same verdict.
+
+    But a number that may have lost its zeros is believed when it stands alone.
+    """
+    for one in STANDARD_KINDS.read(field, text):
+        if one.rule == "zeros_unproved":
+            continue
+        again = STANDARD_KINDS.read(one.type, one.value)
+        verdict = VALID if one.verdict == REPAIRED else one.verdict
+        assert [(each.type, each.value, each.verdict) for each in again] == [(one.type, one.value, verdict)]
+
+
+FORMS = {
+    "doi": re.compile(r"10\.[1-9][0-9]{3,8}(\.[0-9]+)*/\S+|10/[a-z0-9]+"),
+    "isbn": re.compile(r"97[89][0-9]{10}"),
+    "issn": re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]"),
+    "arxiv_id": re.compile(r"[0-9]{4}\.[0-9]{4,5}|[a-z-]+/[0-9]{7}"),
+    "pmid": re.compile(r"[1-9][0-9]{0,7}"),
+}
+
+
+@given(fields, texts.hostile)
+def test_nothing_is_valid_that_is_not(field: str, text: str) -> None:
+    """What is called valid has its standard's form and, by python-stdnum, its check digit."""
+    for one in STANDARD_KINDS.read(field, text):
+        if one.verdict in GOOD:
+            assert FORMS[one.type].fullmatch(one.value)
+            assert one.type != "isbn" or (stdnum_isbn.is_valid(one.value) and not one.value.startswith("9790"))
+            assert one.type != "issn" or stdnum_issn.is_valid(one.value)
+            assert one.type != "doi" or texts.lower(one.value) == one.value
+
+
+@given(texts.valid)
+def test_a_valid_value_stays_as_it_is(valid: tuple[str, str]) -> None:
+    kind, value = valid
+    assert STANDARD_KINDS.read(kind, value) == [(kind, value, VALID, "")]
+
+
+@given(texts.dois_in_any_case)
+def test_a_doi_is_never_split(text: str) -> None:
+    """DOI Handbook: the suffix may hold any visible character; a SICI holds `;`, `<` and `>`."""
+    found = STANDARD_KINDS.read("doi", text)
+    assert [(one.type, one.value) for one in found] == [("doi", texts.lower(text))]
+    assert found[0].verdict in GOOD
+
+
+@given(
+    fields.flatmap(
+        lambda kind: st.tuples(st.just(kind), st.lists(texts.VALID[kind], min_size=2, max_size=5, unique=True))
+    ),
+    st.sampled_from(["; ", ";", " | ", ", "]),
+)
+def test_several_values_are_all_found(values: tuple[str, list[str]], separator: str) -> None:
+    kind, several = values
+    found = STANDARD_KINDS.read(kind, separator.join(several))
+    assert [(one.type, one.value, one.verdict, one.rule) for one in found] == [
+        (kind, one, REPAIRED, "split") for one in several
+    ]
+
+
+@given(texts.isbns_10 | texts.isbns_13, st.sampled_from([" ", "-"]), st.data())
+def test_hyphens_never_break_an_isbn(number: str, separator: str, data: st.DataObject) -> None:
+    """Wherever the hyphens stand, in any number of places, it is one ISBN."""
+    places = data.draw(st.lists(st.integers(1, len(number) - 1), unique=True, max_size=4))
+    written = "".join(separator * (place in places) + character for place, character in enumerate(number))
+    assert [one.value for one in STANDARD_KINDS.read("isbn", written)] == [stdnum_isbn.to_isbn13(number)]
+
+
+@given(texts.isbns_10, st.sampled_from([" ", "; ", " (pbk.); ", "/"]))
+def test_both_forms_of_an_isbn_are_one_identifier(number: str, between: str) -> None:
+    longer = stdnum_isbn.to_isbn13(number)
+    for text in (f"{number}{between}{longer}", f"{longer}{between}{number}"):
+        (found,) = STANDARD_KINDS.read("isbn", text)
+        assert (found.value, found.verdict) == (longer, REPAIRED)
+        assert "repeated" in found.rule
+
+
+values = (
+    texts.hostile
+    | st.none()
+    | st.sampled_from([7, 9.78e12, True, [], ["0306406152", None], {"a": 1}, float("nan"), 10**30])
+)
+flat_records = st.dictionaries(fields, values | fields.flatmap(texts.VALID.__getitem__))
+
+
+@given(flat_records)
+def test_a_record_of_v2_comes_back_from_v3(record: dict[str, object]) -> None:
+    """I7: a v2 record can be rebuilt from its v3 form plus residue; a field that is missing counts as null."""
+    entries, residue = to_v3(record)
+    assert repr(to_v2(entries, residue)) == repr({field: record.get(field) for field in texts.FIELDS})
+
+
+@given(st.lists(texts.valid, max_size=8, unique=True))
+def test_a_list_of_v3_comes_back_from_v2(pairs: list[tuple[str, str]]) -> None:
+    entries = [
+        {"type": kind, "value": value} for kind, value in sorted(pairs, key=lambda pair: texts.FIELDS.index(pair[0]))
+    ]
+    flat = to_v2(entries, {})
+    again, _residue = to_v3(flat)
+    assert again == entries
+
+
+@given(
+    flat_records,
+    st.lists(st.fixed_dictionaries({}, optional={"type": fields | values, "value": values}) | values, max_size=4),
+)
+def test_every_raw_value_is_found_in_the_rows(record: dict[str, object], entries: list[object]) -> None:
+    """I6: of each filled field there is a row with its text untouched, and rows are numbered through."""
+    found = identify({**record, "identifiers": entries})
+    assert [one.position for one in found] == list(range(len(found)))
+    for field, value in record.items():
+        if isinstance(value, str) and value:
+            shown = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            assert {one.raw for one in found if one.source_field == field} in ({value}, {shown})
+    assert len([one for one in found if one.source_field == "identifiers"]) >= len(entries)
+
+
+lone_numbers = st.text("0123456789X", min_size=6, max_size=13) | st.text("0123456789X-", min_size=6, max_size=17)
+hyphened = st.builds(
+    lambda number, places: "".join("-" * (place in places) + one for place, one in enumerate(number)),
+    texts.isbns_10 | texts.isbns_13,
+    st.sets(st.integers(0, 13), max_size=4),
+)
+remarked = st.builds(
+    str.__add__,
+    hyphened | lone_numbers,
+    st.sampled_from(
+        [" (pbk.)", " (set)", "(pbk.)", " (v. 1)", " (Pb. ed.)", " ( )", " ()", " (isbn)", " pbk", " (Xx.)"]
+    ),
+)
+wrapped_dois = st.builds(
+    str.__add__,
+    st.sampled_from(["https://doi.org/", "http://dx.doi.org/", "HTTPS://DOI.ORG/", "doi:", "DOI:", "doi.org/"]),
+    texts.dois_in_any_case,
+)
+
+
+@given(
+    st.sampled_from(STANDARD),
+    texts.valid.map(lambda pair: pair[1])
+    | texts.valid.map(lambda pair: pair[1].replace("-", ""))
+    | texts.isbns_10
+    | hyphened
+    | remarked
+    | texts.dois_in_any_case
+    | wrapped_dois
+    | lone_numbers,
+)
+def test_the_quick_way_says_what_the_long_way_says(kind: Kind, text: str) -> None:
+    found = kind.quick(text)
+    assert found is None or [found] == kind.read(text)

@@ -1,0 +1,138 @@
+"""The quick way to stage publications gives what the general way gives (I6, I7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from pipelines.records.batches import StagedBatch
+from pipelines.records.fast_staging import MAX_EXTRA_KEYS, PublicationStager, RegularPublications
+from pipelines.records.publications import stage_publications
+from tests.records.json_values import records as hostile_records
+from tests.records.json_values import text_of
+
+TEXT = st.none() | st.text(max_size=8) | st.sampled_from(["2020-02-29", "2021-02-29", "1999", ""])
+NUMBER = st.none() | st.integers(-(2**63), 2**63 - 1)
+STORED_FILE = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": TEXT,
+        "storage": TEXT,
+        "metadata": st.none()
+        | st.fixed_dictionaries({}, optional={"size": NUMBER, "filename": TEXT, "mime_type": TEXT}),
+        "url": TEXT,
+    },
+)
+ASSET = st.fixed_dictionaries(
+    {},
+    optional={"id": NUMBER, "name": TEXT, "content_type": TEXT, "file": st.none() | STORED_FILE, "preview_url": TEXT},
+)
+REGULAR = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": NUMBER,
+        **dict.fromkeys(("title", "publishable_type", "published_on", "abstract"), TEXT),
+        **dict.fromkeys(("doi", "isbn", "issn", "arxiv_id", "pmid"), TEXT),
+        "authors": st.none() | st.lists(st.fixed_dictionaries({}, optional={"name": TEXT, "type": TEXT}), max_size=3),
+        "categories": st.none()
+        | st.lists(st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}) | st.text(max_size=5), max_size=3),
+        "cover": st.none() | STORED_FILE,
+        "assets": st.none() | st.lists(ASSET, max_size=3),
+        "identifiers": st.none()
+        | st.lists(st.fixed_dictionaries({}, optional={"type": TEXT, "value": TEXT}), max_size=3),
+        "contributor": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
+        "organization": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
+        "thumb_url": TEXT,
+        "import_state": TEXT,
+        "zz top": st.recursive(
+            TEXT | NUMBER,
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+        ),
+    },
+)
+
+
+def _payloads(records: list[object]) -> tuple[list[bytes], list[str]]:
+    payloads = [json.dumps(record, ensure_ascii=False).encode() for record in records]
+    return payloads, [hashlib.sha256(payload).hexdigest() for payload in payloads]
+
+
+def _same(one: StagedBatch, other: StagedBatch) -> None:
+    assert one.residue == other.residue
+    assert {name: batch.to_pylist() for name, batch in one.tables.items()} == {
+        name: batch.to_pylist() for name, batch in other.tables.items()
+    }
+
+
+@given(st.lists(REGULAR, max_size=6))
+def test_both_ways_stage_regular_records_alike(records: list[object]) -> None:
+    """A regular batch is never refused, and comes out as the general way has it: values, positions, residue, counts."""
+    payloads, hashes = _payloads(records)
+    quick = RegularPublications()
+    quick.learn(["import_state", "zz top"])
+
+    staged = quick.stage(payloads, hashes)
+
+    assert staged is not None
+    _same(staged, stage_publications(payloads, hashes))
+
+
+@given(
+    st.lists(
+        REGULAR
+        | st.dictionaries(st.sampled_from(["id", "title", "authors", "cover", "odd"]), TEXT | NUMBER | st.booleans()),
+        max_size=6,
+    )
+)
+def test_a_stager_never_differs_from_the_general_way(records: list[object]) -> None:
+    """Whatever comes, whatever was learnt before: the same rows (I7)."""
+    payloads, hashes = _payloads(records)
+    stager = PublicationStager()
+
+    for _night in range(2):
+        _same(stager(payloads, hashes), stage_publications(payloads, hashes))
+
+
+@given(st.lists(st.lists(REGULAR.map(json.dumps) | hostile_records.map(text_of), max_size=4), max_size=4))
+@example([['{"id": 1, "a\\\\b": 2, "\\u0000": 3, "\\"": 4}'], ['{"id": 2, "\\"": 5}']])
+def test_batch_after_batch_of_anything(batches: list[list[str]]) -> None:
+    """One stager for a whole listing: no surprise in one batch, not even in the name of a key, changes how another is staged (I13)."""
+    stager = PublicationStager()
+    for texts in batches:
+        payloads = [text.encode() for text in texts]
+        hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
+        _same(stager(payloads, hashes), stage_publications(payloads, hashes))
+
+
+def test_a_key_that_every_record_has_is_learnt_once() -> None:
+    """A library with a field of its own goes the general way for one batch only."""
+    payloads, hashes = _payloads([{"id": 1, "import_state": "imported"}])
+    stager = PublicationStager()
+    stager(payloads, hashes)
+
+    assert stager._regular.stage(payloads, hashes) is not None
+
+
+def test_a_library_with_too_many_keys_goes_the_general_way() -> None:
+    """A hostile library cannot make the decoder learn without end (I13)."""
+    payloads, hashes = _payloads([{f"key {number}": 1 for number in range(MAX_EXTRA_KEYS + 1)}])
+    stager = PublicationStager()
+
+    _same(stager(payloads, hashes), stage_publications(payloads, hashes))
+
+    assert stager._regular.stage(payloads, hashes) is None
+
+
+def test_records_of_version_3_go_the_quick_way(typed_payloads: list[str]) -> None:
+    """A real library of version 3 is regular as it is: nothing has to be learnt, and both ways agree."""
+    payloads = [payload.encode() for payload in typed_payloads]
+    hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
+
+    staged = RegularPublications().stage(payloads, hashes)
+
+    assert staged is not None
+    assert staged.tables["publication_identifiers"].num_rows > 0
+    _same(staged, stage_publications(payloads, hashes))

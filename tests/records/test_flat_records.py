@@ -1,0 +1,212 @@
+"""The small resources: whatever their records hold, each is one row, and nothing of it is lost (I6, I7)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.inventory import RESOURCES
+from pipelines.records.batches import StagedBatch
+from pipelines.records.flat_records import RecordStager
+from pipelines.records.residue import IGNORED, without_addresses
+from pipelines.records.tables import LISTS, STAGED
+from pipelines.records.values import day, record_ids, whole_number
+from tests.records.json_values import Members, anything, briefly, has_one_id, meaning, scalars, text_of
+
+SMALL = tuple(resource for resource in RESOURCES if resource != "publications")
+EACH = pytest.mark.parametrize("resource", SMALL)
+SIGNED = "https://storage.example/f.png?X-Amz-Signature=abc&X-Amz-Expires=9"
+
+
+def stage(resource: str, payloads: Sequence[str]) -> StagedBatch:
+    encoded = [payload.encode() for payload in payloads]
+    return RecordStager(resource)(encoded, [hashlib.sha256(payload).hexdigest() for payload in encoded])
+
+
+def staged_one(resource: str, record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], StagedBatch]:
+    """The row of one record, its residue, and all that was staged."""
+    staged = stage(resource, [json.dumps(record)])
+    [row] = staged.tables[STAGED[resource][0].name].to_pylist()
+    return row, json.loads(row["residue"] or "{}"), staged
+
+
+def records_of(resource: str) -> st.SearchStrategy[Any]:
+    """Records of about the right shape, with surprises: wrong types, repeated and foreign keys."""
+    table, *lists = STAGED[resource]
+    entries = st.lists(scalars | st.dictionaries(st.sampled_from(["id", "name", "x"]), scalars), max_size=3)
+    members = [st.tuples(st.just(column.name), scalars | anything) for column in table.columns]
+    members += [st.tuples(st.just(LISTS[one]), entries | anything) for one in lists]
+    members.append(
+        st.tuples(st.sampled_from(["avatar", "url", "created_at", "roles[0].id"]) | st.text(max_size=5), anything)
+    )
+    return briefly(st.lists(st.one_of(members), max_size=8).map(_members) | anything)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> Members:
+    plain = [(key, Members(tuple(value.items())) if isinstance(value, dict) else value) for key, value in pairs]
+    return Members(tuple((key, _inner(value)) for key, value in plain))
+
+
+def _inner(value: Any) -> Any:
+    if isinstance(value, dict):
+        return Members(tuple(value.items()))
+    return [_inner(one) for one in value] if isinstance(value, list) else value
+
+
+@EACH
+class TestTotal:
+    """No value of any kind stops the staging (I7, trap B9)."""
+
+    @given(data=st.data())
+    def test_one_row_a_record_whatever_it_holds(self, resource: str, data: st.DataObject) -> None:
+        """Every record is one row with its own hash and the id of the raw table, and every batch has its table's schema."""
+        values = data.draw(st.lists(records_of(resource).filter(has_one_id), max_size=4))
+        payloads = [text_of(value) for value in values]
+        staged = stage(resource, payloads)
+        rows = staged.tables[STAGED[resource][0].name].to_pylist()
+        assert [row["sha256"] for row in rows] == [hashlib.sha256(one.encode()).hexdigest() for one in payloads]
+        assert [row["id"] for row in rows] == record_ids([payload.encode() for payload in payloads])
+        for table in STAGED[resource]:
+            batch = staged.tables[table.name]
+            batch.validate(full=True)
+            assert batch.schema.equals(table.schema, check_metadata=True)
+
+    @given(data=st.data())
+    def test_in_one_batch_or_one_by_one(self, resource: str, data: st.DataObject) -> None:
+        """A surprise in one record does not change how another one is staged, and staging again gives the same."""
+        payloads = [text_of(value) for value in data.draw(st.lists(records_of(resource), min_size=1, max_size=4))]
+        whole, pieces = stage(resource, payloads), [stage(resource, [payload]) for payload in payloads]
+        for name, batch in whole.tables.items():
+            joined = pa.Table.from_batches([piece.tables[name] for piece in pieces]).combine_chunks()
+            assert pa.Table.from_batches([batch]).equals(joined)
+        assert whole.tables == stage(resource, payloads).tables
+
+    @given(data=st.data())
+    def test_every_value_is_found_again(self, resource: str, data: st.DataObject) -> None:
+        """Each member of a record is in its column, in its list's table, in the residue, or an address that is ignored by name (I6)."""
+        payload = text_of(data.draw(records_of(resource).filter(lambda value: isinstance(value, Members))))
+        record = meaning(json.loads(payload, object_pairs_hook=lambda pairs: Members(tuple(pairs))))
+        staged = stage(resource, [payload])
+        table, *lists = STAGED[resource]
+        [row] = staged.tables[table.name].to_pylist()
+        left = json.loads(row["residue"] or "{}")
+        listed = {LISTS[one]: staged.tables[one.name].to_pylist() for one in lists}
+        mapped = {column.name: column.type for column in table.columns if column.name not in ("residue", "sha256")}
+        for key, value in record.items():
+            if key in IGNORED or value is None:
+                continue
+            if key in listed and isinstance(value, list):
+                assert len(listed[key]) == len(value)
+            elif key in mapped and row[key] is not None:
+                assert row[key] == _held(value, mapped[key])
+            else:
+                assert key in left
+                assert left[key] == without_addresses(value) or "://" in str(value)
+
+
+def _held(value: Any, kind: pa.DataType) -> Any:
+    if kind == pa.int64():
+        return whole_number(value)
+    if kind == pa.date32():
+        return day(value)
+    return value if isinstance(value, str) else _json_text(value)
+
+
+class _Json(str):
+    """Text that equals any text of the same JSON value."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and bool(json.loads(other) == json.loads(str(self)))
+
+    __hash__ = str.__hash__
+
+
+def _json_text(value: Any) -> str:
+    return _Json(json.dumps(value))
+
+
+@pytest.mark.parametrize(
+    ("sent", "rows", "left"),
+    [
+        (["admin", "librarian"], ["admin", "librarian"], {}),
+        ([{"id": 4, "name": "admin"}], ["admin"], {"roles[0].id": 4}),
+        ([None, 7], [None, "7"], {}),
+        ("admin", [], {"roles": "admin"}),
+        (None, [], {}),
+    ],
+)
+def test_roles(sent: object, rows: list[str | None], left: dict[str, Any]) -> None:
+    """service-api.md: "`roles` (array of role names ...)"; other shapes lose nothing."""
+    _row, residue, staged = staged_one("users", {"id": 3, "roles": sent})
+    assert [(one["user_id"], one["role"]) for one in staged.tables["user_roles"].to_pylist()] == [
+        (3, one) for one in rows
+    ]
+    assert residue == left
+
+
+def test_publications_of_a_collection() -> None:
+    """Ids are whole numbers, or the ids of objects; what is neither stays in the residue, under its place."""
+    sent = [7, "8", {"id": 9, "title": "T"}, "nine"]
+    _row, residue, staged = staged_one("collections", {"id": 1, "publication_ids": sent})
+    rows = staged.tables["collection_publications"].to_pylist()
+    assert [one["publication_id"] for one in rows] == [7, 8, 9, None]
+    assert residue == {"publication_ids[2].title": "T", "publication_ids[3]": "nine"}
+
+
+def test_what_a_column_cannot_hold_is_residue() -> None:
+    """Numbers that are none and days that are none, beside the values that are."""
+    row, residue, _staged = staged_one(
+        "hard_copies", {"id": "12", "publication_id": "x", "acquired_on": "1984", "barcode": 17, "shelf": [1]}
+    )
+    assert (row["id"], row["publication_id"], row["acquired_on"], row["barcode"]) == (12, None, None, "17")
+    assert residue == {"publication_id": "x", "acquired_on": "1984", "shelf": [1]}
+
+
+@EACH
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"avatar": {"id": "a", "url": SIGNED, "metadata": {"size": 7}, "sizes": [{"thumb_url": SIGNED}]}},
+        {"avatar": SIGNED},
+        {"url": SIGNED, "thumb_url": SIGNED, "preview_url": SIGNED, "avatar_url": SIGNED},
+        {"attachments": [{"file": {"url": SIGNED}}], "link": SIGNED, "text": f"see {SIGNED} now"},
+    ],
+    ids=["object", "bare", "by name", "anywhere"],
+)
+def test_no_address_leaves_the_payload(resource: str, sent: dict[str, Any]) -> None:
+    """I10: signed addresses are in no table, not even in the residue, wherever a service puts them."""
+    _row, _residue, staged = staged_one(resource, {"id": 1, **sent})
+    for batch in staged.tables.values():
+        assert "Amz-Signature" not in json.dumps(batch.to_pylist(), default=str)
+
+
+def test_every_resource_has_its_tables() -> None:
+    """One description for each resource, and one list of their names."""
+    assert tuple(STAGED) == RESOURCES
+    assert set(LISTS) <= {table for tables in STAGED.values() for table in tables}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://" * 200_000,
+        ("https://x?" + "b" * 20) * 50_000,
+        "https://x/?" + "sig" * 500_000,
+        "https://x?a&" * 100_000,
+    ],
+    ids=["schemes", "queries", "almost signed", "joined"],
+)
+@pytest.mark.timeout(120)
+def test_long_texts_are_searched_once(text: str) -> None:
+    """I13: looking for signed addresses takes time in proportion to the text, whatever a hostile library writes. Minutes otherwise."""
+    _row, residue, _staged = staged_one("tasks", {"id": 1, "odd": text})
+    assert residue == {"odd": text}

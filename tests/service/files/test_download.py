@@ -1,0 +1,221 @@
+"""One file over HTTP, against servers that do everything wrong (I2, I12, I13)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipelines.service.files import download
+from pipelines.service.files.download import Failed, Received, Transfers, Unchanged
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Script, ScriptedServer
+
+CONTENT = bytes(range(256)) * 1000
+Serve = Callable[[Script], ScriptedServer]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """Time that passes at once."""
+    return ManualClock()
+
+
+def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1:1", **options: Any) -> Any:
+    """The outcome, and what was written."""
+
+    def no_client() -> Any:
+        raise AssertionError("the library's client is not for storages")
+
+    into = io.BytesIO(b"left by an earlier try")
+    transfers = Transfers(base_url, client=no_client, clock=clock)
+    try:
+        return transfers.fetch(address, into, **{"size": len(CONTENT), **options}), into.getvalue()
+    finally:
+        transfers.close()
+
+
+def in_turn(*answers: Answer) -> Script:
+    """The answers one after the other; the last one for ever."""
+    left = list(answers)
+    return lambda _request: left.pop(0) if len(left) > 1 else left[0]
+
+
+class TestGood:
+    """The whole file, its hash and its version."""
+
+    def test_a_file(self, serve: Serve, clock: ManualClock) -> None:
+        """Asked for as it is, without packing."""
+        server = serve(in_turn(Answer(CONTENT, headers={"etag": '"v1"'})))
+        outcome, written = fetch(clock, f"{server.url}/f?X-Amz-Signature=abc")
+        assert outcome == Received(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT), '"v1"')
+        assert written == CONTENT
+        [request] = server.received
+        assert request.headers["accept-encoding"] == "identity"
+        assert not {"authorization", "cookie", "if-none-match"} & set(request.headers)
+
+    def test_an_empty_file_is_a_file(self, serve: Serve, clock: ManualClock) -> None:
+        """Its SHA-256 is that of nothing."""
+        outcome, written = fetch(clock, serve(in_turn(Answer(b""))).url, size=0)
+        assert (outcome.size, written) == (0, b"")
+
+    def test_without_a_size_the_end_is_the_end(self, serve: Serve, clock: ManualClock) -> None:
+        """A library need not say how large a file is."""
+        outcome, _ = fetch(clock, serve(in_turn(Answer(CONTENT))).url, size=None)
+        assert outcome.size == len(CONTENT)
+
+    def test_unchanged(self, serve: Serve, clock: ManualClock) -> None:
+        """The storage is told which version we have; 304 without a question is no answer."""
+        server = serve(in_turn(Answer(status=304)))
+        assert fetch(clock, server.url, etag='"v1"')[0] == Unchanged()
+        assert server.received[0].headers["if-none-match"] == '"v1"'
+        assert isinstance(fetch(clock, server.url)[0], Failed)
+
+    def test_an_address_in_userinfo_or_another_scheme(self, clock: ManualClock) -> None:
+        """Nothing is sent."""
+        for address in (
+            "https://user:password@storage.example/f",
+            "ftp://storage.example/f",
+            "https:///f",
+            "f",
+            "https://[/",
+        ):
+            outcome, _ = fetch(clock, address)
+            assert isinstance(outcome, Failed)
+            assert "password" not in outcome.problem
+
+
+class TestTriesAgain:
+    """What may pass is tried again, a few times."""
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            Answer(status=500),
+            Answer(status=503),
+            Answer(status=408),
+            Answer(status=429),
+            Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 256000\r\n\r\ncut"),
+            Answer(raw=b"HTTP/1.1 200 OK\r\n\r\nended too early, and nobody can tell"),
+            Answer(raw=b"nonsense"),
+            Answer(raw=b""),
+        ],
+    )
+    def test_what_passes(self, serve: Serve, clock: ManualClock, answer: Answer) -> None:
+        """Nothing of the broken try is in the file."""
+        server = serve(in_turn(answer, answer, Answer(CONTENT)))
+        outcome, written = fetch(clock, server.url)
+        assert (outcome.size, written, len(server.received)) == (len(CONTENT), CONTENT, 3)
+
+    def test_what_does_not_pass(self, serve: Serve, clock: ManualClock) -> None:
+        """Four tries; the next time may be better."""
+        server = serve(in_turn(Answer(status=502)))
+        outcome, _ = fetch(clock, server.url)
+        assert (outcome.passing, len(server.received)) == (True, download.TRIES)
+
+    def test_retry_after_is_waited_out(self, serve: Serve, clock: ManualClock) -> None:
+        """To the second; one that asks for hours is left for later."""
+        before = clock.monotonic()
+        fetch(clock, serve(in_turn(Answer(status=503, headers={"retry-after": "77"}), Answer(CONTENT))).url)
+        assert clock.monotonic() - before == 77
+        server = serve(in_turn(Answer(status=503, headers={"retry-after": "7200"})))
+        outcome, _ = fetch(clock, server.url)
+        assert (outcome.passing, len(server.received)) == (True, 1)
+
+    def test_nobody_there(self, clock: ManualClock) -> None:
+        """A name or a port where nobody listens."""
+        outcome, _ = fetch(clock, "http://127.0.0.1:2/f?X-Amz-Signature=abc")
+        assert outcome.passing
+        assert "abc" not in outcome.problem
+
+
+class TestRefuses:
+    """What cannot be the file is not taken; nothing is tried twice that will be the same."""
+
+    @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+    def test_refused_by_the_storage(self, serve: Serve, clock: ManualClock, status: int) -> None:
+        """Another address may help: the caller asks for one."""
+        server = serve(in_turn(Answer(b"<Code>AccessDenied</Code><Signature>abc</Signature>", status=status)))
+        outcome, _ = fetch(clock, server.url)
+        assert (outcome.refused, outcome.passing, len(server.received)) == (True, False, 1)
+        assert "(AccessDenied)" in outcome.problem
+
+    def test_more_than_declared(self, serve: Serve, clock: ManualClock) -> None:
+        """Ends at once, however much the storage would go on to send (I13)."""
+        endless = Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000)
+        outcome, written = fetch(clock, serve(in_turn(endless)).url, size=1000)
+        assert not outcome.passing
+        assert len(written) <= 1000
+
+    def test_more_than_anybody_needs(self, serve: Serve, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Where no size is declared there is a bound all the same."""
+        monkeypatch.setattr(download, "MOST_BYTES", 1000)
+        outcome, _ = fetch(clock, serve(in_turn(Answer(CONTENT))).url, size=None)
+        assert "at most 1,000 are taken" in outcome.problem
+
+    def test_packed(self, serve: Serve, clock: ManualClock) -> None:
+        """Where no size is declared, what was packed on the way could not be told from the file."""
+        server = serve(in_turn(Answer(CONTENT, headers={"content-encoding": "gzip"})))
+        assert isinstance(fetch(clock, server.url, size=None)[0], Failed)
+        assert isinstance(fetch(clock, server.url)[0], Received)
+
+    def test_too_slow(self, serve: Serve, clock: ManualClock) -> None:
+        """A byte now and then is no progress."""
+        server = serve(in_turn(Answer(CONTENT)))
+        transfers = Transfers(server.url, client=lambda: pytest.fail("not needed"), clock=clock)
+        storage = serve(in_turn(Answer(CONTENT[:1000])))
+        outcome = transfers.fetch(storage.url, _Slow(clock), size=1000)
+        transfers.close()
+        assert isinstance(outcome, Failed)
+        assert (outcome.passing, "1,000 bytes in 60 s" in outcome.problem) == (True, True)
+
+
+class _Slow(io.BytesIO):
+    """A file into which every write takes minutes."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def write(self, data: Any) -> int:
+        self._clock.sleep(300)
+        return super().write(data)
+
+
+class TestRedirects:
+    """Each hop is judged anew."""
+
+    def test_followed(self, serve: Serve, clock: ManualClock) -> None:
+        """To another host, too; a relative one is below the one before."""
+        store = serve(in_turn(Answer(status=302, headers={"location": "/there?X-Amz-Signature=x"}), Answer(CONTENT)))
+        server = serve(in_turn(Answer(status=307, headers={"location": f"{store.url}/here"})))
+        assert fetch(clock, server.url)[0].size == len(CONTENT)
+        assert [one.path for one in store.received] == ["/here", "/there"]
+
+    def test_not_for_ever(self, serve: Serve, clock: ManualClock) -> None:
+        """Six requests at most."""
+        server = serve(in_turn(Answer(status=302, headers={"location": "/again"})))
+        assert "redirects more than 5 times" in fetch(clock, server.url)[0].problem
+        assert len(server.received) == 6
+
+    @pytest.mark.parametrize(
+        "location", ["http://storage.example/f", "ftp://x/f", "file:///etc/passwd", "https://", "//"]
+    )
+    def test_not_to_what_is_no_storage(self, serve: Serve, clock: ManualClock, location: str) -> None:
+        """In clear over the network, or what is no address of a file."""
+        server = serve(in_turn(Answer(status=302, headers={"location": location})))
+        outcome, _ = fetch(clock, server.url)
+        assert isinstance(outcome, Failed)
+        assert not outcome.passing
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_a_library_far_away_names_no_service_of_this_machine(serve: Serve, clock: ManualClock, host: str) -> None:
+    """Its files cannot be here, but what listens here may trust whoever asks (I13)."""
+    server = serve(in_turn(Answer(CONTENT)))
+    outcome, _ = fetch(clock, f"http://{host}:{server.port}/f", base_url="https://library.example")
+    assert "on this machine" in outcome.problem
+    assert server.received == []

@@ -1,0 +1,440 @@
+"""Files into the library (traps A1 and A17, I2, I10, I11): the form as a signed policy wants it, over real sockets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import socket
+import struct
+import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import BookferryError, ProtocolError, RefusedError, StorageError, TemporaryError
+from pipelines.service.client import LibraryClient
+from pipelines.service.files.presigned_form import CHUNK, Form
+from pipelines.service.files.upload import TRIES, Uploads
+from sandbox.objects.multipart import MultipartReader, boundary_of
+from tests.sandbox.process import SandboxProcess
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+Serve = Callable[[Script], ScriptedServer]
+ClientFor = Callable[..., LibraryClient]
+
+CONTENT = bytes(range(256)) * 2000 + b"\r\n--bookferry"
+SECRET = "c2lnbmVkLXBvbGljeQ=="
+ANOTHER = "5f4dcc3b5aa765d61d8327deb882cf99"
+
+FIELDS = {
+    "key": "cache/assets/cache/0a1b.pdf",
+    "Content-Disposition": "inline; filename=\"_.pdf\"; filename*=UTF-8''%C3%9C.pdf",
+    "Content-Type": "application/pdf",
+    "x-amz-algorithm": "AWS4-HMAC-SHA256",
+    "policy": SECRET,
+    "odd": " two\r\nlines, ä ",
+    "x-amz-signature": ANOTHER,
+}
+WANTED: dict[str, Any] = {"filename": "Über.pdf", "content_type": "application/pdf", "size": len(CONTENT)}
+STORED = Answer(b"", status=204)
+
+
+def s3_error(status: int, code: str, message: str) -> Answer:
+    """As S3 refuses."""
+    return Answer(f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode(), status=status)
+
+
+EXPIRED = s3_error(403, "AccessDenied", f"Invalid according to Policy: Policy expired. {SECRET} {ANOTHER}")
+
+
+def opened(content: bytes = CONTENT) -> Callable[[], AbstractContextManager[BinaryIO]]:
+    return lambda: io.BytesIO(content)
+
+
+class Place:
+    """A library that gives out forms, each with its number in the key, and a storage that answers in turn."""
+
+    def __init__(self, serve: Serve, client_for: ClientFor, *answers: Answer | Exception) -> None:
+        left = list(answers)
+
+        def store(_request: Received) -> Answer:
+            answer = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        self.storage = serve(store)
+        self.library = serve(lambda _: Answer(self.form()))
+        self.changes: dict[str, Any] = {}
+        self.uploads = Uploads(client_for(self.library.url))
+
+    def form(self) -> dict[str, Any]:
+        """The next form."""
+        number = len(self.library.received)
+        return {
+            "url": f"{self.storage.url}/bucket",
+            "fields": {**FIELDS, "key": FIELDS["key"].replace("0a1b", str(number)), **self.changes},
+        }
+
+    def upload(self, **options: Any) -> dict[str, Any]:
+        """One file."""
+        with self.uploads as uploads:
+            return uploads.upload(**{"stored": opened(), "presign": "assets/presign", **WANTED, **options})
+
+
+def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, client_for: ClientFor) -> None:
+    """Trap A17: "every field is echoed verbatim", "the `file` part comes last", CRLF, a Content-Length; to the byte."""
+    place = Place(serve, client_for, STORED)
+    assert place.upload(sha256=hashlib.sha256(CONTENT).hexdigest()) == {
+        "id": "assets/cache/1.pdf",
+        "storage": "cache",
+        "metadata": {"size": len(CONTENT), "filename": "Über.pdf", "mime_type": "application/pdf"},
+    }
+    [asked], [sent] = place.library.received, place.storage.received
+    assert (asked.path, asked.query) == (
+        "/api/v2/assets/presign",
+        {"filename": "Über.pdf", "type": "application/pdf"},
+    )
+    boundary = boundary_of(sent.headers["content-type"])
+    expected = b"".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+        for name, value in {**FIELDS, "key": "cache/assets/cache/1.pdf"}.items()
+    )
+    head = 'Content-Disposition: form-data; name="file"; filename="Über.pdf"\r\nContent-Type: application/pdf\r\n\r\n'
+    expected += f"--{boundary}\r\n{head}".encode() + CONTENT + f"\r\n--{boundary}--\r\n".encode()
+    assert sent.body == expected
+    assert sent.headers["content-length"] == str(len(expected))
+    assert sent.method == "POST"
+
+
+def test_trap_a1_the_storage_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
+    """I2: "credentials go to the tenant's own scheme, host, port"; and the API does see it."""
+    place = Place(serve, client_for, STORED)
+    place.upload()
+    assert "authorization" in place.library.received[0].headers
+    sent = place.storage.received[0].headers
+    assert {"host", "accept", "accept-encoding", "user-agent", "content-type", "content-length"} == set(sent)
+
+
+def test_a_storage_on_the_librarys_own_host_is_charged_and_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
+    """I1: each request to that host is one of the sixty."""
+    forms: list[dict[str, Any]] = []
+    library = serve(lambda request: STORED if request.method == "POST" else Answer(forms[0]))
+    forms.append({"url": f"{library.url}/api/v2/storage", "fields": FIELDS})
+    client = client_for(library.url)
+    with Uploads(client) as uploads:
+        uploads.upload(opened(), presign="publications/cover/presign", **WANTED)
+    assert client.requests == 2
+    assert [(one.path, "authorization" in one.headers) for one in library.received] == [
+        ("/api/v2/publications/cover/presign", True),
+        ("/api/v2/storage", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [s3_error(500, "InternalError", "We encountered an internal error")],
+        [s3_error(503, "SlowDown", "Please reduce your request rate"), ConnectionError()],
+        [s3_error(400, "RequestTimeout", "Your socket connection was idle"), Answer(b"", status=429), Answer(raw=b"")],
+        [EXPIRED, EXPIRED],
+        [EXPIRED, Answer(b"", status=502), EXPIRED, ConnectionError(), Answer(b"", status=500)],
+    ],
+    ids=["500", "503, reset", "idle, 429, closed", "expired twice", "all sorts"],
+)
+def test_what_may_pass_is_tried_again_with_a_form_of_its_own(
+    *, serve: Serve, client_for: ClientFor, faults: list[Answer | Exception]
+) -> None:
+    """A form may have expired in the meantime, or written what it may write once: each try asks for a new one."""
+    place = Place(serve, client_for, *faults, Answer(b"<PostResponse/>", status=201))
+    assert place.upload()["id"] == f"assets/cache/{len(faults) + 1}.pdf"
+    assert len(place.library.received) == len(place.storage.received) == len(faults) + 1
+
+
+def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: ClientFor, clock: ManualClock) -> None:
+    """Retry-After; an expired form is replaced without a wait."""
+    place = Place(serve, client_for, EXPIRED, Answer(b"", status=503, headers={"Retry-After": "17"}), STORED)
+    begun = clock.monotonic()
+    place.upload()
+    assert 17 <= clock.monotonic() - begun < 18
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said", "tries"),
+    [
+        (EXPIRED, RefusedError, r"403 Forbidden \(AccessDenied: Invalid according to Policy: Policy expired", 3),
+        (Answer(b"", status=500), TemporaryError, "500 Internal Server Error.*tried again", TRIES),
+        (ConnectionError(), TemporaryError, "the connection broke", TRIES),
+        (Answer(b"", status=503, headers={"Retry-After": "9999"}), TemporaryError, "503", 1),
+        (s3_error(400, "EntityTooLarge", "exceeds the maximum"), RefusedError, "EntityTooLarge: exceeds the max", 1),
+        (Answer(b"", status=404), RefusedError, "404 Not Found: the storage does not take this file", 1),
+        (Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}), ProtocolError, "303 .* not followed", 1),
+        (Answer(b"", status=202), ProtocolError, "202 Accepted, where 204 was expected", 1),
+        (Answer(b"", status=501), ProtocolError, "501 Not Implemented", 1),
+    ],
+)
+def test_what_does_not_pass_is_told_without_any_part_of_the_form(
+    *,
+    serve: Serve,
+    client_for: ClientFor,
+    answer: Answer | Exception,
+    error: type[BookferryError],
+    said: str,
+    tries: int,
+) -> None:
+    """Bounded tries; the storage's own words, but no policy and no signature, which it may repeat (I10)."""
+    place = Place(serve, client_for, answer)
+    with pytest.raises(error, match=said) as caught:
+        place.upload()
+    assert type(caught.value) is error
+    assert len(place.storage.received) == tries
+    assert f"POST {place.storage.url}" in str(caught.value)
+    told = f"{caught.value} {vars(caught.value)} {caught.value.__cause__!r}"
+    assert not [secret for secret in (SECRET, ANOTHER, "/bucket") if secret in told]
+    assert SECRET not in repr(place.uploads)
+
+
+def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) -> None:
+    """For the quarantine."""
+    place = Place(serve, client_for, s3_error(400, "EntityTooLarge", "exceeds the maximum"))
+    with pytest.raises(RefusedError) as caught:
+        place.upload()
+    told = (caught.value.status, caught.value.code, caught.value.said)
+    assert told == (400, "EntityTooLarge", "exceeds the maximum")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"key": "uploads/cache/1"}, "does not begin with cache/"),
+        ({"key": "cache/"}, "does not begin with cache/"),
+        ({"key": None}, "fields that are no texts"),
+        ({"file": "x"}, "one named `file`"),
+        ({"x": "y" * 100_000}, "more fields than any form has"),
+    ],
+)
+def test_a_form_that_cannot_be_right_is_not_sent(
+    *, serve: Serve, client_for: ClientFor, changes: dict[str, Any], said: str
+) -> None:
+    """Trap A17: a file under another key would never be found."""
+    place = Place(serve, client_for, STORED)
+    place.changes = changes
+    with pytest.raises(ProtocolError, match=said):
+        place.upload()
+    assert place.storage.received == []
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {},
+        {"url": "http://127.0.0.1:1/", "fields": []},
+        {"url": "http://[", "fields": FIELDS},
+        {"url": "http://storage.example/", "fields": FIELDS},
+        {"url": "https://user:password@storage.example/", "fields": FIELDS},
+    ],
+)
+def test_an_address_where_no_storage_can_be_is_not_used(
+    serve: Serve, client_for: ClientFor, form: dict[str, Any]
+) -> None:
+    """I13: it comes from outside."""
+    server = serve(lambda _: Answer(form))
+    with Uploads(client_for(server.url)) as uploads, pytest.raises(ProtocolError):
+        uploads.upload(opened(), presign="assets/presign", **WANTED)
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT + b"x", CONTENT + CONTENT, b"", b"x" + CONTENT[1:]])
+def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_for: ClientFor, content: bytes) -> None:
+    """I12: shorter, longer, or with another byte. The form does not become whole, and the storage takes nothing."""
+    place = Place(serve, client_for, STORED)
+    with pytest.raises(StorageError, match=r"A kept file was not sent: it has .* should have|its SHA-256 is"):
+        place.upload(stored=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
+    assert len(place.library.received) == 1
+    assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
+
+
+def policy(*conditions: Any) -> dict[str, str]:
+    return {"policy": base64.b64encode(json.dumps({"expiration": "2027", "conditions": conditions}).encode()).decode()}
+
+
+@pytest.mark.parametrize(("least", "most", "code"), [(0, 10, "EntityTooLarge"), (10**9, 10**10, "EntityTooSmall")])
+def test_a_file_that_the_policy_does_not_allow_is_not_sent(
+    *, serve: Serve, client_for: ClientFor, least: int, most: int, code: str
+) -> None:
+    """Gigabytes that will be refused need not travel; the size that is allowed is told."""
+    place = Place(serve, client_for, STORED)
+    place.changes = policy({"key": "x"}, ["content-length-range", least, most])
+    with pytest.raises(RefusedError, match=rf"has {len(CONTENT):,} bytes.*{code}") as caught:
+        place.upload()
+    assert (caught.value.status, caught.value.code) == (413, code)
+    assert place.storage.received == []
+
+
+@pytest.mark.parametrize(
+    "odd", [{}, {"policy": "%"}, policy([]), policy(["content-length-range", "x", []]), policy(None)]
+)
+def test_a_policy_that_cannot_be_read_is_the_storages_business(
+    serve: Serve, client_for: ClientFor, odd: dict[str, Any]
+) -> None:
+    """It is sent back as it is."""
+    place = Place(serve, client_for, STORED)
+    place.changes = odd
+    place.upload()
+    assert len(place.storage.received) == 1
+
+
+class Drain:
+    """A storage that reads a form of any size without keeping it, and says how many bytes came."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(60)  # closing it would not wake whoever waits
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        buffer = bytearray(CHUNK)
+        with connection:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += connection.recv(4096)
+            before, _, body = head.partition(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", before.lower())
+            assert length
+            self.received = len(body)
+            while self.received < int(length[1]) and (more := connection.recv_into(buffer)):
+                self.received += more
+            connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        self._thread.join()
+
+
+def test_a_large_file_is_streamed(serve: Serve, client_for: ClientFor, tmp_path: Path) -> None:
+    """I11: memory has nothing to do with the size of a file."""
+    size = 200 * 1024**2
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        file.truncate(size)
+    with Drain() as storage:
+        library = serve(lambda _: Answer({"url": storage.url, "fields": FIELDS}))
+        with Uploads(client_for(library.url)) as uploads:
+            tracemalloc.start()
+            try:
+                wanted = {**WANTED, "size": size}
+                uploads.upload(lambda: path.open("rb"), presign="assets/presign", **wanted)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+    assert storage.received > size
+    assert peak < 5 * 1024**2
+
+
+@contextmanager
+def closing_noted(notes: list[str], content: bytes) -> Iterator[BinaryIO]:
+    """A kept file that notes its opening and its closing."""
+    notes.append("opened")
+    try:
+        yield io.BytesIO(content)
+    finally:
+        notes.append("closed")
+
+
+def hang_up(listener: socket.socket, times: int) -> None:
+    """Read a little, and reset the connection while the rest is on its way."""
+    for _ in range(times):
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(1000)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_a_kept_file_is_opened_anew_for_each_try_and_closed(serve: Serve, client_for: ClientFor) -> None:
+    """Also where the storage hangs up in the middle of the form."""
+    notes: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        thread = threading.Thread(target=hang_up, args=(listener, TRIES))
+        thread.start()
+        form = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}/", "fields": FIELDS}
+        library = serve(lambda _: Answer(form))
+        content = bytes(20 * 1024**2)  # more than any buffer on the way
+        with Uploads(client_for(library.url)) as uploads, pytest.raises(TemporaryError, match="the connection broke"):
+            uploads.upload(
+                lambda: closing_noted(notes, content), presign="assets/presign", **{**WANTED, "size": len(content)}
+            )
+        thread.join()
+    assert notes == ["opened", "closed"] * TRIES
+
+
+@given(
+    filename=st.text(st.characters() | st.sampled_from('"\\\r\n;%\x00'), max_size=60),
+    content_type=st.sampled_from(["text/plain", "text/plain; charset=utf-8", "a\r\nb: c", "", "x/y\r\n\r\nz"]),
+)
+def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -> None:
+    """I13: read back by the reader of the local service, there are the fields, one file, and nothing else."""
+    content = b'\r\nContent-Disposition: form-data; name="key"\r\n\r\n--x\r\n'
+    form = Form(FIELDS, io.BytesIO(content), filename=filename, content_type=content_type, size=len(content))
+    body = b"".join(form)
+    assert len(body) == int(form.headers["content-length"])
+    boundary = boundary_of(form.headers["content-type"])
+    assert boundary is not None
+    read = [
+        (part.name, part.filename, set(part.headers), b"".join(part.chunks))
+        for part in MultipartReader(io.BytesIO(body), boundary).parts()
+    ]
+    plain = {"content-disposition"}
+    assert read[:-1] == [(name, None, plain, value.encode()) for name, value in FIELDS.items()]
+    escaped = re.sub(r"[\x00-\x1f\x7f\\]", lambda found: f"%{ord(found[0]):02X}", filename)
+    expected = (
+        escaped.encode(errors="replace").decode().replace("%22", '"')
+    )  # which the reader undoes, as browsers' forms have it
+    assert read[-1] == ("file", expected, {"content-disposition", "content-type"}, content)
+
+
+def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, client_for: ClientFor) -> None:
+    """The whole upload sequence, to bytes that can be fetched again; a form expires and the storage fails on the way."""
+    client = client_for(sandbox.base_url())
+    made = client.write("POST", "publications", {"title": "With a file"})
+    hostile = 'Ü "x"\r\n; ../b.pdf'
+    with Uploads(client) as uploads:
+        sandbox.fault("jump", seconds=4000, path="^/storage/", method="POST")
+        sandbox.fault("status", status=503, path="^/storage/", method="POST")
+        stored = uploads.upload(opened(), presign="assets/presign", **{**WANTED, "filename": hostile})
+        cover = uploads.upload(
+            opened(b"\x89PNG"), presign="publications/cover/presign", filename="c.png", content_type="image/png", size=4
+        )
+    assert "cache/" in stored["id"], "trap A17: only the leading one was removed"
+    asset = client.write(
+        "POST",
+        "assets",
+        {"publication_id": made["id"], "name": hostile, "content_type": "application/pdf", "file": stored},
+    )
+    client.write("PATCH", f"publications/{made['id']}", {"cover": cover})
+    record = client.get_record(f"publications/{made['id']}")
+    [shown] = record["assets"]
+    assert (shown["id"], shown["file"]["metadata"]) == (asset["id"], stored["metadata"])
+    assert httpx.get(shown["url"], trust_env=False).content == CONTENT
+    assert record["cover"]["metadata"] == cover["metadata"]
+    client.write("DELETE", f"publications/{made['id']}")
+    sandbox.change(upload_bytes=10)
+    with Uploads(client) as uploads, pytest.raises(RefusedError, match="EntityTooLarge"):
+        uploads.upload(opened(), presign="assets/presign", **WANTED)

@@ -1,0 +1,160 @@
+"""I13: no unbounded read. A body is whole, of bounded size and read in bounded time, or it is one clear error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+
+import httpx
+import pytest
+
+from pipelines.errors import ProtocolError
+from pipelines.service.client import LibraryClient
+from pipelines.service.http.bodies import MAX_BODY, MAX_SECONDS, GarbledBodyError, read_body
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Script, ScriptedServer
+
+PAGE = json.dumps({"records": [{"id": number} for number in range(500)]}).encode()
+
+
+class Chunks(httpx.SyncByteStream):
+    """A body that comes in pieces."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._chunks)
+
+
+def read(chunks: Iterable[bytes], clock: ManualClock | None = None, status: int = 200, **headers: str) -> bytes:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    response = httpx.Response(status, headers=named, stream=Chunks(chunks))
+    response.request = httpx.Request("GET", "http://library.test/api/v2/publications")
+    return read_body(response, clock or ManualClock())
+
+
+def slices(data: bytes, size: int) -> list[bytes]:
+    return [data[start : start + size] for start in range(0, len(data), size)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 65536])
+@pytest.mark.parametrize("coding", ["", "identity", "gzip", "GZIP", "x-gzip"])
+def test_a_body_is_read_whole(coding: str, size: int) -> None:
+    """I6: byte for byte, in whatever pieces it comes, packed or not."""
+    sent = gzip.compress(PAGE) if "gzip" in coding.lower() else PAGE
+    assert read(slices(sent, size), content_encoding=coding) == PAGE
+
+
+def test_an_empty_body_needs_no_packing() -> None:
+    """A 204 may say gzip and send nothing."""
+    assert read([], status=204, content_encoding="gzip") == b""
+
+
+def test_a_body_of_the_greatest_size_is_read() -> None:
+    assert len(read([b" " * (MAX_BODY - 2), b"[]"])) == MAX_BODY
+
+
+def endless() -> Iterator[bytes]:
+    while True:
+        yield b" " * 65536
+
+
+def test_a_body_without_end_is_refused() -> None:
+    """I13: what is too large for a page of records is not read to its end."""
+    with pytest.raises(ProtocolError, match="publications answered with more than 64 MiB"):
+        read(endless())
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(times: int) -> None:
+    """I13: 256 MiB of blanks packed into 1 MB, all of it in one piece; and that packed once more."""
+    pack = zlib.compressobj(1, wbits=31)
+    bomb = b"".join([*(pack.compress(b" " * 2**20) for _ in range(256)), pack.flush()])
+    coding = ", ".join(["gzip"] * times)
+    for _ in range(times - 1):
+        bomb = gzip.compress(bomb)
+    tracemalloc.start()
+    with pytest.raises(ProtocolError, match=r"more than 64 MiB|packed as gzip, gzip"):
+        read([bomb], content_encoding=coding)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2.5 * MAX_BODY
+
+
+def test_a_body_in_tiny_pieces_takes_no_more_memory_than_a_whole_one() -> None:
+    """I13, I11: two bytes a piece, as a hostile service may send them; as objects of their own they would take twenty times as much."""
+    pieces = 2**17
+    tracemalloc.start()
+    read((bytes([32, 32]) for _ in range(pieces)), content_type="text/plain")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * 2 * pieces
+
+
+@pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, br", "\x1b[2J"])
+def test_a_packing_nobody_asked_for_is_refused(coding: str) -> None:
+    """I13: each library that unpacks is another way to be flooded; we ask for gzip alone."""
+    with pytest.raises(ProtocolError, match="only gzip was asked for") as caught:
+        read([b"[]"], content_encoding=coding)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("sent", "coding", "said"),
+    [
+        (gzip.compress(PAGE)[:-20], "gzip", "ends too early"),
+        (b"not packed at all", "gzip", "cannot be unpacked"),
+        (gzip.compress(PAGE[:-5]), "gzip", "not JSON"),
+        (PAGE[: len(PAGE) // 2], "", "not JSON"),
+        (b"", "", "not JSON"),
+        (b'{"records": [nan]}', "", "not JSON"),
+        (b'{"records": ["\\ud800"', "", "not JSON"),
+        (b"<html>", "", "not JSON"),
+        (b'{"records": [{"title": "caf\xe9"}]}', "", "not UTF-8"),
+        (PAGE.decode().encode("utf-16"), "", "not UTF-8"),
+    ],
+)
+def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: str, said: str) -> None:
+    """Trap A5: a GET whose answer was cut is repeated; the error is one that `Retried` repeats."""
+    with pytest.raises(GarbledBodyError, match=said):
+        read([sent], content_encoding=coding, content_type="application/json; charset=utf-8")
+
+
+@pytest.mark.parametrize(("status", "kind"), [(404, "application/json"), (200, "text/html"), (200, "text/plain")])
+def test_what_does_not_say_that_it_is_json_is_not_held_to_it(status: int, kind: str) -> None:
+    """What it is instead is decided by who asked; trying again would not change it."""
+    assert read([b"<p>Not here</p>"], status=status, content_type=kind) == b"<p>Not here</p>"
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"records":[', b'[{"a":'])
+def test_json_nested_without_end_is_refused(opening: bytes) -> None:
+    """I13: a parser that gives up is not a bug of ours to be reported, but an answer to be refused."""
+    with pytest.raises(ProtocolError, match="nested too deeply"):
+        read([opening * 100_000])
+
+
+def test_a_body_that_drips_is_given_up(clock: ManualClock) -> None:
+    """I13: one byte in a minute never runs into the timeout for silence."""
+
+    def drip() -> Iterator[bytes]:
+        while True:
+            clock.sleep(60)
+            yield b" "
+
+    begun = clock.monotonic()
+    with pytest.raises(httpx.ReadTimeout, match="and no end"):
+        read(drip(), clock)
+    assert clock.monotonic() - begun <= MAX_SECONDS + 60
+
+
+def test_a_real_server_that_packs_is_understood(
+    serve: Callable[[Script], ScriptedServer], client_for: Callable[..., LibraryClient]
+) -> None:
+    """Asked for gzip and nothing else, whatever else this Python could unpack."""
+    server = serve(lambda _: Answer(gzip.compress(PAGE), headers={"content-encoding": "gzip"}))
+    assert client_for(server.url).get(f"{server.url}/api/v2/publications").content == PAGE
+    assert server.received[0].headers["accept-encoding"] == "gzip"

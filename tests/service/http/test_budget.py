@@ -1,0 +1,537 @@
+"""I1: never more than `requests_per_minute` requests in any 60 seconds, at least 99 % of them used while work waits.
+
+Time is virtual in most tests: whoever sleeps makes it pass.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipelines.errors import StorageError, TemporaryError
+from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import LATEST, LEASE, MARGIN, Budget
+from tests.service.manual_clock import ManualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pipelines.service.clock import Clock
+
+LIBRARY = "https://library.example.org"
+KEPT = 60 + MARGIN
+
+
+class _LockstepClock(ManualClock):
+    """Time for threads: when `crowd` of them sleep, it jumps to the first who wants to wake. At `end` all of them are stopped."""
+
+    class EndError(Exception):
+        pass
+
+    def __init__(self, *, start: float = 0.0, crowd: int, end: float) -> None:
+        super().__init__(start)
+        self._crowd = crowd
+        self._end = end
+        self._alarms: list[float] = []
+        self._changed = threading.Condition()
+
+    def sleep(self, seconds: float) -> None:
+        with self._changed:
+            until = self._now + seconds
+            heapq.heappush(self._alarms, until)
+            if len(self._alarms) == self._crowd:
+                self._now = self._alarms[0]
+                while self._alarms and self._alarms[0] <= self._now:
+                    heapq.heappop(self._alarms)
+                self._changed.notify_all()
+            self._changed.wait_for(lambda: self._now >= min(until, self._end))
+            if self._now >= self._end:
+                raise self.EndError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+def budget(path: Path, clock: Clock, limit: int = 1) -> Budget:
+    return Budget(path, LIBRARY, limit, clock)
+
+
+def most_in_a_window(moments: list[float], window: float = 60.0) -> int:
+    """The most requests in any closed window, by looking at every window that begins with a request."""
+    ordered = sorted(moments)
+    return max(
+        (sum(1 for other in ordered[i:] if other <= begin + window) for i, begin in enumerate(ordered)), default=0
+    )
+
+
+@dataclass
+class Arrival:
+    """Work that comes `gap` seconds after the last; its request leaves `delay` seconds after it got its slot."""
+
+    process: int
+    gap: float
+    delay: float
+    fate: str
+
+
+arrivals = st.builds(
+    Arrival,
+    process=st.integers(0, 2),
+    gap=st.sampled_from([0.0, 0.0, 0.1, 1.0, 20.0, 59.9]) | st.floats(0, 30),
+    delay=st.sampled_from([0.0, 0.3, 9.9]) | st.floats(0, 65),
+    fate=st.sampled_from(["sent", "sent", "sent", "sent twice", "released", "killed"]),
+)
+
+
+@pytest.fixture(scope="module")
+def one_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A file for many libraries, kept open: making one takes longer than a thousand requests."""
+    path = tmp_path_factory.mktemp("budget") / "state.db"
+    keeper = budget(path, ManualClock())
+    yield path
+    keeper.close()
+
+
+numbers = itertools.count()
+
+
+@settings(max_examples=60, deadline=None)
+@given(limit=st.integers(1, 6), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=40))
+def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, late: float, work: list[Arrival]) -> None:
+    """I1: never more than n requests in any 60-second window, whatever comes when, connects how long, fails or dies."""
+    left: list[float] = []
+    clock = ManualClock(late=late)
+    library = f"library {next(numbers)}"
+
+    def leave() -> None:
+        left.append(clock.monotonic())
+
+    processes = [Budget(one_file, library, limit, clock) for _ in range(3)]
+    for arrival in work:
+        clock.sleep(arrival.gap)
+        grant = processes[arrival.process].acquire()
+        leaves_at = clock.monotonic() + arrival.delay
+        if arrival.fate == "killed":  # after its headers left, before it could say so
+            clock.at(min(leaves_at, clock.monotonic() + LATEST), leave)
+        elif arrival.fate == "released":
+            clock.at(leaves_at, grant.release)
+        else:
+            clock.at(leaves_at, leave)
+            clock.at(leaves_at, grant.sent)
+            if arrival.fate == "sent twice":
+                clock.at(leaves_at + 0.1, grant.sent)
+    clock.sleep(1000)
+    assert most_in_a_window(left) <= limit
+    assert processes[0].used() == 0
+    for process in processes:
+        process.close()
+
+
+@pytest.mark.parametrize("limit", [1, 60, 600])
+def test_at_least_99_percent_are_used_while_work_waits(path: Path, limit: int) -> None:
+    """I1: at least 99 % used while work waits, with wake-ups 20 ms late and headers that leave 50 ms after the slot is had."""
+    clock = ManualClock(late=0.02)
+    shared = budget(path, clock, limit)
+    left: list[float] = []
+
+    for _ in range(5 * limit + 1):
+        grant = shared.acquire()
+        clock.at(clock.monotonic() + 0.05, grant.sent)
+        clock.at(clock.monotonic() + 0.05, lambda: left.append(clock.monotonic()))
+    clock.sleep(1)
+
+    assert left[5 * limit] - left[0] <= 5 * 60 / 0.99
+    assert most_in_a_window(left[: 2 * limit + 1]) == limit
+
+
+def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: ManualClock) -> None:
+    """I1: what counts is the moment the request leaves, before or after the time it was expected to need."""
+    shared = budget(path, clock)
+    for delay in (0.0, 3.0, LATEST + 5):
+        grant = shared.acquire()
+        clock.sleep(delay)
+        grant.sent()
+        sent = clock.monotonic()
+        shared.acquire().release()
+        assert clock.monotonic() - sent == pytest.approx(KEPT)
+
+
+def test_a_killed_process_has_paid_for_what_it_may_have_sent(path: Path, clock: ManualClock) -> None:
+    """I1: a slot that nobody speaks for counts as sent at the latest likely moment, and then becomes free by itself."""
+    budget(path, clock).acquire()
+    killed = clock.monotonic()
+    budget(path, clock).acquire()
+    assert clock.monotonic() - killed == pytest.approx(LATEST + KEPT)
+
+
+def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(path: Path, clock: ManualClock) -> None:
+    """I1: exact at the moment of sending, even for a process that was stopped for longer than its slot is kept."""
+    shared = budget(path, clock)
+    stopped = shared.acquire()
+    clock.sleep(100)
+    shared.acquire().sent()
+    other = clock.monotonic()
+    stopped.sent()
+    assert clock.monotonic() - other == pytest.approx(KEPT)
+    assert shared.used() == 1
+
+
+def test_release_gives_the_slot_back_unless_the_request_was_sent(path: Path, clock: ManualClock) -> None:
+    """I1: a request that never left costs nothing; one that left cannot be taken back."""
+    shared = budget(path, clock, 2)
+    shared.acquire().release()
+    assert shared.used() == 0
+    grant = shared.acquire()
+    grant.sent()
+    grant.release()
+    assert shared.used() == 1
+
+
+def test_a_pause_holds_everybody_back_in_full(path: Path, clock: ManualClock) -> None:
+    """I1: a 429 waits the full Retry-After, in every process; a later, shorter one does not shorten it."""
+    told, other = budget(path, clock, 60), budget(path, clock, 60)
+    start = clock.monotonic()
+    told.pause(90)
+    told.pause(5)
+    other.pause(-3)
+    other.acquire()
+    assert clock.monotonic() - start == pytest.approx(90)
+
+
+def test_a_pause_holds_back_those_who_wait_already(path: Path, clock: ManualClock) -> None:
+    """I1: a pause that is asked for while others wait counts for them, too."""
+    shared = budget(path, clock)
+    shared.acquire().sent()
+    start = clock.monotonic()
+    clock.at(start + 50, lambda: shared.pause(30))
+    shared.acquire()
+    assert clock.monotonic() - start == pytest.approx(80)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
+def test_a_pause_must_end(path: Path, clock: ManualClock, seconds: float) -> None:
+    with pytest.raises(ValueError, match="never end"):
+        budget(path, clock).pause(seconds)
+
+
+def test_a_limit_below_one_is_refused(path: Path, clock: ManualClock) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        budget(path, clock, 0)
+
+
+def test_libraries_in_one_file_have_budgets_of_their_own(path: Path, clock: ManualClock) -> None:
+    """I1: the limit is one library's; another library does not wait for it."""
+    start = clock.monotonic()
+    budget(path, clock).acquire()
+    budget(path, clock).pause(100)
+    Budget(path, "https://other.example.org", 1, clock).acquire()
+    assert clock.monotonic() == start
+
+
+def test_processes_share_alike_however_many_threads_they_have(path: Path) -> None:
+    """I1, trap B4: a process with one thread gets as much as one with eight."""
+    clock = _LockstepClock(start=60.0, crowd=2, end=660.0)
+    before = ManualClock(0.0)
+    first = budget(path, before, 60)
+    for _ in range(60):
+        first.acquire().sent()
+        before.sleep(1)
+    got: Counter[str] = Counter()
+    left: list[float] = []
+
+    def work(name: str, shared: Budget) -> None:
+        try:
+            while True:
+                shared.acquire().sent()
+                got[name] += 1
+                left.append(clock.monotonic())
+        except _LockstepClock.EndError:
+            pass
+
+    eight, one = budget(path, clock, 60), budget(path, clock, 60)
+    threads = [threading.Thread(target=work, args=("eight", eight)) for _ in range(8)]
+    threads.append(threading.Thread(target=work, args=("one", one)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert got["one"] == pytest.approx(got["eight"], rel=0.02)
+    assert got.total() >= 590
+    assert most_in_a_window(left) <= 60
+
+
+def test_a_process_that_dies_in_the_queue_holds_up_nobody(
+    path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I1: of two slots that become free one is kept for the dead, until its ticket is void; the other is had at once."""
+    shared = budget(path, clock, 2)
+    shared.acquire().sent()
+    shared.acquire().sent()
+    start = clock.monotonic()
+
+    class KilledError(Exception):
+        pass
+
+    def die() -> None:
+        raise KilledError
+
+    dying = budget(path, clock, 2)
+    monkeypatch.setattr(dying, "_leave_queue", lambda _: None)  # the dead do not tidy up
+    clock.at(start + 59.9, die)
+    with pytest.raises(KilledError):
+        dying.acquire()
+
+    shared.acquire()
+    assert clock.monotonic() - start == pytest.approx(KEPT)
+    shared.acquire()
+    assert clock.monotonic() - start <= KEPT + LEASE
+
+
+def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) -> None:
+    """I1: whoever stops waiting, for whatever reason, keeps no slot from the others."""
+    shared, impatient = budget(path, clock), budget(path, clock)
+    shared.acquire().sent()
+    start = clock.monotonic()
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    clock.at(start + 60.1, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        impatient.acquire()
+    shared.acquire()
+    assert clock.monotonic() - start == pytest.approx(KEPT)
+
+
+def test_after_a_boot_nobody_waits_for_hours(path: Path) -> None:
+    """I1: the clock starts anew at boot. Requests of before count as sent just now, once, and a pause begins again."""
+    before = ManualClock(1_000_000.0)
+    shared = budget(path, before, 2)
+    shared.acquire().sent()
+    shared.acquire().sent()
+    shared.close()
+
+    after = ManualClock(20.0)
+    budget(path, after, 2).acquire()
+    assert after.monotonic() == pytest.approx(20 + KEPT)
+
+    budget(path, before).pause(100)
+    rebooted = ManualClock(30.0)
+    budget(path, rebooted).acquire()
+    assert 130 <= rebooted.monotonic() <= 130 + LATEST + KEPT
+
+
+def test_after_a_boot_no_ticket_of_before_is_left(path: Path) -> None:
+    """I1: a ticket of before the boot must not keep a slot idle until its time comes round again."""
+    before, after = ManualClock(1_000_000.0), ManualClock(20.0)
+    budget(path, before).close()
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO budget_queue (library, void_at) VALUES (?, ?)", (LIBRARY, before.monotonic() + LEASE))
+    db.close()
+    budget(path, after).acquire()
+    assert after.monotonic() == 20.0
+
+
+def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> None:
+    """Trap B4: waiting is visible, yet not reported at every look; it is reported again when it becomes longer."""
+    waits: list[float] = []
+    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append)
+    shared.acquire().sent()
+    clock.at(clock.monotonic() + 30, lambda: shared.pause(60))
+    shared.acquire()
+    assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=LEASE / 4)]
+
+
+def test_a_pause_is_told_apart_from_a_budget_that_is_used_up(path: Path, clock: ManualClock) -> None:
+    """Whoever watches is told who asks for the wait: the service, or our own promise to it."""
+    waits: list[float] = []
+    pauses: list[float] = []
+    shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
+    shared.pause(40)
+    shared.acquire().sent()
+    assert (waits, pauses) == ([], [pytest.approx(40)])
+    shared.acquire().release()
+    assert (waits, len(pauses)) == ([pytest.approx(KEPT)], 1)
+
+
+@pytest.fixture
+def interrupt_soon() -> Iterator[Callable[[], None]]:
+    """Sends the process a SIGINT a little later."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    yield timer.start
+    timer.join()
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.parametrize("behind_a_thread", [False, True])
+def test_a_signal_ends_the_wait(path: Path, interrupt_soon: Callable[[], None], behind_a_thread: bool) -> None:
+    """A person who presses Ctrl-C is heard at once, also when another thread of the process waits before."""
+    stop = threading.Event()
+    shared = Budget(path, LIBRARY, 1, SystemClock(stop))
+    grant = shared.acquire()
+
+    def wait_in_a_thread() -> None:
+        with pytest.raises(TemporaryError, match="run the same command again"):
+            shared.acquire()
+
+    thread = threading.Thread(target=wait_in_a_thread)
+    if behind_a_thread:
+        thread.start()
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012  the signal may come early
+        interrupt_soon()
+        shared.acquire()
+    stop.set()
+    if behind_a_thread:
+        thread.join()
+    grant.release()
+    shared.acquire().release()
+    assert shared.used() == 0
+
+
+def test_threads_take_turns_in_the_order_in_which_they_came(path: Path) -> None:
+    """I1: no thread of a process is passed over."""
+    clock = _LockstepClock(crowd=1, end=1e9)
+    shared = budget(path, clock)
+    order: list[int] = []
+    shared._threads.__enter__()
+
+    def work(number: int) -> None:
+        shared.acquire().sent()
+        order.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for waiting, thread in enumerate(threads, start=2):
+        thread.start()
+        while len(shared._threads._gates) < waiting:
+            pass
+    shared._threads.__exit__()
+    for thread in threads:
+        thread.join()
+    assert order == list(range(6))
+
+
+def test_it_works_again_after_close(path: Path, clock: ManualClock) -> None:
+    shared = budget(path, clock, 2)
+    grant = shared.acquire()
+    shared.close()
+    grant.sent()
+    shared.close()
+    shared.close()
+    assert budget(path, clock, 2).used() == 1
+
+
+def output_of(script: str, path: Path) -> tuple[str, str]:
+    """What a Python process of its own writes to standard output and to standard error."""
+    command: list[str | Path] = [sys.executable, "-c", script, path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    return done.stdout, done.stderr
+
+
+def test_it_survives_a_fork(path: Path) -> None:
+    """I1: a forked process shares the budget with its parent, and neither harms the file of the other."""
+    script = """if True:
+        import os, pathlib, sys
+        from pipelines.service.budget import Budget
+        shared = Budget(pathlib.Path(sys.argv[1]), "library", 100)
+        shared.acquire().sent()
+        children = []
+        for _ in range(3):
+            if (child := os.fork()) == 0:
+                for _ in range(20):
+                    shared.acquire().sent()
+                os._exit(0)
+            children.append(child)
+            shared.acquire().sent()
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+        print(shared.used())
+    """
+    assert output_of(script, path) == ("64\n", "")
+
+
+def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
+    """Runs that start together must not fail because SQLite lets only one of them turn WAL on."""
+    script = """if True:
+        import multiprocessing, os, pathlib, sys
+        from pipelines.service.budget import Budget
+        together = multiprocessing.get_context("fork").Barrier(4)
+        children = []
+        for _ in range(4):
+            if (child := os.fork()) == 0:
+                for number in range(60):
+                    together.wait(200)
+                    Budget(pathlib.Path(sys.argv[1], f"{number}.db"), "library", 1).close()
+                os._exit(0)
+            children.append(child)
+        assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0, 0]
+    """
+    assert output_of(script, tmp_path) == ("", "")
+
+
+def test_a_file_that_is_no_database_is_a_storage_error(path: Path, clock: ManualClock) -> None:
+    """The message tells the file, what came back and what to do (style rule 6)."""
+    path.write_bytes(b"this is not a database, but long enough to be looked at " * 100)
+    with pytest.raises(StorageError, match=r"state\.db .*not a database.* restore it from a copy"):
+        budget(path, clock)
+
+
+def test_a_missing_folder_is_a_storage_error(path: Path, clock: ManualClock) -> None:
+    with pytest.raises(StorageError, match=r"unable to open database file.*Does its folder exist"):
+        budget(path / "below", clock)
+
+
+def test_a_file_that_somebody_keeps_locked_is_a_storage_error(path: Path, clock: ManualClock) -> None:
+    shared = budget(path, clock)
+    shared._file._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"locked.*end that program"):
+        shared.acquire()
+    other.close()
+    shared.acquire()
+
+
+def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: ManualClock) -> None:
+    shared = budget(path, clock, 10_000)
+    shared._file._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
+    taken = 0
+    with pytest.raises(StorageError, match=r"full.*make room"):  # noqa: PT012  it fails when the pages it has are used up
+        while True:
+            shared.acquire()
+            taken += 1
+    assert shared.used() == taken
+
+
+def test_the_count_of_slots_is_right_after_everything(path: Path, clock: ManualClock) -> None:
+    """I1: the number kept beside the slots is the number of slots."""
+    shared = budget(path, clock, 50)
+    for number in range(200):
+        grant = shared.acquire()
+        (grant.release, grant.sent, lambda: None)[number % 3]()
+        clock.sleep(number % 7)
+    with sqlite3.connect(path) as db:
+        rows = db.execute("SELECT taken, (SELECT count(*) FROM budget_slots) FROM budget_libraries").fetchall()
+    db.close()
+    assert rows[0][0] == rows[0][1] > 0

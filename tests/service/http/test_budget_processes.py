@@ -1,0 +1,131 @@
+"""I1 with real processes, a real socket and real time: the count is that of the service that receives the requests."""
+
+from __future__ import annotations
+
+import http.client
+import multiprocessing
+import threading
+import time
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipelines.service.http.budget import MARGIN, Budget
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from multiprocessing.synchronize import Barrier
+
+LIMIT = 48
+WINDOW = 1.8
+"""Seconds; scaled down from 60."""
+CYCLE = WINDOW + MARGIN
+PROCESSES = 4
+LATENCY = 0.02
+
+
+class _Service(ThreadingHTTPServer):
+    """Keeps the moment at which each request arrived, and the process it came from."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._arrivals: list[tuple[float, str]] = []
+        self._more = threading.Condition()
+
+    def arrived(self, process: str) -> None:
+        with self._more:
+            self._arrivals.append((time.monotonic(), process))
+            self._more.notify_all()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Take it calmly that a killed process does not say goodbye."""
+
+    def first(self, count: int) -> list[tuple[float, str]]:
+        """The first so many arrivals; waits for them."""
+        with self._more:
+            assert self._more.wait_for(lambda: len(self._arrivals) >= count, timeout=100 * CYCLE), len(self._arrivals)
+            return self._arrivals[:count]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Service
+
+    def do_GET(self) -> None:
+        self.server.arrived(self.path)
+        time.sleep(LATENCY)
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def send_for_ever(path: Path, port: int, name: str, together: Barrier) -> None:
+    """What each process does, when all of them are there: one request after the other, as fast as the budget lets it."""
+    budget = Budget(path, "library", LIMIT, window=WINDOW)
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.connect()
+    together.wait()
+    while True:
+        grant = budget.acquire()
+        connection.request("GET", name)
+        grant.sent()
+        connection.getresponse().read()
+
+
+@pytest.fixture
+def service() -> Iterator[_Service]:
+    with _Service() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def processes(service: _Service, tmp_path: Path) -> Iterator[Sequence[multiprocessing.process.BaseProcess]]:
+    spawn = multiprocessing.get_context("spawn")
+    together = spawn.Barrier(PROCESSES)
+    started = [
+        spawn.Process(
+            target=send_for_ever, args=(tmp_path / "state.db", service.server_port, f"/{number}", together), daemon=True
+        )
+        for number in range(PROCESSES)
+    ]
+    for process in started:
+        process.start()
+    yield started
+    for process in started:
+        process.kill()
+        process.join()
+
+
+def test_four_processes_share_one_budget_and_one_is_killed(
+    service: _Service, processes: Sequence[multiprocessing.process.BaseProcess]
+) -> None:
+    """I1: never more than the limit as the service counts, all of it used, by everybody; a kill stalls nobody.
+
+    The exact figures (any window, 99 %, equal shares) are proved on a clock that nobody disturbs, in test_budget.py. Here the clock is
+    that of a machine that may do much else: a service that hears of a request half a second late sees two of them closer together.
+    """
+    before_kill = 3 * LIMIT
+    service.first(before_kill)
+    processes[0].kill()
+    arrivals = service.first(before_kill + 2 * LIMIT)
+    moments = [moment for moment, _ in arrivals]
+
+    # LIMIT slots, each free again a window and its margin later: over four windows the margins are patience enough for late news.
+    assert moments[4 * LIMIT] - moments[0] > 4 * WINDOW
+    assert moments[3 * LIMIT] - moments[0] > 3 * WINDOW - MARGIN
+    assert moments[-1] - moments[0] < 10 * 5 * CYCLE, "most of it is used"
+
+    assert set(Counter(process for _, process in arrivals[LIMIT:before_kill])) == {"/0", "/1", "/2", "/3"}
+    survivors = Counter(process for _, process in arrivals[-LIMIT:])
+    assert set(survivors) == {"/1", "/2", "/3"}

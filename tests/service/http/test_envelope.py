@@ -1,0 +1,77 @@
+"""A page is cut into its records byte for byte (I6), and one odd record does not cost the page (trap B9)."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.service.http.envelope import split_records
+
+VALUE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters(), max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.parametrize(
+    "around",
+    ['{{"records": [{}]}}', ' {{ "a": {{"records": 1}}, "records" :[ {} ] , "z": [1, "]"] }} ', "[{}]", " [ {} ] "],
+)
+@given(records=st.lists(VALUE, max_size=4), blank=st.sampled_from(["", " ", "\n\t"]), odd=st.booleans())
+def test_trap_b9_every_record_comes_out_as_it_was_sent(
+    around: str, records: list[object], blank: str, odd: bool
+) -> None:
+    """Bare or in an envelope, with any white space, with or without half a surrogate pair: each record, byte for byte, in order."""
+    texts = [json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() for record in records]
+    texts += ['{"id": 7, "title": "\\ud800"}'] if odd else []
+    body = around.format(f"{blank},{blank}".join(texts)).encode()
+
+    assert [bytes(record).decode() for record in split_records(body)] == texts
+
+
+@pytest.mark.parametrize("name", ["users", "data", "items"])
+def test_a_list_may_be_named_otherwise(name: str) -> None:
+    """Of a list other than publications the document shows no envelope: one array of objects in an object is one."""
+    records = [b'{"id": 1, "x": [1]}', b'{ "id":2 }']
+    body = b'{"total": 2, "page": {"next": null}, "%s": [%s]}' % (name.encode(), b" , ".join(records))
+    assert [bytes(record) for record in split_records(body)] == records
+    assert split_records(b'{"%s": []}' % name.encode()) == []
+    odd = b'{"%s": [{"id": 1, "name": "\\ud800"}], "total": 1}' % name.encode()
+    assert [bytes(record) for record in split_records(odd)] == [b'{"id": 1, "name": "\\ud800"}']
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b'{"records": {}, "data": []}',
+        b'{"id": 7, "authors": [{}]}',
+        b'{"error": {"code": "x"}, "details": [{}]}',
+        b'{"errors": []}',
+        b'{"one": [], "two": []}',
+        b'{"names": ["a"]}',
+        b"{}",
+        b"3",
+        b'{"records": 3}',
+        b'{"records": [1',
+        b'{"records": ["\\ud800"',
+        b'"\\ud800"',
+        b'{"a": "\\ud800"}',
+        b"\xff",
+    ],
+)
+def test_what_is_not_a_listing_is_refused(body: bytes) -> None:
+    """No listing, no records: never an empty one by mistake."""
+    with pytest.raises((msgspec.DecodeError, ValueError)):
+        split_records(body)

@@ -1,0 +1,211 @@
+"""I2, trap A1: the sign-in goes to the tenant's own scheme, host, port and `/api/` or `/oauth/` path, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import unquote, urlsplit
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ForeignOriginError, ProtocolError
+from pipelines.service.client import LibraryClient, SessionAuth
+from pipelines.service.http.transport import Pinned
+from pipelines.service.listing.listing import Listing
+from pipelines.settings.credentials import SessionCookie
+from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+Serve = Callable[[Script], ScriptedServer]
+ClientFor = Callable[..., LibraryClient]
+
+BASE = "https://library.example.org/main"
+
+
+def goes_through(url: str, base_url: str = BASE) -> bool:
+    """Whether a pinned transport sends a request to `url`."""
+    sent: list[httpx.Request] = []
+
+    def take(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200)
+
+    pinned = Pinned(httpx.MockTransport(take), base_url=base_url)
+    try:
+        pinned.handle_request(httpx.Request("GET", url))
+    except ForeignOriginError:
+        assert sent == []
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"{BASE}/api/v2/publications",
+        f"{BASE}/api/v3/publications/all?page=2#fragment",
+        f"{BASE}/oauth/token",
+        "https://library.example.org:443/main/api/v2/publications",
+        "HTTPS://LIBRARY.example.org/main/api/v2/publications?next=https://elsewhere.example/../..",
+    ],
+)
+def test_the_tenants_own_paths_are_allowed(url: str) -> None:
+    """I2: the origin is compared as a browser does, not letter by letter."""
+    assert goes_through(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://elsewhere.example/main/api/v2/publications",
+        "https://library.example.org.elsewhere.example/main/api/v2/publications",
+        "https://sub.library.example.org/main/api/v2/publications",
+        "https://library.example.org./main/api/v2/publications",
+        "http://library.example.org/main/api/v2/publications",
+        "https://library.example.org:8443/main/api/v2/publications",
+        "https://me@library.example.org/main/api/v2/publications",
+        "https://library.example.org:443@elsewhere.example/main/api/v2/publications",
+        "//elsewhere.example/main/api/v2/publications",
+        "data:text/plain,/main/api/v2/publications",
+        "file:///main/api/v2/publications",
+        "https://library.example.org/api/v2/publications",
+        "https://library.example.org/other/api/v2/publications",
+        "https://library.example.org/main/apiv2",
+        "https://library.example.org/main/storage/file.pdf?signature=abc",
+        "https://library.example.org/main/api/../storage/file.pdf",
+        "https://library.example.org/main/api/%2e%2e/storage/file.pdf",
+        "https://library.example.org/main/api/..%2fstorage/file.pdf",
+        "https://library.example.org/main/api/%252e%252e/storage/file.pdf",
+        "https://library.example.org/main/api/..;x=1/storage/file.pdf",
+        "https://library.example.org/main/api/..\\storage",
+        "https://library.example.org/main%2Fapi/v2/publications",
+        "https://library.example.org/main/api",
+        "https://[::1]/main/api/v2/publications",
+    ],
+)
+def test_trap_a1_everything_else_is_refused(url: str) -> None:
+    """Trap A1: API calls are pinned to scheme, host, port, path prefix, however the address is written."""
+    assert not goes_through(url)
+
+
+def test_an_ipv6_address_is_an_origin_like_any_other() -> None:
+    """I2: brackets and the scheme's own port are spelling."""
+    assert goes_through("http://[::1]:80/api/v2/publications", "http://[::1]")
+    assert not goes_through("http://[::1]:81/api/v2/publications", "http://[::1]")
+
+
+addresses = st.builds(
+    lambda scheme, user, host, port, path, rest: f"{scheme}{user}{host}{port}{path}{rest}",
+    st.sampled_from(["https://", "http://", "//", "HTTPS://", "https:", ""]),
+    st.sampled_from(["", "", "me@", "me:pw@", "library.example.org@"]),
+    st.sampled_from(["library.example.org", "LIBRARY.example.org", "elsewhere.example", "127.0.0.1", "[::1]"]),
+    st.sampled_from(["", "", ":443", ":80", ":8443"]),
+    st.sampled_from(["/main/api/", "/main/", "/main/oauth/", "/Main/api/", "/main/api/../", "/main/x/../api/"]),
+    st.text(st.sampled_from("ab./%2eE;\\?#"), max_size=12),
+)
+
+
+@given(addresses)
+def test_trap_a1_no_address_slips_through(address: str) -> None:
+    """Trap A1: whatever goes out goes below the tenant's own folder, as another reader of addresses understands it."""
+    base = httpx.URL(f"{BASE}/api/v2/publications")
+    try:
+        url = str(base.join(address))
+    except httpx.InvalidURL:
+        return
+    if goes_through(url):
+        parts = urlsplit(url)
+        assert (parts.scheme, parts.netloc.lower()) in {
+            ("https", "library.example.org"),
+            ("https", "library.example.org:443"),
+        }
+        assert parts.path.startswith(("/main/api/", "/main/oauth/"))
+        assert ".." not in unquote(unquote(parts.path)).replace("\\", "/").split("/")
+
+
+def page_with_link(link: str) -> Script:
+    """A listing of which the first page leads to `link`."""
+
+    def script(_: Received) -> Answer:
+        return Answer({"records": [{"id": 1}]}, headers={"X-Total": "100", "Link": f'<{link}>; rel="next"'})
+
+    return script
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "{other}/api/v2/publications?page=2",
+        "//127.0.0.1:{other_port}/api/v2/publications?page=2",
+        "http://me:pw@127.0.0.1:{other_port}/api/v2/publications?page=2",
+        "https://127.0.0.1:{own_port}/api/v2/publications?page=2",
+        "http://localhost:{own_port}/api/v2/publications?page=2",
+        "/storage/publications?page=2",
+        "../../storage/publications?page=2",
+        "%2e%2e/%2e%2e/storage/publications?page=2",
+        "data:application/json,[]",
+        "ftp://127.0.0.1:{own_port}/api/v2/publications?page=2",
+    ],
+)
+def test_trap_a1_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
+    serve: Serve, client_for: ClientFor, link: str
+) -> None:
+    """Trap A1, I2: "not to a Link on another origin (that stops the run)"; both servers tell what they received."""
+    other = serve(lambda _: Answer({"records": []}))
+    leads: list[Script] = []
+    own = serve(lambda request: leads[0](request))  # noqa: PLW0108  its own address is known only when it runs
+    leads.append(page_with_link(link.format(other=other.url, other_port=other.port, own_port=own.port)))
+    client = client_for(own.url)
+    with pytest.raises(ForeignOriginError, match="Nothing was sent there"):
+        list(Listing(client, ["publications"]).pages())
+    assert other.received == []
+    assert [request.path for request in own.received] == ["/api/v2/publications"]
+    assert client.requests == 1
+
+
+def test_trap_a1_the_sandboxs_foreign_link(sandbox: SandboxProcess, serve: Serve, client_for: ClientFor) -> None:
+    """Trap A1 against the sandbox: what it says is on another origin stays unasked."""
+    other = serve(lambda _: Answer({"records": []}))
+    sandbox.change(variations={"link": "foreign", "foreign_origin": other.url})
+    with pytest.raises(ForeignOriginError, match=f":{other.port}"):
+        list(Listing(client_for(sandbox.base_url()), ["publications"]).pages())
+    assert other.received == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_trap_a1_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor, status: int) -> None:
+    """I2: not even within the own origin; the message tells where the service wanted to send us."""
+    other = serve(lambda _: Answer({"records": []}))
+    own = serve(lambda _: Answer(status=status, headers={"Location": f"{other.url}/api/v2/publications"}))
+    with pytest.raises(ProtocolError, match=f"redirects to {other.url}/api/v2/publications.*correct base_url"):
+        client_for(own.url).get(f"{own.url}/api/v2/publications")
+    assert (len(own.received), other.received) == (1, [])
+
+
+def test_the_sign_in_goes_to_the_own_origin(serve: Serve, client_for: ClientFor) -> None:
+    """service-api.md, v2 authentication: "HTTP Basic authentication with the normal account credentials"."""
+    own = serve(lambda _: Answer([]))
+    client_for(own.url, auth=httpx.BasicAuth("Aladdin", "open sesame")).get(f"{own.url}/api/v2/publications")
+    assert own.received[0].headers["Authorization"] == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
+
+
+def test_the_session_cookie_is_sent_as_it_is(serve: Serve, client_for: ClientFor) -> None:
+    """service-api.md, v2 authentication: "Session cookie `_library_session`"."""
+    own = serve(lambda _: Answer([]))
+    client_for(own.url, auth=SessionAuth(SessionCookie("ab12"))).get(f"{own.url}/api/v2/publications")
+    assert own.received[0].headers["Cookie"] == "_library_session=ab12"
+    assert "Authorization" not in own.received[0].headers
+
+
+@pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionAuth(SessionCookie("ab12"))])
+def test_cookies_set_by_answers_never_travel(serve: Serve, client_for: ClientFor, auth: httpx.Auth) -> None:
+    """I2, I10: a session that an answer begins is nobody's sign-in, and must not replace ours."""
+    cookies = {"Set-Cookie": "_library_session=planted; Path=/; Domain=127.0.0.1"}
+    own = serve(lambda _: Answer([], headers=cookies))
+    client = client_for(own.url, auth=auth)
+    for _ in range(2):
+        client.get(f"{own.url}/api/v2/publications")
+    assert own.received[0].headers == own.received[1].headers
+    assert not any("planted" in value for value in own.received[1].headers.values())

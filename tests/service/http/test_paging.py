@@ -1,0 +1,290 @@
+"""Trap A2: what the paging headers say, where the next page is, and what is no progress."""
+
+from __future__ import annotations
+
+import httpx
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import PagingLoopError, ProtocolError
+from pipelines.service.http import paging
+from pipelines.service.http.paging import LoopGuard, Route, Signpost, read_signpost, same_page
+
+PAGE = httpx.URL("https://library.example.org/api/v2/publications?per_page=50&page=3")
+
+
+def signpost(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> Signpost:
+    headers = [(b"Link", link.encode()), *([] if total is None else [(b"X-Total", total.encode())])]
+    return read_signpost(httpx.Response(200, headers=headers), url, 50)
+
+
+def page(number: int) -> httpx.URL:
+    return PAGE.copy_set_param("page", number)
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ('<https://library.example.org/api/v2/publications?per_page=50&page=4>; rel="next"', page(4)),
+        ("<?per_page=50&page=4>; rel=next", page(4)),
+        ("</api/v2/publications?per_page=50&page=4>;rel=next", page(4)),
+        ("<publications?per_page=50&page=4> ; REL = NEXT", page(4)),
+        ("<//library.example.org/api/v2/publications?per_page=50&page=4>; title=x; rel=next", page(4)),
+        ('<?x>; rel="first", <?per_page=50&page=4>; rel="next", <?y>; rel="last"', page(4)),
+        ('<?per_page=50&page=4>; rel="last next"', page(4)),
+        ("<?per_page=50&page=4#records>; rel=next", page(4)),
+        ("<?page=4>; rel=next", httpx.URL(f"{PAGE.copy_with(query=None)}?page=4&per_page=50")),
+        ("<?per_page=50&page=4>; rel=next, <?per_page=50&page=9>; rel=next", page(4)),
+        (
+            "<?a=1;b,c=2&per_page=50&page=4>; rel=next",
+            httpx.URL(f"{PAGE.copy_with(query=None)}?a=1;b,c=2&per_page=50&page=4"),
+        ),
+        ("<?cursor=a%20b>; rel=next", httpx.URL(f"{PAGE.copy_with(query=None)}?cursor=a%20b")),
+        ('<?per_page=50&page=2>; rel="prev"', None),
+        ("</style.css>; rel=preload", None),
+        ("<?page=4>; title=next", None),
+        ("<?page=4>", None),
+        ("?page=4; rel=next", None),
+        ("<?page=4; rel=next", None),
+        (">;<;=,rel", None),
+        ("", None),
+    ],
+)
+def test_next_is_read_from_link(link: str, expected: httpx.URL | None) -> None:
+    """service-api.md, Limits: "`Link` (first, previous, next, last page URLs)"; RFC 8288 allows every one of these spellings."""
+    assert signpost(link).next == expected
+
+
+def test_a_link_that_names_a_page_but_no_size_means_our_pages() -> None:
+    """Trap A2: page 4 of 25 a page is not page 4 of 50 a page; records would come twice."""
+    assert dict(signpost("<?page=4>; rel=next").next.params) == {"page": "4", "per_page": "50"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("link", ["", "</style.css>; rel=preload", "<?page=4>; title=next", "nonsense"])
+def test_a_link_header_about_something_else_is_none_about_pages(link: str) -> None:
+    """Trap A2: a proxy that adds `preload` must not end the listing after its first page."""
+    assert not signpost(link).linked
+
+
+def test_a_link_header_without_next_is_the_last_page() -> None:
+    """service-api.md, Limits: "while a next link exists, more pages remain"."""
+    last = signpost('<?page=1>; rel="first"')
+    assert last.linked
+    assert Route().after(last) is None
+
+
+@pytest.mark.parametrize("link", ["http://library.example.org:port/", "http://h\x01/", "?" + "x" * 70_000])
+def test_an_address_that_cannot_be_understood_is_one_clear_error(link: str) -> None:
+    """I13: not an exception of a library that nobody catches."""
+    with pytest.raises(ProtocolError, match="address cannot be understood") as caught:
+        signpost(f"<{link}>; rel=next")
+    assert len(str(caught.value)) < 1000
+
+
+def test_thousands_of_links_are_read_in_no_time() -> None:
+    """I13: a header is 100 kB at most, and is looked at once."""
+    header = ", ".join(f'<?page={number}>; rel="x{number}"' for number in range(4000)) + ", <?page=4>; rel=next"
+    assert signpost(header).next is not None
+    assert signpost("<" * 100_000).next is None
+    assert signpost("<>;" + " " * 100_000).next is None
+
+
+@given(st.text(st.sampled_from('<>;, ="relnxtpag?/&1\\\x7f:'), max_size=60))
+def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
+    """I13: page links from outside are untrusted."""
+    try:
+        found = signpost(header)
+    except ProtocolError:
+        return
+    assert found.next is None or found.linked
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("0", 0), (" 120 ", 120), ("999999999999999", 999_999_999_999_999)]
+    + [(text, None) for text in ("", "-5", "+5", "1e3", "1,234", "1.0", "many", "٣", "9" * 16, "9" * 5000, None)],
+)
+def test_x_total_is_a_number_or_nothing(text: str | None, expected: int | None) -> None:
+    """service-api.md, Limits: "`X-Total` (total number of entries)"; what is no number counts as not sent."""
+    assert signpost(total=text).total == expected
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("<?per_page=50&page=12>; rel=last", 12),
+        ("<?page=12#end>; rel=last", 12),
+        ("<?per_page=12>; rel=last", None),
+        ("<?page=-1>; rel=last", None),
+        ("<?page=99999999999999999999>; rel=last", None),
+        ("<http://[>; rel=last", None),
+    ],
+)
+def test_the_number_of_the_last_page(link: str, expected: int | None) -> None:
+    """It is used to foresee, never to go there: an odd one is no error."""
+    assert signpost(link).last == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://h/p?page=2&per_page=50", "http://h/p?per_page=50&page=2", True),
+        ("http://h/p?q=a%20b&page=2", "http://h/p?q=a+b&page=2", True),
+        ("http://h:80/p?page=2", "http://H/p?page=2", True),
+        ("http://h/p?page=2", "http://h/p?page=3", False),
+        ("http://h/p?page=2", "http://h/q?page=2", False),
+        ("http://h/p?page=2", "https://h/p?page=2", False),
+        ("http://h/p?page=2", "http://h/p?page=2&cursor=x", False),
+    ],
+)
+def test_a_page_is_the_same_however_its_address_is_written(one: str, other: str, same: bool) -> None:
+    """Performance goal "requests at the floor": a page fetched ahead is the next one even if Link orders parameters otherwise."""
+    assert same_page(httpx.URL(one), httpx.URL(other)) is same
+
+
+def foreseen(route: Route, url: httpx.URL | None) -> list[int]:
+    """The numbers of the pages that follow `url`, as far as they are foreseen."""
+    found = []
+    while url is not None and (url := route.foreseen(url)) is not None:
+        found.append(paging.page_number(url))
+    return found  # type: ignore[return-value]
+
+
+def walk(route: Route, **says: object) -> httpx.URL | None:
+    return route.after(Signpost(**{"url": page(1), "records": 50, **says}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("says", "expected"),
+    [
+        ({"total": 230}, [3, 4, 5]),
+        ({"total": 250}, [3, 4, 5]),
+        ({"total": 251}, [3, 4, 5, 6]),
+        ({"total": 230, "records": 10}, list(range(3, 24))),
+        ({"linked": True, "next": page(2), "last": 4}, [3, 4]),
+        ({"linked": True, "next": page(2), "last": 4, "total": 150}, [3]),
+        ({"linked": True, "next": page(2), "last": 2, "total": 9999}, []),
+        ({"linked": True, "next": page(2)}, []),
+        ({"linked": True, "next": page(3), "last": 9}, []),
+        ({"linked": True, "next": httpx.URL("https://h/?cursor=x"), "last": 9}, []),
+        ({}, []),
+    ],
+)
+def test_pages_are_foreseen_up_to_the_known_end_and_no_further(says: dict[str, object], expected: list[int]) -> None:
+    """Performance goal "requests at the floor": the smaller of X-Total and `last` is believed; where neither is, nothing is foreseen."""
+    route = Route()
+    assert foreseen(route, walk(route, **says)) == expected
+
+
+def test_the_end_is_that_of_the_latest_page() -> None:
+    """A collection that grows or shrinks is followed, not mourned."""
+    route = Route()
+    assert foreseen(route, walk(route, total=200)) == [3, 4]
+    assert foreseen(route, walk(route, url=page(2), total=250)) == [4, 5]
+    assert foreseen(route, walk(route, url=page(3), total=180)) == []
+
+
+def test_after_a_surprise_nothing_is_foreseen() -> None:
+    """Trap A2, "follow `Link`": guessing on would waste requests."""
+    route = Route()
+    walk(route, total=1000)
+    route.stop_foreseeing()
+    assert foreseen(route, walk(route, url=page(2), total=1000)) == []
+
+
+@pytest.mark.parametrize(
+    ("pages", "expected"),
+    [
+        ([{"records": 50, "total": 120}, {"records": 50, "total": 120}, {"records": 20, "total": 120}], [2, 3, None]),
+        ([{"records": 10, "total": 25}, {"records": 10, "total": 25}, {"records": 5, "total": 25}], [2, 3, None]),
+        ([{"records": 50, "total": 90}, {"records": 40, "total": 95}, {"records": 5, "total": 95}], [2, 3, None]),
+        ([{"records": 50, "total": 90}, {"records": 30, "total": 80}], [2, None]),
+        ([{"records": 50, "total": 200}, {"records": 0, "total": 200}], [2, None]),
+        ([{"records": 50}, {"records": 20}, {"records": 0}], [2, 3, None]),
+        ([{"records": 0}], [None]),
+        ([{"records": 0, "total": 7}], [None]),
+    ],
+)
+def test_trap_a2_without_link_pages_are_counted(pages: list[dict[str, object]], expected: list[int | None]) -> None:
+    """Trap A2: "Where there is no `Link`, step until `X-Total` is reached; where there is neither, until an empty page"."""
+    route, found = Route(), []
+    for number, says in enumerate(pages, start=1):
+        following = walk(route, url=page(number), **says)
+        found.append(None if following is None else paging.page_number(following))
+    assert found == expected
+
+
+def records(*ids: object) -> list[msgspec.Raw]:
+    return [msgspec.Raw(msgspec.json.encode({"id": one, "url": f"signed {object()}"})) for one in ids]
+
+
+def test_a_proper_listing_passes_the_guard() -> None:
+    guard = LoopGuard()
+    for number in range(1, 100):
+        guard.check(Signpost(page(number), 2, 198), records(2 * number, 2 * number + 1), page(number + 1))
+
+
+def test_trap_a2_a_page_that_repeats_is_a_loop() -> None:
+    """Trap A2: "A page that repeats the last one is a loop: stop with an error", although its signed addresses are new."""
+    guard = LoopGuard()
+    guard.check(Signpost(page(1), 2), records(1, 2), page(2))
+    with pytest.raises(PagingLoopError, match=r"repeats an earlier page: .*page=2, page 2 of the walk, with 4 records"):
+        guard.check(Signpost(page(2), 2), records(1, 2), page(3))
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_trap_a2_a_circle_of_addresses_is_a_loop(length: int) -> None:
+    """I13, "no endless paging": A→B→A, before the first page of the circle is asked for again."""
+    guard = LoopGuard()
+    for number in range(1, length):
+        guard.check(Signpost(page(number), 1), records(number), page(number + 1))
+    back = httpx.URL(str(page(1)).replace("per_page=50&page=1", "page=1&per_page=50"))
+    with pytest.raises(PagingLoopError, match="leads back to a page that was read before"):
+        guard.check(Signpost(page(length), 1), records(length), back)
+
+
+def test_one_empty_page_may_be_followed_but_not_a_second() -> None:
+    """I13: a service that filters after paging may send one; one that sends only those would do so for ever."""
+    guard = LoopGuard()
+    guard.check(Signpost(page(1), 0), [], page(2))
+    guard.check(Signpost(page(2), 1), records(1), page(3))
+    guard.check(Signpost(page(3), 0), [], page(4))
+    with pytest.raises(PagingLoopError, match="goes on after 2 pages without records"):
+        guard.check(Signpost(page(4), 0), [], page(5))
+
+
+def test_two_empty_pages_may_end_a_listing() -> None:
+    guard = LoopGuard()
+    guard.check(Signpost(page(1), 0), [], page(2))
+    guard.check(Signpost(page(2), 0), [], None)
+
+
+def test_a_listing_far_beyond_its_own_count_is_endless() -> None:
+    """I13: always new records, far more than X-Total says."""
+    guard, read = LoopGuard(), 0
+    with pytest.raises(PagingLoopError, match="far beyond its own count"):  # noqa: PT012  it happens on some page
+        for number in range(1, 1000):
+            read += 50
+            guard.check(Signpost(page(number), 50, 100), records(*range(read - 50, read)), page(number + 1))
+    assert read <= 2 * 100 + 11 * 50
+
+
+def test_a_listing_without_count_ends_some_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """I13: always new records, no X-Total."""
+    monkeypatch.setattr(paging, "MAX_PAGES", 100)
+    guard = LoopGuard()
+    with pytest.raises(PagingLoopError, match="goes on without end"):  # noqa: PT012  it happens on some page
+        for number in range(1, 1000):
+            guard.check(Signpost(page(number), 1), records(number), page(number + 1))
+
+
+@pytest.mark.parametrize("record", [b"{}", b'{"id": null}', b"17", b'"x"', b"null", b"[" * 100_000, b'{"id": '])
+def test_records_without_an_id_are_told_apart_by_what_they_are(record: bytes) -> None:
+    """I13: a record of any shape passes; the same page again does not."""
+    guard = LoopGuard()
+    guard.check(Signpost(page(1), 1), [msgspec.Raw(record)], page(2))
+    guard.check(Signpost(page(2), 1), [msgspec.Raw(b'{"title": "another"}')], page(3))
+    with pytest.raises(PagingLoopError, match="repeats"):
+        guard.check(Signpost(page(3), 1), [msgspec.Raw(record)], page(4))

@@ -1,0 +1,300 @@
+"""Traps A5 and A7: what is tried again, when, and for how long."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import TemporaryError
+from pipelines.service.client import LibraryClient
+from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, MAX_WAIT, UNTOLD, Retried, retry_after
+from pipelines.service.listing.listing import Listing, Page
+from tests.sandbox.process import SandboxProcess
+from tests.service.manual_clock import MIDNIGHT, ManualClock
+from tests.service.scripted import Answer, Script, ScriptedServer
+
+URL = "http://library.test/api/v2/publications"
+
+Outcome = httpx.Response | Exception
+
+
+class Service(httpx.BaseTransport):
+    """Answers in order; the last answer stands for all that follow."""
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        self._outcomes = list(outcomes)
+        self.tries = 0
+
+    def handle_request(self, _request: httpx.Request) -> httpx.Response:
+        """The next outcome."""
+        outcome = self._outcomes[min(self.tries, len(self._outcomes) - 1)]
+        self.tries += 1
+        if isinstance(outcome, Exception):
+            raise outcome
+        body = httpx.ByteStream(outcome.content)  # not read yet, as it comes from a socket
+        return httpx.Response(outcome.status_code, headers=outcome.headers, stream=body, extensions=outcome.extensions)
+
+
+def answer(status: int = 200, content: bytes = b"[]", **headers: str) -> httpx.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx.Response(status, headers=named, content=content)
+
+
+def send(clock: ManualClock, service: Service, method: str = "GET", **options: object) -> httpx.Response:
+    return Retried(service, clock=clock, **options).handle_request(httpx.Request(method, URL))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("status", [408, 425, 500, 502, 503, 504, 520, 524, 599])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_trap_a5_what_may_be_repeated_is(clock: ManualClock, method: str, status: int) -> None:
+    """Trap A5: "GET, PATCH and DELETE may be repeated"; 500 is what service-api.md calls an internal server error."""
+    service = Service(answer(status), answer(status), answer(content=b'{"records": []}'))
+    response = send(clock, service, method)
+    assert (response.status_code, response.content, service.tries) == (200, b'{"records": []}', 3)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        *[answer(status) for status in (408, 425, 500, 502, 503, 504)],
+        httpx.ReadTimeout("no answer"),
+        httpx.ReadError("reset"),
+        httpx.WriteError("reset"),
+        httpx.RemoteProtocolError("cut"),
+    ],
+)
+def test_trap_a5_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualClock, outcome: Outcome) -> None:
+    """Trap A5: "POST repeated after 5xx or a timeout creates twice"; whoever posts has to look the record up first."""
+    service = Service(outcome)
+    try:
+        send(clock, service, "POST")
+    except httpx.TransportError as error:
+        assert error is outcome  # noqa: PT017  it comes through as it is: nobody knows what it did
+    assert service.tries == 1
+
+
+@pytest.mark.parametrize(
+    "outcome", [answer(429), httpx.ConnectError("refused"), httpx.ConnectTimeout("slow"), httpx.ProxyError("no")]
+)
+def test_a_post_that_certainly_had_no_effect_is_repeated(clock: ManualClock, outcome: Outcome) -> None:
+    """It was put off unread, or never left."""
+    service = Service(outcome, answer(201))
+    assert (send(clock, service, "POST").status_code, service.tries) == (201, 2)
+
+
+def test_trap_a5_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
+    """Trap A5: a server that breaks off sees the GET again and the POST once."""
+    server = serve(lambda _: Answer(raw=b""))
+    with Retried(httpx.HTTPTransport(), clock=clock) as ring:
+        for method, error in (("GET", TemporaryError), ("POST", httpx.RemoteProtocolError)):
+            request = httpx.Request(method, f"{server.url}/", headers={"host": "library.test", "content-length": "0"})
+            with pytest.raises(error):
+                ring.handle_request(request)
+    assert [request.method for request in server.received] == ["GET"] * MAX_TRIES + ["POST"]
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 304, 400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
+def test_answers_that_waiting_does_not_change_are_returned(clock: ManualClock, status: int) -> None:
+    """Style rule 7: retries are bounded, and only where they may help."""
+    service = Service(answer(status))
+    assert send(clock, service).status_code == status
+    assert service.tries == 1
+
+
+@pytest.mark.parametrize(
+    "error", [httpx.LocalProtocolError("bad header"), httpx.UnsupportedProtocol("ftp"), RuntimeError("a mistake")]
+)
+def test_our_own_mistakes_are_not_repeated(clock: ManualClock, error: Exception) -> None:
+    """Style rule 7: the next try would be the same."""
+    service = Service(error)
+    with pytest.raises(type(error)):
+        send(clock, service)
+    assert service.tries == 1
+
+
+def test_a_certificate_that_is_not_trusted_is_not_tried_again(clock: ManualClock) -> None:
+    """I2: somebody else may be answering; asking seven times does not make it the library."""
+    error = httpx.ConnectError("CERTIFICATE_VERIFY_FAILED")
+    error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
+    service = Service(error)
+    with pytest.raises(httpx.ConnectError):
+        send(clock, service)
+    assert service.tries == 1
+
+
+def test_the_waits_become_longer_and_end(clock: ManualClock) -> None:
+    """Style rule 7: bounded; about a minute of trouble, then one message with what was tried, what came back, what to do."""
+    told: list[tuple[str, float]] = []
+    service, begun = Service(httpx.ConnectError("refused")), clock.monotonic()
+    with pytest.raises(TemporaryError) as caught:
+        send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
+    assert service.tries == MAX_TRIES
+    assert [reason for reason, _ in told] == ["cannot connect: refused"] * (MAX_TRIES - 1)
+    assert [seconds for _, seconds in told] == [pytest.approx(wait, rel=0.1) for wait in (1, 2, 4, 8, 16, 30)]
+    assert clock.monotonic() - begun == pytest.approx(61, rel=0.1)
+    assert str(caught.value) == (
+        f"GET {URL} failed after 7 tries in {clock.monotonic() - begun:.0f} s; last: cannot connect: refused. "
+        "Nothing was lost: run the same command again when the service answers."
+    )
+
+
+def date_after(seconds: float) -> str:
+    """An HTTP date so many seconds after the beginning of the test's time."""
+    return format_datetime(MIDNIGHT + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Retry-After": "5"}, 5.0),
+        ({"Retry-After": " 120 "}, 120.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": date_after(90)}, 90.0),
+        ({"Retry-After": "Friday, 20-Nov-26 00:01:30 GMT"}, 90.0),
+        ({"Retry-After": "Fri Nov 20 00:01:30 2026"}, 90.0),
+        ({"Retry-After": date_after(90), "Date": date_after(80)}, 10.0),
+        ({"Retry-After": date_after(-3600), "Date": date_after(-3610)}, 10.0),
+        ({"Retry-After": date_after(90), "Date": "yesterday"}, 90.0),
+        ({}, None),
+        ({"Retry-After": ""}, None),
+        ({"Retry-After": "0"}, None),
+        ({"Retry-After": "-5"}, None),
+        ({"Retry-After": "Infinity"}, None),
+        ({"Retry-After": "1e9"}, None),
+        ({"Retry-After": "NaN"}, None),
+        ({"Retry-After": "٥"}, None),
+        ({"Retry-After": "5, 10"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": date_after(-10)}, None),
+        ({"Retry-After": date_after(90), "Date": date_after(91)}, None),
+        ({"Retry-After": "Fri, 99 Foo 2026 00:00:00 GMT"}, None),
+        ({"Retry-After": "Fri, 20 Nov 99999 00:00:00 GMT"}, None),
+        ({"Retry-After": "9" * 5000}, 999_999_999_999_999_999.0),
+    ],
+)
+def test_trap_a7_retry_after(headers: dict[str, str], expected: float | None) -> None:
+    """Trap A7: "comes as seconds or as an HTTP date, may be missing, absurd or in the past"; a date counts from the answer's own."""
+    response = httpx.Response(429, headers=[(name.encode(), value.encode()) for name, value in headers.items()])
+    assert retry_after(response, MIDNIGHT) == expected
+
+
+@given(text=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=60), date=st.booleans())
+def test_trap_a7_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) -> None:
+    """Trap A7: "github-backup's `int()` would crash on a date": nothing crashes."""
+    names = [b"Retry-After", b"Date"] if date else [b"Retry-After"]
+    response = httpx.Response(429, headers=[(name, text.encode("latin-1")) for name in names])
+    seconds = retry_after(response, MIDNIGHT)
+    assert seconds is None or seconds > 0
+
+
+@pytest.mark.parametrize("text", ["7", date_after(1007)])
+def test_trap_a7_a_503_waits_as_long_as_it_asks(clock: ManualClock, text: str) -> None:
+    """Trap A7: "dlt shortens it"; we do not."""
+    service, begun = Service(answer(503, retry_after=text), answer()), clock.monotonic()
+    send(clock, service)
+    assert clock.monotonic() - begun == pytest.approx(7)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_trap_a7_an_absurd_retry_after_ends_the_run_with_the_time_it_named(clock: ManualClock, status: int) -> None:
+    """Trap A7: "contentful-import waited Infinity ms"; a person decides whether to come back after two hours."""
+    service, begun = Service(answer(status, retry_after="7200")), clock.monotonic()
+    with pytest.raises(TemporaryError, match=r"Retry-After: 7200.*again after 20 November 2026 02:16 UTC"):
+        send(clock, service)
+    assert (service.tries, clock.monotonic()) == (1, begun)
+
+
+def test_trap_a7_a_number_without_measure_is_no_date(clock: ManualClock) -> None:
+    """Trap A7: 10^18 seconds are not added to any calendar."""
+    with pytest.raises(TemporaryError, match="again when the service answers"):
+        send(clock, Service(answer(429, retry_after="9" * 400)))
+
+
+def test_trap_a7_long_waits_in_a_row_end(clock: ManualClock) -> None:
+    """Style rule 7: bounded also for a service that asks for forty minutes each time."""
+    service, begun = Service(answer(503, retry_after="2400")), clock.monotonic()
+    with pytest.raises(TemporaryError):
+        send(clock, service)
+    assert clock.monotonic() - begun <= MAX_WAIT
+
+
+def test_being_told_to_wait_is_not_failing_but_must_end(clock: ManualClock) -> None:
+    """Trap B4: 429 does not count as one of the few tries; thirty in a row outlast any one-minute window all the same."""
+    told: list[tuple[str, float]] = []
+    service = Service(answer(429))
+    with pytest.raises(TemporaryError, match="failed after 30 tries"):
+        send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
+    assert service.tries == MAX_THROTTLED
+    assert told == [("429 Too Many Requests", UNTOLD)] * (MAX_THROTTLED - 1)
+    assert MAX_THROTTLED * UNTOLD > 60
+
+
+def test_a_person_is_told_why_nothing_moves(clock: ManualClock) -> None:
+    """Trap B4: "shared, paced, visible": how long everybody waits, although this request waits in the budget's queue."""
+    told: list[tuple[str, float]] = []
+    service = Service(answer(429, retry_after="33"), answer())
+    send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
+    assert told == [("429 Too Many Requests (Retry-After: 33)", 33.0)]
+
+
+def test_what_a_service_says_cannot_forge_a_message(clock: ManualClock) -> None:
+    """I13: a reason phrase and a Retry-After are text from outside."""
+    shown = httpx.Response(
+        599, headers={"Retry-After": "\x1b[2J" + "9" * 500}, extensions={"reason_phrase": b"x" * 500}
+    )
+    with pytest.raises(TemporaryError) as caught:
+        send(clock, Service(shown))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+@pytest.fixture
+def listing(sandbox: SandboxProcess, client_for: Callable[..., LibraryClient]) -> Listing:
+    """The whole real library, by the sandbox."""
+    return Listing(client_for(sandbox.base_url()), ["publications/all"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "details"),
+    [
+        ("status", {"status": 503}),
+        ("status", {"status": 500, "when": "after"}),
+        ("status", {"status": 503, "retry_after": "http-date"}),
+        ("status", {"status": 429, "retry_after": 3}),
+        ("status", {"status": 429, "retry_after": "later"}),
+        ("reset", {}),
+        ("reset", {"when": "after"}),
+        ("cut", {}),
+        ("garble", {}),
+    ],
+)
+def test_a_listing_survives_each_fault(
+    sandbox: SandboxProcess, listing: Listing, fault: str, details: dict[str, Any]
+) -> None:
+    """Trap A5, I9: a GET is repeated and the listing is whole, whatever went wrong on two of its pages."""
+    sandbox.fault(fault, path=r"page=3(&|$)", times=2, **details)
+    sandbox.fault(fault, path=r"page=109(&|$)", times=1, **details)
+    assert sum(len(page.records) for page in listing.pages()) == 5445
+    assert listing.facts.requests == sandbox.counts()["requests"] == 109 + 3
+
+
+def numbers(requests: Sequence[dict[str, object]]) -> list[object]:
+    return [request["status"] for request in requests]
+
+
+def test_a_service_that_goes_down_ends_the_listing_in_one_message(sandbox: SandboxProcess, listing: Listing) -> None:
+    """Wanted, "service down in the middle of the listing": one clear error; the pages before it were read."""
+    sandbox.fault("status", status=503, path=r"[?&]page=50(&|$)", times=1000)
+    pages: list[Page] = []
+    with pytest.raises(TemporaryError, match=r"&page=50 failed after 7 tries in .*; last: 503 Service Unavailable"):
+        pages.extend(listing.pages())
+    assert len(pages) == 49
+    assert numbers(sandbox.requests()).count(503) == MAX_TRIES

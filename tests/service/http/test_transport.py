@@ -1,0 +1,175 @@
+"""I1: a request is charged when it leaves, once, and only if it leaves; a 429 stops everybody."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pipelines.errors import TemporaryError
+from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import MARGIN, Budget
+from pipelines.service.http.retries import LEFT_AT, UNTOLD
+from pipelines.service.http.transport import Budgeted, Meter
+from tests.service.manual_clock import ManualClock
+from tests.service.scripted import Answer, Script, ScriptedServer
+
+Step = tuple[float, str, bytes]
+"""Seconds to wait, what httpcore then tells, and the method of the request it tells it of."""
+
+STARTED, COMPLETE = "http11.send_request_headers.started", "http11.send_request_headers.complete"
+
+
+class SteppedTransport(httpx.BaseTransport):
+    """Takes the steps that it is told, each after its time, and then answers or fails."""
+
+    def __init__(self, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception) -> None:
+        self._clock = clock
+        self._steps = steps
+        self._outcome = outcome
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Step by step."""
+        for seconds, event, method in self._steps:
+            self._clock.sleep(seconds)
+            info: dict[str, Any] = {"return_value": None}
+            if event.endswith("started"):
+                info = {"request": httpx.Request(method.decode(), request.url)}
+                info["request"].method = method  # httpcore's are bytes
+            request.extensions["trace"](event, info)
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+@pytest.fixture
+def budget(tmp_path: Path, clock: ManualClock) -> Budget:
+    """One request a minute."""
+    return Budget(tmp_path / "state.db", "library", 1, clock)
+
+
+def send(
+    budget: Budget, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception
+) -> tuple[Meter, httpx.Response | Exception]:
+    """One request through the ring."""
+    meter = Meter()
+    ring = Budgeted(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
+    try:
+        return meter, ring.handle_request(httpx.Request("GET", "http://library.test/api/v2/publications"))
+    except httpx.TransportError as error:
+        return meter, error
+
+
+def seconds_until_free(budget: Budget, clock: ManualClock) -> float:
+    """How long the next request has to wait."""
+    asked = clock.monotonic()
+    budget.acquire().release()
+    return clock.monotonic() - asked
+
+
+def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) -> None:
+    """I1: "counted at the moment of sending": connecting took 3 s, writing the headers another 2 s; one request is one."""
+    steps = [(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")]
+    meter, response = send(budget, clock, steps, httpx.Response(200))
+    assert isinstance(response, httpx.Response)
+    assert response.extensions[LEFT_AT] == clock.monotonic()
+    assert meter.requests == 1
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+
+
+def test_a_transport_that_tells_nothing_has_sent_it_when_it_answers(budget: Budget, clock: ManualClock) -> None:
+    """I1: better charged late than not at all."""
+    meter, _ = send(budget, clock, [], httpx.Response(200))
+    assert meter.requests == 1
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+
+
+def test_a_request_that_never_left_costs_nothing(budget: Budget, clock: ManualClock) -> None:
+    """I1: what the service never saw takes no slot from what it could see."""
+    meter, error = send(budget, clock, [(3.0, "connection.connect_tcp.failed", b"")], httpx.ConnectError("refused"))
+    assert isinstance(error, httpx.ConnectError)
+    assert meter.requests == 0
+    assert seconds_until_free(budget, clock) == 0
+
+
+def test_a_request_to_the_proxy_is_not_one_to_the_library(budget: Budget, clock: ManualClock) -> None:
+    """I1: the library never sees the CONNECT that asks the proxy for a tunnel to it."""
+    tunnel = [(1.0, STARTED, b"CONNECT"), (1.0, COMPLETE, b"")]
+    meter, _ = send(budget, clock, tunnel, httpx.ProxyError("407"))
+    assert meter.requests == 0
+    assert seconds_until_free(budget, clock) == 0
+    meter, _ = send(budget, clock, [*tunnel, (1.0, STARTED, b"GET"), (1.0, COMPLETE, b"")], httpx.Response(200))
+    assert meter.requests == 1
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+
+
+def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: ManualClock) -> None:
+    """I1: it left, so the service may have counted it."""
+    meter, _ = send(budget, clock, [(0.0, STARTED, b"GET")], httpx.ReadError("reset"))
+    assert meter.requests == 1
+    assert seconds_until_free(budget, clock) == pytest.approx(60 + MARGIN)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"Retry-After": "90"}, 90.0), ({}, UNTOLD), ({"Retry-After": "soon"}, UNTOLD), ({"Retry-After": "999999"}, 0.0)],
+)
+def test_trap_a7_a_429_stops_everybody_for_the_full_time(
+    tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
+) -> None:
+    """I1: "A 429 waits the full Retry-After"; where it says none, a little; an absurd one ends the run and stops no other."""
+    told, other = (Budget(tmp_path / "state.db", "library", 60, clock) for _ in range(2))
+    send(told, clock, [], httpx.Response(429, headers=headers))
+    assert seconds_until_free(other, clock) == pytest.approx(seconds)
+
+
+def test_the_meter_counts_all_threads() -> None:
+    """`requests` of the contract is the number that left, whoever sent them."""
+    meter = Meter()
+
+    def work() -> None:
+        for _ in range(1000):
+            meter.count()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert meter.requests == 8000
+
+
+def test_over_a_real_socket_each_request_is_charged_once(
+    tmp_path: Path, serve: Callable[[Script], ScriptedServer]
+) -> None:
+    """I1: httpcore really tells when the headers leave; meter, budget and server agree, also on a connection used again."""
+    server = serve(lambda _: Answer([]))
+    clock = SystemClock()
+    shared, meter = Budget(tmp_path / "state.db", "library", 100, clock), Meter()
+    with Budgeted(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
+        for _ in range(3):
+            asked = clock.monotonic()
+            response = ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
+            assert asked <= response.extensions[LEFT_AT] <= clock.monotonic()
+            response.read()
+        with pytest.raises(httpx.ConnectError):
+            ring.handle_request(httpx.Request("GET", "http://127.0.0.1:1/"))
+    assert (meter.requests, shared.used(), len(server.received)) == (3, 3, 3)
+
+
+def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> None:
+    """I1: what was not sent because of Ctrl-C takes nothing from the next run."""
+    stop = threading.Event()
+    shared = Budget(tmp_path / "state.db", "library", 1, SystemClock(stop))
+    shared.acquire().sent()
+    stop.set()
+    ring = Budgeted(
+        httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, meter=Meter(), clock=SystemClock()
+    )
+    with pytest.raises(TemporaryError, match="stopped"):
+        ring.handle_request(httpx.Request("GET", "http://library.test/"))
+    assert shared.used() == 1

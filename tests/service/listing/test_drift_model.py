@@ -1,0 +1,182 @@
+"""I4: a library that people work on while it is listed, as a model: whatever happens between which pages, what is called complete is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from pipelines.backup.read import prove
+from pipelines.service.client import LibraryClient
+from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import Budget
+from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts
+from pipelines.store.duplicates import Repeats
+from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
+
+BASE = "https://library.example.org"
+WALKS = 3
+
+Change = tuple[str, int]
+"""What somebody does (add, delete, edit), and a number that says where."""
+
+
+@dataclass
+class MovingLibrary(httpx.BaseTransport):
+    """Ids in an order that keeps, which change as written down before each answer. Knows nothing of how the client walks."""
+
+    size: int
+    page_size: int
+    order: str
+    changes: Sequence[Sequence[Change]]
+    link: bool = True
+    asked: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.ids = list(range(1, self.size + 1))
+        if self.order == "newest first":
+            self.ids.reverse()
+        self.throughout = set(self.ids)
+        self.versions = dict.fromkeys(self.ids, 0)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One page, after what happens before it."""
+        number = int(request.url.params["page"])
+        if self.asked and len(self.asked) <= len(self.changes):
+            self._change(self.changes[len(self.asked) - 1])
+        self.asked.append(number)
+        last = max(1, ceil(len(self.ids) / self.page_size))
+        chosen = self.ids[(number - 1) * self.page_size : number * self.page_size]
+        body = json.dumps({"records": [{"id": one, "version": self.versions[one]} for one in chosen]})
+        headers = {"X-Total": str(len(self.ids)), "content-type": "application/json"}
+        if self.link:
+            there = {"first": 1, "prev": number - 1, "next": number + 1, "last": last}
+            url = f"{BASE}/api/v2/publications?per_page={self.page_size}&page="
+            headers["Link"] = ", ".join(
+                f'<{url}{page}>; rel="{rel}"' for rel, page in there.items() if 1 <= page <= last
+            )
+        return httpx.Response(200, content=body, headers=headers)
+
+    def _change(self, changes: Sequence[Change]) -> None:
+        kinds = {kind for kind, _where in changes}
+        for kind, where in changes:
+            if kind == "add" and not (kinds >= {"add", "delete"} and self._balanced_unseen()):
+                new = max(self.versions) + 1
+                self.versions[new] = 0
+                place = {"oldest first": len(self.ids), "newest first": 0}.get(self.order, where % (len(self.ids) + 1))
+                self.ids.insert(place, new)
+            elif kind == "delete" and self.ids:
+                self.throughout.discard(self.ids.pop(where % len(self.ids)))
+            elif kind == "edit" and self.ids:
+                self.versions[self.ids[where % len(self.ids)]] += 1
+
+    def _balanced_unseen(self) -> bool:
+        """Whether nobody could see that as many came as went: in the middle of the list, or before there is anything to compare with."""
+        return self.order == "any" or len(self.asked) == 1
+
+
+def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[int], int]:
+    """What a backup makes of it, as `backup.read_raw` does it, without the disk: the proof, the ids kept, walks."""
+    client = LibraryClient(
+        base_url=BASE,
+        api="v2",
+        auth=httpx.BasicAuth("me", "secret"),
+        budget=budget,
+        requests_per_minute=100_000,
+        clock=SystemClock(),
+        transport=library,
+    )
+    before, last_page = None, None
+    for walk in range(1, WALKS + 1):
+        listing = Listing(client, ["publications"], restless=walk < WALKS, settles=True, last_page=last_page)
+        try:
+            rows = [(one, page.number) for page in listing.pages() for one in page.ids if one is not None]
+        except CollectionMovedError:
+            last_page = listing.last_page
+            continue
+        facts, ids = proved(listing.facts, rows)
+        restless = len(ids) != len(set(ids)) or (listing.facts.totals_seen > 1 and not facts.complete)
+        if not restless or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
+            break
+        before, last_page = found, listing.last_page
+    return facts, ids, walk
+
+
+def proved(listing: ListingFacts, rows: list[tuple[int, int]]) -> tuple[ResourceFacts, list[int]]:
+    """The verdict, and the ids that the raw table would hold."""
+    pages: dict[int, list[int]] = {}
+    for one, page in rows:
+        pages.setdefault(one, []).append(page)
+    ids, repeats = [one for one, _page in rows], Repeats()
+    if listing.settled:
+        repeats = Repeats(len(ids) - len(pages), max((max(seen) - min(seen) for seen in pages.values()), default=0))
+        ids = list(pages)
+    twice = [one for one, count in Counter(ids).items() if count > 1]
+    return prove(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice)), repeats), ids
+
+
+@pytest.fixture(scope="module")
+def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
+    """A budget without limit for many clients."""
+    shared = Budget(tmp_path_factory.mktemp("moving") / "state.db", BASE, 10_000_000, SystemClock())
+    yield shared
+    shared.close()
+
+
+a_change = st.tuples(st.sampled_from(["add", "delete", "edit"]), st.integers(0, 200))
+libraries = st.builds(
+    MovingLibrary,
+    size=st.integers(0, 60),
+    page_size=st.integers(3, 10),
+    order=st.sampled_from(["oldest first", "oldest first", "newest first", "any"]),
+    changes=st.lists(st.lists(a_change, max_size=4), max_size=25),
+    link=st.booleans(),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(libraries)
+@example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
+@example(MovingLibrary(20, 5, "oldest first", [[], [("delete", 0)]]))
+@example(MovingLibrary(20, 5, "newest first", [[], [("add", 0)] * 4]))
+def test_i4_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(
+    one_budget: Budget, library: MovingLibrary
+) -> None:
+    """Wanted: "the snapshot holds every record that lived throughout, none twice, or is marked partial"; and it ends."""
+    library.__post_init__()
+    library.asked.clear()
+    facts, ids, _walks = listed(library, one_budget)
+    if facts.complete:
+        assert library.throughout <= set(ids)
+        assert len(ids) == len(set(ids))
+    pages = ceil(max(library.size, len(library.versions)) / library.page_size) + 1
+    assert len(library.asked) <= WALKS * (3 * max(pages, 20) + 10)
+
+
+@settings(max_examples=100, deadline=None)
+@given(size=st.integers(0, 60), page_size=st.integers(3, 10), link=st.booleans())
+def test_where_nothing_moves_no_request_is_added(one_budget: Budget, size: int, page_size: int, *, link: bool) -> None:
+    """Wanted: "Cost when nothing moves: no extra request"."""
+    library = MovingLibrary(size, page_size, "oldest first", [], link)
+    facts, ids, walks = listed(library, one_budget)
+    assert (facts.complete, ids, walks) == (True, list(range(1, size + 1)), 1)
+    assert sorted(library.asked) == list(range(1, max(1, ceil(size / page_size)) + 1))
+
+
+def test_one_record_deleted_is_settled_by_two_requests(one_budget: Budget) -> None:
+    """The affected part alone is walked again: the page before, and the one that follows it."""
+    library = MovingLibrary(5000, 50, "oldest first", [[]] * 60 + [[("delete", 7)]])
+    facts, ids, walks = listed(library, one_budget)
+    assert (facts.complete, walks, facts.deleted, facts.x_total, len(ids)) == (True, 1, 1, 4999, 5000)
+    assert library.throughout <= set(ids)
+    assert len(library.asked) == 100 + 3, (
+        "the page before, the page that showed it, and the last page, which was read early"
+    )
+    assert "people added or deleted records" in facts.notes[0]

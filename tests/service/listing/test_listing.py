@@ -1,0 +1,735 @@
+"""Traps A2 and A3, I4, I13: every record once, in order, with as few requests as there are pages, whatever the service is like."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pipelines.errors import (
+    AccessDeniedError,
+    BookferryError,
+    PagingLoopError,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+    TemporaryError,
+)
+from pipelines.service.client import LibraryClient
+from pipelines.service.clock import SystemClock
+from pipelines.service.http.budget import Budget
+from pipelines.service.listing.listing import Listing
+from pipelines.service.listing.prefetch import AT_ONCE, MAX_AHEAD, QUICK, Depth
+from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, Received, Script, ScriptedServer
+
+Serve = Callable[[Script], ScriptedServer]
+ClientFor = Callable[..., LibraryClient]
+
+BASE = "https://library.example.org"
+ENDPOINTS = ("publications/all", "publications")
+
+
+def ids(listing: Listing) -> list[int]:
+    """The ids of all records, in the order in which they came."""
+    return [msgspec.json.decode(record)["id"] for page in listing.pages() for record in page.records]
+
+
+# ---- a model of every service that the document allows -------------------------------------------------------------------------------
+
+
+@dataclass
+class ModelService(httpx.BaseTransport):
+    """A service with `total` records that pages as its settings say. Knows nothing of how the client walks."""
+
+    total: int
+    page_size: int = 50
+    link: str = "absolute"
+    x_total: bool = True
+    bare: bool = False
+    has_all: bool = True
+    latencies: list[float] = field(default_factory=lambda: [0.0])
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._latency = itertools.cycle(self.latencies)
+        self._lock = threading.Lock()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """One page, or that there is none."""
+        endpoint = request.url.path.removeprefix("/api/v2/")
+        number, size = int(request.url.params["page"]), min(int(request.url.params["per_page"]), self.page_size)
+        with self._lock:
+            self.asked.append((endpoint, number))
+            latency = next(self._latency)
+        time.sleep(latency)
+        if endpoint == "publications/all" and not self.has_all:
+            return httpx.Response(
+                404, json={"error": {"code": "RecordNotFound", "message": "Requested record not found"}}
+            )
+        total = self.total_at(number)
+        chosen = [{"id": one} for one in range((number - 1) * size + 1, min(number * size, total) + 1)]
+        headers = [("X-Total", str(total))] if self.x_total else []
+        headers += [("Link", self._link(request.url, number, size))] if self.link != "none" else []
+        return httpx.Response(200, json=chosen if self.bare else {"records": chosen}, headers=headers)
+
+    def total_at(self, _page: int) -> int:
+        """How many records there are when this page is answered."""
+        return self.total
+
+    def _link(self, url: httpx.URL, number: int, size: int) -> str:
+        last = max(1, ceil(self.total_at(number) / size))
+        there = {"first": 1, "prev": number - 1, "next": number + 1, "last": last}
+        if self.link == "next only":
+            del there["first"], there["last"]
+        return ", ".join(
+            f'<{self._address(url, page)}>; rel="{rel}"' for rel, page in there.items() if 1 <= page <= last
+        )
+
+    def _address(self, url: httpx.URL, page: int) -> str:
+        params = {"per_page": url.params["per_page"], "page": str(page)}
+        query = {
+            "other order": urlencode(dict(reversed(params.items()))),
+            "without size": f"page={page}",
+            "own size": urlencode(params | {"per_page": str(self.page_size)}),
+        }.get(self.link, urlencode(params))
+        return f"{'' if self.link == 'relative' else url.copy_with(query=None)}?{query}"
+
+    def requests_needed(self) -> int:
+        """One for each page, one that finds /publications/all missing, one for the empty page where nothing else tells the end."""
+        pages = max(1, ceil(self.total / self.page_size))
+        no_link = self.link == "none" or (self.link == "next only" and pages == 1)
+        return pages + (not self.has_all) + (no_link and not self.x_total and self.total > 0)
+
+
+models = st.builds(
+    ModelService,
+    total=st.integers(0, 260) | st.sampled_from([0, 1, 49, 50, 51, 99, 100, 101, 250]),
+    page_size=st.sampled_from([50, 50, 25, 10]) | st.integers(5, 50),
+    link=st.sampled_from(["absolute", "relative", "other order", "without size", "own size", "next only", "none"]),
+    x_total=st.booleans(),
+    bare=st.booleans(),
+    has_all=st.booleans(),
+    latencies=st.lists(st.sampled_from([0.0, 0.0, 0.001, 0.004]), min_size=1, max_size=9),
+)
+
+
+@pytest.fixture(scope="module")
+def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
+    """A budget without limit for many clients: making one takes longer than a walk."""
+    shared = Budget(tmp_path_factory.mktemp("listing") / "state.db", BASE, 10_000_000, SystemClock())
+    yield shared
+    shared.close()
+
+
+def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[str, ...] = ENDPOINTS) -> Listing:
+    client = LibraryClient(
+        base_url=BASE,
+        api="v2",
+        auth=httpx.BasicAuth("me", "secret"),
+        budget=budget,
+        requests_per_minute=100_000,
+        clock=SystemClock(),
+        transport=service,
+    )
+    return Listing(client, endpoints)
+
+
+@settings(max_examples=40, deadline=None)
+@given(models)
+@example(ModelService(400, page_size=10, link="none", latencies=[0.004, 0.0, 0.001]))
+@example(ModelService(101, page_size=25, link="without size", x_total=False, has_all=False))
+def test_trap_a2_every_record_once_in_order_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
+    """Traps A2 and A3, I4: whatever the page size, the links, the count and the latencies are.
+
+    Wanted: "the number of requests is ceil(N/50) for the listing (+1 at most)"; here for a size of the service's own.
+    """
+    service.asked.clear()
+    listing = listing_of(service, one_budget)
+    assert ids(listing) == list(range(1, service.total + 1))
+    facts = listing.facts
+    assert len(service.asked) == service.requests_needed() == facts.requests
+    assert len(set(service.asked)) == len(service.asked)
+    assert facts.records == service.total
+    assert (facts.first_total, facts.last_total) == ((service.total,) * 2 if service.x_total else (None, None))
+    assert facts.totals_seen == service.x_total
+    assert facts.endpoint == ("publications/all" if service.has_all else "publications")
+
+
+@given(order=st.permutations(range(1, 21)))
+@settings(max_examples=15, deadline=None)
+def test_pages_come_out_in_order_whatever_order_they_come_in(one_budget: Budget, order: list[int]) -> None:
+    """Wanted, "pages are fetched ahead in parallel": a page that overtakes another waits for it."""
+
+    class Reordering(ModelService):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            time.sleep(order[int(request.url.params["page"]) - 1] / 2000)
+            return super().handle_request(request)
+
+    listing = listing_of(Reordering(20, page_size=1), one_budget)
+    assert [page.number for page in listing.pages()] == list(range(1, 21))
+    assert listing.facts.records == 20
+
+
+# ---- the sandbox ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
+    """The real library of the sandbox: 5,445 records."""
+    return Listing(client_for(sandbox.base_url()), ENDPOINTS)
+
+
+@pytest.mark.parametrize(
+    ("variations", "requests"),
+    [
+        ({}, 109),
+        ({"link": "relative"}, 109),
+        ({"link": "none"}, 109),
+        ({"x_total": "absent"}, 109),
+        ({"x_total": "absent", "link": "none"}, 110),
+        ({"all_endpoint": "missing"}, 110),
+        ({"all_endpoint": "bare"}, 109),
+        ({"extra_fields": True}, 109),
+        ({"x_total_error": -100}, 109),
+        ({"x_total_error": 1000}, 109),
+    ],
+)
+def test_trap_a2_the_sandbox_in_all_its_variations(
+    sandbox: SandboxProcess, library: Listing, variations: dict[str, Any], requests: int
+) -> None:
+    """Trap A2 over a real socket, by the sandbox's own count: ceil(5,445 / 50) = 109, +1 where it cannot be helped."""
+    sandbox.change(variations=variations)
+    found = ids(library)
+    assert len(found) == len(set(found)) == 5445
+    assert found == sorted(found)
+    assert sandbox.counts()["requests"] == library.facts.requests == requests
+
+
+@pytest.mark.parametrize("size", [25, 10])
+@pytest.mark.parametrize("link", ["absolute", "none"])
+def test_trap_a2_page_size_clamped(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
+    """Trap A2: "a client that strides by its own arithmetic then skips records (one public tool missed 48 %)"."""
+    sandbox.change(variations={"per_page_limit": size, "link": link})
+    assert len(set(ids(library))) == 5445
+    assert sandbox.counts()["requests"] == ceil(5445 / size)
+
+
+def test_trap_a2_it_asks_for_fifty(sandbox: SandboxProcess, library: Listing) -> None:
+    """service-api.md, Limits: "25 entries by default, 50 at most"; trap A2: "Ask for 50"."""
+    ids(library)
+    assert {request["query"].split("&")[0] for request in sandbox.requests()} == {"per_page=50"}
+
+
+def test_trap_a2_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -> None:
+    """Trap A2: "A page that repeats the last one is a loop: stop with an error", before it is asked for again."""
+    sandbox.change(variations={"link": "loop"})
+    with pytest.raises(PagingLoopError, match="leads back"):
+        ids(library)
+    assert sandbox.counts()["requests"] == 1
+
+
+def test_a_collection_that_moves_is_noticed(client_for: ClientFor) -> None:
+    """I4: "the collection did not move while it was read": somebody adds and removes records; the facts tell it."""
+    with SandboxProcess("--requests-per-minute", "0", "--tenant", "library=real:320") as sandbox:
+        sandbox.fault("edit", path=r"[?&]page=4(&|$)", add=30, remove=[320])
+        listing = Listing(client_for(sandbox.base_url()), ENDPOINTS)
+        assert set(range(1, 320)) <= set(ids(listing))
+    assert listing.facts.totals_seen >= 2
+    assert listing.facts.first_total == 320
+
+
+@pytest.mark.parametrize("link", ["absolute", "none"])
+@pytest.mark.parametrize(("after", "pages"), [(440, 9), (260, 6), (200, 4), (150, 4), (0, 4)])
+def test_a_count_that_changes_on_the_way_is_followed(one_budget: Budget, link: str, after: int, pages: int) -> None:
+    """I4, I13: from the fourth page on there are more or fewer records, as far as none at all; no record is read twice."""
+
+    class Moving(ModelService):
+        def total_at(self, page: int) -> int:
+            return 320 if page < 4 else after
+
+    listing = listing_of(Moving(320, link=link), one_budget)
+    assert ids(listing) == list(range(1, max(after, 150) + 1))
+    assert (listing.facts.pages, listing.facts.totals_seen, listing.facts.last_total) == (pages, 2, after)
+
+
+# ---- pages fetched ahead --------------------------------------------------------------------------------------------------------------
+
+
+class Leading(ModelService):
+    """Links lead where `road` says: page → page."""
+
+    road: dict[int, int]
+
+    def _link(self, url: httpx.URL, number: int, size: int) -> str:
+        there = self.road.get(number, number + 1)
+        return (
+            f'<{self._address(url, there)}>; rel="next"'
+            if (there - 1) * size < self.total
+            else '<?page=1>; rel="first"'
+        )
+
+
+@pytest.mark.parametrize("road", [{1: 3}, {5: 7}, {5: 9, 10: 20}, {2: 12, 13: 3, 11: 21}])
+def test_trap_a2_link_is_followed_where_it_leads_elsewhere_than_foreseen(
+    one_budget: Budget, road: dict[int, int]
+) -> None:
+    """Trap A2, "follow `Link`": nothing is skipped that it names, nothing comes twice; what was fetched in vain stays bounded."""
+    service = Leading(1500, latencies=[0.002, 0.0])
+    service.road = road
+    expected, number = [], 1
+    while number <= 30:
+        expected.append(number)
+        number = road.get(number, number + 1)
+    listing = listing_of(service, one_budget)
+    assert ids(listing) == [(page - 1) * 50 + k for page in expected for k in range(1, 51)]
+    assert len(service.asked) <= len(expected) + MAX_AHEAD
+
+
+def test_trap_a2_a_link_that_says_more_than_a_number_is_followed_to_the_letter(one_budget: Budget) -> None:
+    """Trap A2, "follow `Link`": each page has a token that nobody can foresee; after one attempt nobody tries to."""
+    tokens: list[str | None] = []
+
+    class WithToken(ModelService):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            token = request.url.params.get("token")
+            tokens.append(token if token == f"for-{request.url.params['page']}" else "guessed")
+            return super().handle_request(request)
+
+        def _address(self, url: httpx.URL, page: int) -> str:
+            return f"{super()._address(url, page)}&token=for-{page}"
+
+    listing = listing_of(WithToken(1000), one_budget)
+    assert ids(listing) == list(range(1, 1001))
+    assert [token for token in tokens if token != "guessed"] == [f"for-{page}" for page in range(2, 21)]
+    assert len(tokens) <= 20 + QUICK + 2
+
+
+class Watched(ModelService):
+    """Tells how many requests were under way at once."""
+
+    now = most = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer, and count meanwhile."""
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        try:
+            return super().handle_request(request)
+        finally:
+            with self._lock:
+                self.now -= 1
+
+
+def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget) -> None:
+    """Wanted: "at 2 seconds of latency per page the budget still is the only limit": many pages are asked for at once."""
+    service = Watched(3000, latencies=[0.1])
+    assert len(ids(listing_of(service, one_budget))) == 3000
+    assert QUICK <= service.most <= MAX_AHEAD
+
+
+@pytest.mark.parametrize("seconds", [AT_ONCE, 0.3, 1.0, 2.0, 5.0, 10.0])
+@pytest.mark.parametrize("limit", [60, 600])
+def test_enough_pages_are_in_flight_at_any_latency(limit: int, seconds: float) -> None:
+    """Performance goal: "≥ 99 % of the budget used at any latency up to 10 s": rate times latency, and more."""
+    depth = Depth(limit)
+    for _ in range(40):
+        wanted = depth.after(seconds, 100_000)
+    assert min(MAX_AHEAD, 1.2 * seconds * limit / 60) < wanted <= MAX_AHEAD
+
+
+def test_nothing_is_fetched_ahead_from_a_service_that_answers_at_once() -> None:
+    """Performance: threads that take turns at the interpreter cost more than an answer that is there already."""
+    depth = Depth(1_000_000)
+    assert depth.after(AT_ONCE / 2, 100_000) == 0
+    assert depth.after(1.0, 100_000) > QUICK
+
+
+def test_large_pages_are_not_piled_up() -> None:
+    """I11: 160 pages of 64 MiB would be 10 GiB."""
+    depth = Depth(600)
+    assert depth.after(10.0, 64 * 2**20) == 4
+    assert depth.after(10.0, 1) == 4
+
+
+def test_a_reader_that_stops_asks_for_nothing_more(one_budget: Budget) -> None:
+    """I9: what was in flight is all that was spent."""
+    service = ModelService(50_000, latencies=[0.01])
+    pages = listing_of(service, one_budget).pages()
+    next(pages)
+    pages.close()  # type: ignore[attr-defined]
+    wait_for_workers()
+    assert len(service.asked) <= 1 + 2 * QUICK
+
+
+def wait_for_workers() -> None:
+    """Threads of listings end soon after their listing."""
+    for thread in threading.enumerate():
+        if thread.name == "listing":
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def test_the_error_of_a_page_comes_where_the_page_would(one_budget: Budget) -> None:
+    """I6: pages before it are delivered, none after it, and the listing's threads end."""
+
+    class Refusing(ModelService):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            if request.url.params["page"] == "7":
+                return httpx.Response(403, json={})
+            return super().handle_request(request)
+
+    read: list[int] = []
+    with pytest.raises(AccessDeniedError):
+        read.extend(page.number for page in listing_of(Refusing(1000, latencies=[0.0, 0.003]), one_budget).pages())
+    assert read == [1, 2, 3, 4, 5, 6]
+    wait_for_workers()
+
+
+# ---- the backup endpoint --------------------------------------------------------------------------------------------------------------
+
+
+def without_all(answer: Answer) -> Script:
+    """A service whose /publications/all answers this."""
+
+    def script(request: Received) -> Answer:
+        return answer if request.path.endswith("/all") else Answer({"records": [{"id": 1}]}, headers={"X-Total": "1"})
+
+    return script
+
+
+ERROR = {"error": {"code": "RecordNotFound", "message": "Requested record not found"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *[Answer(ERROR, status=status) for status in (400, 403, 404, 405, 406, 410, 422, 501)],
+        Answer({"id": 17, "title": "the publication called all"}),
+        Answer(b"<html>", headers={"content-type": "text/html"}),
+        Answer(status=302, headers={"Location": "/login"}),
+        Answer(status=204),
+    ],
+    ids=lambda answer: f"{answer.status} {answer.content()[:9]!r}",
+)
+def test_where_publications_all_is_missing_publications_is_read(
+    serve: Serve, client_for: ClientFor, answer: Answer
+) -> None:
+    """service-api.md: "The version it belongs to, and its parameters: not shown": whatever says "not here" costs one request."""
+    server = serve(without_all(answer))
+    listing = Listing(client_for(server.url), ENDPOINTS)
+    assert ids(listing) == [1]
+    assert (listing.facts.endpoint, listing.facts.requests) == ("publications", 2)
+    assert [request.path for request in server.received] == ["/api/v2/publications/all", "/api/v2/publications"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(Answer(status=401), SignInError), (Answer(status=500), TemporaryError), (Answer(raw=b""), TemporaryError)],
+)
+def test_where_publications_all_fails_for_another_reason_nothing_else_is_tried(
+    serve: Serve, client_for: ClientFor, answer: Answer, error: type[BookferryError]
+) -> None:
+    """I6: /publications may show less than /publications/all; trouble must not silently make a smaller backup of it."""
+    server = serve(without_all(answer))
+    with pytest.raises(error):
+        ids(Listing(client_for(server.url), ENDPOINTS))
+    assert {request.path for request in server.received} == {"/api/v2/publications/all"}
+
+
+def test_where_no_endpoint_is_there_the_last_one_is_named(serve: Serve, client_for: ClientFor) -> None:
+    server = serve(lambda _: Answer(ERROR, status=404))
+    with pytest.raises(
+        RefusedError, match=r"/publications\?.*404 Not Found \(RecordNotFound: Requested record not found\)"
+    ) as caught:
+        ids(Listing(client_for(server.url), ENDPOINTS))
+    assert caught.value.status == 404
+
+
+# ---- lists that say nothing of pages --------------------------------------------------------------------------------------------------
+
+
+def paged(size: int, total: int, beyond: Answer) -> Script:
+    """Pages without a header about them; `beyond` the last one."""
+
+    def script(request: Received) -> Answer:
+        first = (number_of(request) - 1) * size + 1
+        numbers = range(first, min(first + size, total + 1))
+        return Answer([{"id": number} for number in numbers]) if numbers else beyond
+
+    return script
+
+
+UNPAGED: dict[str, tuple[Script, int, int]] = {
+    "the same page again": (lambda _: Answer([{"id": 1}, {"id": 2}]), 2, 2),
+    "more than a page, the same again": (lambda _: Answer({"users": [{"id": one} for one in range(1, 121)]}), 120, 2),
+    "then an empty page": (paged(50, 70, Answer([])), 70, 3),
+    "an empty page after a full one": (paged(50, 100, Answer([])), 100, 3),
+    "smaller pages than asked for": (paged(10, 35, Answer([])), 35, 5),
+    "then a 404": (paged(50, 70, Answer(ERROR, status=404)), 70, 3),
+    "nothing at all": (lambda _: Answer([]), 0, 1),
+}
+
+
+@pytest.mark.parametrize("name", UNPAGED)
+def test_a_list_without_paging_headers(serve: Serve, client_for: ClientFor, name: str) -> None:
+    """service-api.md shows `X-Total` and `Link` for publications; a list without both ends where the service shows that it does."""
+    script, expected, requests = UNPAGED[name]
+    listing = Listing(client_for(serve(script).url), ("users",))
+    assert ids(listing) == list(range(1, expected + 1))
+    assert (listing.facts.records, listing.facts.requests) == (expected, requests)
+
+
+@pytest.mark.parametrize("size", [25, 50])
+def test_a_full_page_and_then_a_404_is_no_end(serve: Serve, client_for: ClientFor, size: int) -> None:
+    """I6: behind a full page there may be more; what is not certain is not called complete."""
+    with pytest.raises(RefusedError):
+        ids(Listing(client_for(serve(paged(size, size, Answer(ERROR, status=404))).url), ("users",)))
+
+
+# ---- hostile services -----------------------------------------------------------------------------------------------------------------
+
+
+def records(*numbers: int) -> dict[str, Any]:
+    """A page of which every answer is different, as signed addresses make it."""
+    return {"records": [{"id": number, "url": f"signed {random.random()}"} for number in numbers]}
+
+
+def linked(page: object, body: Any, **headers: str) -> Answer:
+    """An answer that names a next page."""
+    return Answer(body, headers={"Link": f'<?per_page=50&page={page}>; rel="next"', **headers})
+
+
+def number_of(request: Received) -> int:
+    return int(request.query["page"])
+
+
+HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
+    "a circle of two pages": (
+        lambda request: linked(3 - number_of(request), records(number_of(request))),
+        PagingLoopError,
+        "leads back to a page that was read before",
+    ),
+    "always the same page": (
+        lambda request: linked(number_of(request) + 1, records(1, 2, 3)),
+        PagingLoopError,
+        "repeats an earlier page",
+    ),
+    "a full page is answered again and again and nothing else is said": (
+        lambda _: Answer(records(*range(50))),
+        PagingLoopError,
+        "repeats an earlier page",
+    ),
+    "empty pages for ever": (
+        lambda request: linked(number_of(request) + 1, records(), **{"X-Total": "500"}),
+        PagingLoopError,
+        "goes on after 2 pages without records",
+    ),
+    "new records for ever": (
+        lambda request: linked(
+            number_of(request) + 1,
+            records(*range(50 * number_of(request), 50 * number_of(request) + 50)),
+            **{"X-Total": "7"},
+        ),
+        PagingLoopError,
+        "far beyond its own count",
+    ),
+    "another shape": (lambda _: Answer({"data": {"records": []}}), ProtocolError, "not a listing"),
+    "two lists": (lambda _: Answer({"data": [], "included": []}), ProtocolError, "not a listing"),
+    "a refusal that calls itself a success": (lambda _: Answer({"errors": [{}]}), ProtocolError, "not a listing"),
+    "a record with a list": (lambda _: Answer({"id": 7, "authors": [{}]}), ProtocolError, "not a listing"),
+    "a list of names": (lambda _: Answer({"roles": ["admin"]}), ProtocolError, "not a listing"),
+    "no records": (lambda _: Answer({"records": None}), ProtocolError, "not a listing"),
+    "records by name": (lambda _: Answer({"records": {"1": {}}}), ProtocolError, "not a listing"),
+    "a number": (lambda _: Answer(17), ProtocolError, "not a listing"),
+    "nothing": (lambda _: Answer(b"null"), ProtocolError, "not a listing"),
+    "plain text": (lambda _: Answer(b"hello", headers={"content-type": "text/plain"}), ProtocolError, "not a listing"),
+    "a web page": (
+        lambda _: Answer(b"<!doctype html>", headers={"content-type": "text/html; charset=utf-8"}),
+        ProtocolError,
+        "a web page instead of JSON",
+    ),
+    "a web page that says it is JSON": (lambda _: Answer(b"<!doctype html>"), TemporaryError, "garbled answer"),
+    "deep nesting": (lambda _: Answer(b'{"records":' + b"[" * 200_000), ProtocolError, "nested too deeply"),
+    "too large": (lambda _: Answer(b" " * (64 * 2**20) + b"[]"), ProtocolError, "more than 64 MiB"),
+    "cut": (
+        lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\n[{}"),
+        TemporaryError,
+        "the connection broke",
+    ),
+    "bytes that are no text": (
+        lambda _: Answer(b'{"records": [{"id": 1, "title": "caf\xe9"}]}'),
+        TemporaryError,
+        r"page=1 failed after 7 tries in .* garbled answer: 200, but the body of \d+ bytes is not UTF-8, as JSON must be",
+    ),
+    "cut without a length": (lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n[{}"), TemporaryError, "garbled answer"),
+    "not HTTP": (lambda _: Answer(raw=b"SSH-2.0-\x1b[2J\r\n" * 9), TemporaryError, "the connection broke"),
+    "a head without end": (
+        lambda _: Answer(raw=b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000),
+        TemporaryError,
+        "the connection broke",
+    ),
+    "a next page that is no address": (
+        lambda _: Answer(records(1), headers={"Link": "<http://[:x]:y/>; rel=next"}),
+        ProtocolError,
+        "cannot be understood",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_service_ends_in_one_clear_error(serve: Serve, client_for: ClientFor, name: str) -> None:
+    """I13: "page links, JSON and sizes from outside are untrusted: no unbounded read, no endless paging"."""
+    script, error, message = HOSTILE[name]
+    server = serve(script)
+    client = client_for(server.url)
+    with pytest.raises(error, match=message) as caught:
+        ids(Listing(client, ["publications"]))
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 1000
+    assert caught.value.__cause__ is None or caught.value.__suppress_context__
+    assert client.requests == len(server.received) < 50
+
+
+@pytest.mark.parametrize("total", ["-5", "many", "", "1.5", "9" * 40, "0x10", "5, 6"])
+@pytest.mark.parametrize("with_link", [True, False])
+def test_an_x_total_that_is_no_number_counts_as_not_sent(
+    serve: Serve, client_for: ClientFor, total: str, with_link: bool
+) -> None:
+    """I13, trap A2: three pages are read all the same."""
+
+    def script(request: Received) -> Answer:
+        number = number_of(request)
+        body, headers = records(*([number] if number < 4 else [])), {"X-Total": total}
+        if with_link:
+            return (
+                linked(number + 1, body, **headers)
+                if number < 3
+                else Answer(body, headers={"Link": "<?>; rel=first", **headers})
+            )
+        return Answer(body, headers=headers)
+
+    listing = Listing(client_for(serve(script).url), ["publications"])
+    assert ids(listing) == [1, 2, 3]
+    assert listing.facts.last_total is None
+    assert listing.facts.totals_seen == 0
+
+
+@pytest.mark.parametrize("total", ["999999999999999", "100000"])
+def test_an_absurd_x_total_ends_with_the_first_empty_page(serve: Serve, client_for: ClientFor, total: str) -> None:
+    """I13, I4: what it announces is not there; the proof will say so, and few requests go beyond the end."""
+    server = serve(
+        lambda request: Answer(
+            records(*([number_of(request)] if number_of(request) < 4 else [])), headers={"X-Total": total}
+        )
+    )
+    listing = Listing(client_for(server.url), ["publications"])
+    assert ids(listing) == [1, 2, 3]
+    assert listing.facts.last_total == int(total)
+    assert listing.facts.requests <= 4 + MAX_AHEAD
+
+
+@pytest.mark.parametrize("page", ["99999999999999999999", "-1", "0", "two", "1e9", ""])
+def test_an_absurd_page_in_link_is_followed_once(serve: Serve, client_for: ClientFor, page: str) -> None:
+    """I13: it is the service's own address; where it leads is seen, and nothing is computed from it."""
+
+    def script(request: Received) -> Answer:
+        return (
+            linked(page, records(1), **{"X-Total": "2"})
+            if request.query.get("page") == "1"
+            else Answer(records(2), headers={"X-Total": "2"})
+        )
+
+    server = serve(script)
+    assert ids(Listing(client_for(server.url), ["publications"])) == [1, 2]
+    assert len(server.received) == 2
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/octet-stream", "application/vnd.api+json", ""])
+def test_a_listing_under_another_content_type_is_a_listing(serve: Serve, client_for: ClientFor, kind: str) -> None:
+    """service-api.md: "Data is exchanged as JSON"; it does not say under which name."""
+    server = serve(lambda _: Answer(records(1), headers={"content-type": kind, "X-Total": "1"}))
+    assert ids(Listing(client_for(server.url), ["publications"])) == [1]
+
+
+@pytest.mark.parametrize("record", [None, 17, {}, {"id": None}, {"id": 1, "hidden": True}])
+def test_trap_a3_what_the_server_sent_is_counted(serve: Serve, client_for: ClientFor, record: object) -> None:
+    """Trap A3: "Filtering before counting ends a walk early … Count what the server sent", whatever it is good for."""
+
+    def script(request: Received) -> Answer:
+        good = [{"id": 100 * number_of(request) + one} for one in range(40)]
+        return Answer({"records": [*good, *[record] * 10]}, headers={"X-Total": "150"})
+
+    server = serve(script)
+    listing = Listing(client_for(server.url), ["publications"])
+    assert [len(page.records) for page in listing.pages()] == [50, 50, 50]
+    assert len(server.received) == listing.facts.requests == 3
+
+
+def test_records_of_any_shape_are_kept_byte_for_byte(serve: Serve, client_for: ClientFor) -> None:
+    """I6: "The raw payload is kept byte for byte"; trap A9: one odd record does not stop the rest."""
+    body = b'{"records": [ {"id" : 1.0} , null,17, "x\\u00e9", [[]], {"id":"\xc3\xbf"}], "extra": true}'
+    server = serve(lambda _: Answer(body, headers={"X-Total": "6"}))
+    (page,) = Listing(client_for(server.url), ["publications"]).pages()
+    assert [bytes(record) for record in page.records] == [
+        b'{"id" : 1.0}',
+        b"null",
+        b"17",
+        b'"x\\u00e9"',
+        b"[[]]",
+        b'{"id":"\xc3\xbf"}',
+    ]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'"\\ud800"',
+        b"NaN",
+        b"-Infinity",
+        b"9" * 5000,
+        b"1e99999",
+        b'"a\tb"',
+        b'"\xc3\xa9"',
+        b'{"a":1,"a":2}',
+        b"[" * 50 + b"]" * 50,
+    ],
+    ids=lambda odd: repr(odd[:9]),
+)
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["", "byte order mark"])
+def test_one_odd_record_does_not_cost_its_page(serve: Serve, client_for: ClientFor, odd: bytes, start: bytes) -> None:
+    """Trap B9, "one bad record stops everything": it is read at the first try and kept as it is; whoever stages it decides."""
+    record = b'{"id":2,"title":' + odd + b"}"
+    body = start + b'{"records":[{"id":1},' + record + b',{"id":3}]}'
+    server = serve(lambda _: Answer(body, headers={"X-Total": "3"}))
+    (page,) = Listing(client_for(server.url), ["publications"]).pages()
+    assert [bytes(one) for one in page.records] == [b'{"id":1}', record, b'{"id":3}']
+    assert len(server.received) == 1
+
+
+def test_a_foreseen_page_that_fails_in_vain_is_nobodys_error(one_budget: Budget) -> None:
+    """Trap A2: Link ends the listing at page 3, X-Total promised ten pages, and those beyond are refused."""
+
+    class Short(ModelService):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            number = int(request.url.params["page"])
+            if number > 3:
+                return httpx.Response(404, json=ERROR)
+            link = f"<?per_page=50&page={number + 1}>; rel=next" if number < 3 else "<?page=1>; rel=first"
+            body = {"records": [{"id": number}] * 1}
+            return httpx.Response(200, json=body, headers={"X-Total": "10", "Link": link})
+
+    assert ids(listing_of(Short(10), one_budget)) == [1, 2, 3]

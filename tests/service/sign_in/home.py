@@ -1,0 +1,142 @@
+"""A bookferry.toml with a v3 tenant, the person who signs in to it, and processes that work with that sign-in."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+
+from pipelines.service.client import LibraryClient, open_client
+from pipelines.service.sign_in.connection import Connection, Grant
+from pipelines.service.sign_in.login import signing_in
+from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.settings.loading import load_settings
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import SCOPES
+from tests.sandbox.process import SandboxProcess
+
+ROOT = Path(__file__).parents[3]
+TENANT = "new"
+SECONDS = 60
+
+CONFIG = """\
+data = "library-data"
+tokens = "sign-ins"
+{top}
+
+[tenants.new]
+base_url = "{base_url}"
+api = "v3"
+requests_per_minute = 100000
+{more}
+"""
+
+
+def consent(url: str, sandbox: SandboxProcess, scopes: Sequence[str] | None = None, decision: str = "allow") -> str:
+    """What a person does with the consent page: sign in, tick `scopes` (None: what is ticked), decide. The address of the answer."""
+    with httpx.Client(timeout=SECONDS) as browser:
+        page = browser.get(url)
+        token = re.search(r'name="form_token" value="(\w+)"', page.text)
+        assert token, page.text
+        ticked = re.findall(r'name="scope" value="([a-z:]+)" checked', page.text) if scopes is None else list(scopes)
+        form = {"email": sandbox.user, "password": sandbox.password, "scope": ticked, "decision": decision}
+        answer = browser.post(url, data={"form_token": token[1], **form})
+        assert answer.status_code == 303, answer.text
+        return answer.headers["location"]
+
+
+def answer_in(address: str) -> dict[str, str]:
+    """What the browser brings."""
+    return dict(parse_qsl(urlsplit(address).query))
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder with a configuration for one library."""
+
+    folder: Path
+    base_url: str
+    sandbox: SandboxProcess | None = None
+
+    @classmethod
+    def make(
+        cls, folder: Path, base_url: str, sandbox: SandboxProcess | None = None, more: str = "", top: str = ""
+    ) -> Home:
+        """Write the configuration."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "bookferry.toml").write_text(CONFIG.format(base_url=base_url, more=more, top=top))
+        (folder / "library-data").mkdir(exist_ok=True)
+        return cls(folder, base_url, sandbox)
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration, read anew."""
+        return load_settings(self.folder / "bookferry.toml")
+
+    @property
+    def state(self) -> Path:
+        """Where the budget is."""
+        return self.folder / "library-data" / "state.db"
+
+    @property
+    def kept(self) -> Connection:
+        """The sign-in as it is kept now."""
+        return open_tokens(self.settings, TENANT).read()
+
+    @property
+    def grant(self) -> Grant:
+        """The tokens that are kept now."""
+        assert self.kept.grant is not None
+        return self.kept.grant
+
+    def sign_in(self, scopes: Sequence[str] = SCOPES) -> Grant:
+        """The whole way of a sign-in, with a person at the sandbox's consent page."""
+        assert self.sandbox is not None
+        with signing_in(self.settings, TENANT, state=self.state) as login:
+            question = login.ask(scopes)
+            return login.finish(question, answer_in(consent(question.url, self.sandbox, scopes)))
+
+    @contextmanager
+    def client(self, **options: Any) -> Iterator[LibraryClient]:
+        """The client that jobs use."""
+        with open_client(self.settings, TENANT, state=self.state, **options) as client:
+            yield client
+
+    def read(self, path: str = "publications") -> httpx.Response:
+        """One page, as a job reads it."""
+        with self.client() as client:
+            return client.get(f"{client.api_url}/{path}")
+
+    def refreshes(self) -> int:
+        """Requests to the token endpoint so far."""
+        assert self.sandbox is not None
+        return sum(seen["path"].endswith("/oauth/token") for seen in self.sandbox.requests())
+
+    def start(self, code: str, **options: Any) -> subprocess.Popen[str]:
+        """Python code in a process of its own that has this home as `home`."""
+        head = (
+            "from pathlib import Path; from tests.service.sign_in.home import *\n"
+            f"home = Home(Path({str(self.folder)!r}), {self.base_url!r})\n"
+        )
+        return subprocess.Popen(
+            [sys.executable, "-c", head + code],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            text=True,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        )
+
+    def run(self, code: str) -> tuple[int, str]:
+        """Such a process to its end: status and what it said."""
+        process = self.start(code)
+        out, err = process.communicate(timeout=SECONDS)
+        return process.returncode, out + err

@@ -1,0 +1,364 @@
+"""What only passes against our own sandbox is no proof: another server, and every liberty that the RFCs leave to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
+from pipelines.service.listing.listing import Listing
+from pipelines.service.sign_in.connection import Grant
+from pipelines.service.sign_in.login import signing_in
+from pipelines.service.sign_in.token_refresh import IN_VAIN, sign_in_state
+from tests.service.manual_clock import ManualClock
+from tests.service.sign_in.foreign import ForeignService, Liberties
+from tests.service.sign_in.home import Home, answer_in
+
+SCOPES = ("library:read", "assets:read")
+Visit = Callable[..., tuple[Home, ForeignService]]
+
+
+@pytest.fixture
+def visit(tmp_path: Path) -> Iterator[Visit]:
+    """Starts such a server, and a configuration for it."""
+    with ExitStack() as stack:
+
+        def start(liberties: Liberties | None = None, more: str = "") -> tuple[Home, ForeignService]:
+            service = stack.enter_context(ForeignService(liberties))
+            return Home.make(tmp_path / "home", service.base_url, more=more), service
+
+        yield start
+
+
+def sign_in(home: Home, service: ForeignService, **changes: str | None) -> Grant:
+    """A person who says yes."""
+    with signing_in(home.settings, "new", state=home.state) as login:
+        question = login.ask(SCOPES)
+        return login.finish(question, answer_in(service.authorize(question.url, **changes)))
+
+
+def without(*names: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Leaves fields out."""
+    return lambda answer: {name: value for name, value in answer.items() if name not in names}
+
+
+def with_(**fields: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Sets fields."""
+    return lambda answer: {**answer, **fields}
+
+
+@pytest.mark.parametrize(
+    "liberties",
+    [
+        Liberties(),
+        Liberties(rotates=False),
+        Liberties(token=without("expires_in", "scope", "token_type")),
+        Liberties(token=with_(expires_in="3600", token_type="bearer")),
+        Liberties(token=with_(expires_in=3600.5, token_type="BEARER", scope=list(SCOPES))),
+        Liberties(token=with_(expires_in=None, scope=None, id_token="x", not_before_policy=0)),
+        Liberties(token=with_(token_type=None)),
+        Liberties(token=with_(expires_in=0, refresh_expires_in=1800)),
+        Liberties(content_type="text/plain"),
+        Liberties(content_type="application/json;charset=UTF-8"),
+        Liberties(registration=without("token_endpoint_auth_method", "redirect_uris", "scope")),
+        Liberties(registration=with_(registration_access_token="y", client_id_issued_at="today", scope="library:read")),
+    ],
+)
+def test_liberties_of_an_authorization_server(visit: Visit, liberties: Liberties) -> None:
+    """RFC 6749, 5.1: `expires_in` and `scope` are optional, the type is in any case; 6: a new refresh token is optional."""
+    home, service = visit(liberties)
+    grant = sign_in(home, service)
+    assert (grant.lifetime, grant.scopes) == (pytest.approx(3600, abs=1), SCOPES)
+    for number in (1, 2):
+        service.access.clear()
+        assert home.read().headers["x-total"] == "10000"
+        assert home.grant.refreshes == number
+    assert home.grant.scopes == SCOPES
+    refreshed = [asked.form["refresh_token"] for asked in service.tokens_asked("refresh_token")]
+    assert (len(set(refreshed)) == 1) is not liberties.rotates
+    assert all(
+        set(asked.form) == {"grant_type", "refresh_token", "client_id"}
+        for asked in service.tokens_asked("refresh_token")
+    )
+
+
+def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
+    """The document says one comes with it; without one the sign-in lasts as long as its access token, and then says so."""
+    home, service = visit(Liberties(token=without("refresh_token")))
+    sign_in(home, service)
+    assert home.read().status_code == 200
+    service.access.clear()
+    with pytest.raises(SignInError, match=r"gave no refresh token.*bookferry login new"):
+        home.read()
+
+
+@pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
+def test_confidential_clients(visit: Visit, auth: str) -> None:
+    """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials; the secret is kept, since it comes once."""
+    home, service = visit(more=f'client_auth = "{auth}"')
+    sign_in(home, service)
+    service.access.clear()
+    assert home.read().status_code == 200
+    exchange = service.tokens_asked("authorization_code")[0]
+    assert exchange.form["resource"] == f"{service.base_url}/api/v3"
+    assert ("client_id" in exchange.form) is (auth == "client_secret_post")
+    sign_in(home, service)
+    assert service.count("/oauth/clients") == 1
+
+
+def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """service-api.md, Clients: "Always confidential"; "PKCE is selectable at creation". A rotated secret is told, exit 2."""
+    more = 'client_id = "foreign client"\nclient_secret_env = "FOREIGN_SECRET"\npkce = false\nredirect_uri = "https://connector.example/callback"'
+    home, service = visit(Liberties(secret="s3cret of the administrator", auth="client_secret_basic"), more)
+    with pytest.raises(ConfigurationError, match="FOREIGN_SECRET, which is not set"):
+        sign_in(home, service)
+    monkeypatch.setenv("FOREIGN_SECRET", "s3cret of the administrator")
+    sign_in(home, service)
+    assert "code_verifier" not in service.tokens_asked("authorization_code")[0].form
+    service.access.clear()
+    assert home.read().status_code == 200
+    assert service.count("/oauth/clients") == 0
+    monkeypatch.setenv("FOREIGN_SECRET", "another secret by mistake")
+    service.access.clear()
+    with pytest.raises(
+        ConfigurationError, match=r"does not accept the client foreign client.*secret rotated"
+    ) as caught:
+        home.read()
+    assert "another secret by mistake" not in str(caught.value)
+    monkeypatch.setenv("FOREIGN_SECRET", "s3cret of the administrator")
+    assert home.read().status_code == 200  # a wrong secret has cost nothing
+
+
+def test_a_library_that_forgot_our_client(visit: Visit) -> None:
+    """The next login registers anew, once."""
+    home, service = visit()
+    sign_in(home, service)
+    service.access.clear()
+    service.liberties.refusal = (401, b'{"error": "invalid_client"}')
+    with pytest.raises(SignInError, match=r"no longer knows the client that Bookferry registered.*bookferry login new"):
+        home.read()
+    service.liberties.refusal = None
+    sign_in(home, service)
+    assert service.count("/oauth/clients") == 2
+    assert home.read().status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (
+            (401, b'{"error": "invalid_client"}'),
+            r"client that Bookferry registered.*bookferry login new` again, with --new-client",
+        ),
+        ((400, b'{"error": "invalid_grant"}'), r"invalid_grant.*good once.*bookferry login new` again"),
+        ((502, b"<h1>Bad gateway</h1>"), r"502 Bad Gateway.*bookferry login new` again"),
+    ],
+)
+def test_a_code_that_is_refused_says_what_to_do(visit: Visit, refusal: tuple[int, bytes], expected: str) -> None:
+    """A person sits in front of it: each refusal names the command that helps."""
+    home, service = visit(Liberties(refusal=refusal))
+    with pytest.raises(BookferryError, match=expected):
+        sign_in(home, service)
+
+
+def test_a_registration_whose_answer_is_lost_says_what_to_do(visit: Visit) -> None:
+    """The connection breaks in the middle of `POST /oauth/clients`: nobody repeats it, for registrations are few."""
+
+    def break_off(_: dict[str, Any]) -> dict[str, Any]:
+        raise ConnectionResetError
+
+    home, service = visit(Liberties(registration=break_off))
+    with pytest.raises(TemporaryError, match=r"answer did not arrive.*bookferry login new` again"):
+        sign_in(home, service)
+    assert service.count("/oauth/clients") == 1
+
+
+def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secret is wrong, or the client is: that is mended in the configuration."""
+    monkeypatch.setenv("ISSUED", "not-the-secret-of-this-client")
+    refusal = (401, b'{"error": "invalid_client"}')
+    home, service = visit(Liberties(refusal=refusal), 'client_id = "issued"\nclient_secret_env = "ISSUED"')
+    with pytest.raises(ConfigurationError, match=r"the client issued of tenants\.new.*client_secret_env") as raised:
+        sign_in(home, service)
+    assert "not-the-secret" not in str(raised.value)
+
+
+def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
+    """service-api.md: "A bounded number of registrations per day"; a full or broken disk must not use them up."""
+    home, service = visit()
+    (home.folder / "sign-ins").mkdir()
+    with signing_in(home.settings, "new", state=home.state) as login:
+        Path(login.place).with_suffix(".new").mkdir()
+        with pytest.raises(StorageError, match=r"cannot be read or written"):
+            login.ask(SCOPES)
+        assert service.count("/oauth/clients") == 0
+        Path(login.place).with_suffix(".new").rmdir()
+        login.ask(SCOPES)
+    assert service.count("/oauth/clients") == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"state": "another"}, "does not belong to this sign-in"),
+        ({"state": "ümläut"}, "does not belong to this sign-in"),
+        ({"iss": "https://evil.example"}, "comes from https://evil.example"),
+        (
+            {"code": None, "error": "access_denied", "error_description": "No, thank\x00 you"},
+            r"access_denied: No, thank.* you.*refused",
+        ),
+        ({"code": None, "error": "access_denied", "state": None}, "refused on the consent page"),
+        ({"code": None, "error": "invalid_target"}, "does not know itself by the address in base_url"),
+        ({"code": None, "error": "invalid_scope"}, "may not ask for these scopes"),
+        ({"code": None, "error": "unauthorized_client"}, "may not sign anybody in"),
+        ({"code": None, "error": "server_error"}, "later"),
+        ({"code": None, "error": "<b>odd</b>"}, "odd"),
+        ({"code": None}, "neither a code nor an error"),
+        ({"code": "made up"}, "invalid_grant"),
+    ],
+)
+def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None], expected: str) -> None:
+    """RFC 6749, 4.1.2.1 and 10.12; RFC 9207. What was kept before stays."""
+    home, service = visit()
+    before = sign_in(home, service)
+    with pytest.raises(BookferryError, match=expected):
+        sign_in(home, service, **changes)
+    assert home.grant == before
+
+
+def test_an_issuer_that_is_the_library(visit: Visit) -> None:
+    """RFC 9207: the issuer is of the library's own origin, whatever its path."""
+    home, service = visit()
+    for issuer in (service.base_url, service.base_url + "/", service.base_url.removesuffix("/lib")):
+        service.liberties.iss = issuer
+        sign_in(home, service)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "kind", "expected"),
+    [
+        ((400, b'{"error": "invalid_grant"}'), SignInError, "is over"),
+        ((400, b'{"error": "invalid_scope"}'), SignInError, "does not give a token"),
+        ((400, b'{"error": {"code": "invalid_grant", "message": "gone"}}'), SignInError, "invalid_grant: gone"),
+        ((400, b'{"error": "invalid_target"}'), ConfigurationError, "base_url"),
+        ((400, b"<html>"), SignInError, "400 Bad Request"),
+        ((404, b""), ConfigurationError, "no authorization server"),
+        ((302, b""), SignInError, "302"),
+        ((200, b"<html>"), TemporaryError, "is not JSON"),
+        ((200, b"[]"), TemporaryError, "no JSON object"),
+        ((200, b'{"access_token": 5}'), TemporaryError, "without a usable access_token"),
+        ((200, b'{"access_token": "a\\nb"}'), TemporaryError, "without a usable access_token"),
+        ((500, b'{"error": "server_error"}'), TemporaryError, "may still be good"),
+        ((400, b'{"error": "temporarily_unavailable"}'), TemporaryError, "may still be good"),
+        ((429, b""), TemporaryError, "too many requests"),
+    ],
+)
+def test_a_refresh_that_is_refused(
+    visit: Visit, refusal: tuple[int, bytes], kind: type[BookferryError], expected: str
+) -> None:
+    """Each is told in words that say what to do; none is taken for a success, and no secret is shown."""
+    home, service = visit()
+    grant = sign_in(home, service)
+    service.access.clear()
+    service.liberties.refusal = refusal
+    with home.client(clock=ManualClock(5_000.0)) as client, pytest.raises(kind, match=expected) as caught:
+        client.get(f"{client.api_url}/publications")
+    assert grant.refresh_token
+    assert grant.refresh_token not in str(caught.value)
+    if kind is TemporaryError:  # whatever it was, it has passed
+        service.liberties.refusal = None
+        assert home.read().status_code == 200
+
+
+def test_a_token_for_something_else(visit: Visit) -> None:
+    """service-api.md, v3 authentication 6: "audience mismatch". No refresh is wasted on it."""
+    home, service = visit(Liberties(challenge='Bearer error="invalid_token", error_description="audience mismatch"'))
+    sign_in(home, service)
+    service.access.clear()
+    with pytest.raises(SignInError, match=r"audience mismatch.*REST API.*bookferry login new"):
+        home.read()
+    assert service.tokens_asked("refresh_token") == []
+
+
+def test_a_library_that_accepts_no_token(visit: Visit) -> None:
+    """A 401 for new tokens, too: a few refreshes, then a person must look."""
+    home, service = visit()
+    sign_in(home, service)
+    service.liberties.token = lambda answer: {**answer, "access_token": f"never-good-{answer['access_token']}"}
+    service.access.clear()
+    with pytest.raises(SignInError, match=r"answered 401, with a token that is new, too.*bookferry login new"):
+        home.read()
+    assert len(service.tokens_asked("refresh_token")) == IN_VAIN
+
+
+def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> None:
+    """Each token is good for one request: the library is read all the same, and the next one is as good as the first."""
+    home, service = visit()
+    sign_in(home, service)
+    with home.client() as client:
+        for _ in range(3 * IN_VAIN):
+            assert client.get(f"{client.api_url}/publications").status_code == 200
+            service.access.clear()
+    assert home.grant.refreshes == 3 * IN_VAIN - 1
+
+
+def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
+    """Task: it "costs one refresh and no page", with many pages in flight."""
+    home, service = visit()
+    sign_in(home, service)
+    read = 0
+    with home.client() as client:
+        listing = Listing(client, ["publications"])
+        for page in listing.pages():
+            read += len(page.records)
+            if page.number == 100:
+                with service.lock:
+                    service.access.clear()
+    assert (read, listing.facts.pages, home.grant.refreshes) == (10_000, 200, 1)
+    assert len(service.tokens_asked("refresh_token")) == 1
+
+
+def test_a_token_is_renewed_ahead_of_its_end(visit: Visit) -> None:
+    """So that no request has to be refused first; while the library cannot renew it, the old one is used to its end."""
+    home, service = visit()
+    with signing_in(home.settings, "new", state=home.state, clock=(clock := ManualClock(5_000.0))) as login:
+        question = login.ask(SCOPES)
+        login.finish(question, answer_in(service.authorize(question.url)))
+    with home.client(clock=clock) as client:
+        clock.sleep(3600 - 301)
+        client.get(f"{client.api_url}/publications")
+        assert home.grant.refreshes == 0
+        clock.sleep(2)
+        service.liberties.refusal = (503, b"")
+        client.get(f"{client.api_url}/publications")
+        assert home.grant.refreshes == 0
+        service.liberties.refusal = None
+        clock.sleep(60)
+        client.get(f"{client.api_url}/publications")
+        assert home.grant.refreshes == 1
+        assert sign_in_state(home.settings, "new", clock).seconds_left == pytest.approx(3600, abs=5)
+
+
+def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:
+    """I3: "the new refresh token is durable before the new access token is used"."""
+    home, service = visit()
+    sign_in(home, service)
+    service.access.clear()
+    kept: list[str] = []
+    handle = service.api
+
+    def api(asked: Any) -> Any:
+        kept.append(json.loads(Path(home.settings.tokens_folder()).joinpath(name).read_text())["grant"]["access_token"])
+        used.append(asked.headers["authorization"].removeprefix("Bearer "))
+        return handle(asked)
+
+    used: list[str] = []
+    name = next(path.name for path in home.settings.tokens_folder().glob("*.json"))
+    service.api = api  # type: ignore[method-assign]
+    assert home.read().status_code == 200
+    assert (len(used), used[-1], used[0] != used[1]) == (2, kept[-1], True)

@@ -1,0 +1,104 @@
+"""The whole of `bookferry login` in headless Chromium against the sandbox's consent page. Skipped where no browser is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.cli.command import BOOKFERRY, environment
+from tests.service.sign_in.home import SECONDS, Home
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")
+
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=900,1200")
+
+
+@pytest.fixture
+def chromium(tmp_path: Path) -> Iterator[webdriver.Chrome]:
+    """A browser that a person sits at."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER or ""
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.set_page_load_timeout(SECONDS)
+    driver.implicitly_wait(SECONDS)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def waiting(home: Home, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """`bookferry login new --json`, whose $BROWSER hands the address on: to the file that is named."""
+    address, script = tmp_path / "address", tmp_path / "browser"
+    script.write_text(
+        f"#!{sys.executable}\nimport os, sys\nfrom pathlib import Path\n"
+        f"part = Path({str(address) + '.part'!r})\npart.write_text(sys.argv[1])\npart.rename({str(address)!r})\n"
+    )
+    script.chmod(0o700)
+    process = subprocess.Popen(
+        [*BOOKFERRY, "login", "new", "--json"],
+        cwd=home.folder,
+        env=environment(BROWSER=f"{script} %s"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process, address
+    process.kill()
+    process.communicate(timeout=SECONDS)
+
+
+def go(chromium: webdriver.Chrome, address: Path) -> None:
+    """Open the address that the command asked for."""
+    WebDriverWait(chromium, SECONDS).until(lambda _: address.exists())
+    chromium.get(address.read_text())
+
+
+def press(chromium: webdriver.Chrome, name: str) -> None:
+    """Use a button of the consent page."""
+    chromium.find_element(By.XPATH, f"//button[normalize-space()='{name}']").click()
+
+
+def test_the_whole_way(home: Home, chromium: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
+    """The consent page names Bookferry; who allows it comes to a page that says it is done; and the sign-in works."""
+    process, address = waiting
+    assert home.sandbox is not None
+    go(chromium, address)
+    assert "Bookferry" in chromium.find_element(By.TAG_NAME, "h1").text
+    chromium.find_element(By.NAME, "email").send_keys(home.sandbox.user)
+    chromium.find_element(By.NAME, "password").send_keys(home.sandbox.password)
+    chromium.find_element(By.XPATH, "//input[@name='scope' and @value='users:write']").click()
+    press(chromium, "Allow")
+    WebDriverWait(chromium, SECONDS).until(lambda driver: driver.title == "Signed in · Bookferry")
+    assert "You can close this window" in chromium.find_element(By.TAG_NAME, "p").text
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, err
+    assert '"signed_in": true' in out
+    assert "users:write" not in home.grant.scopes
+    assert home.read().headers["x-total"] == "120"
+    # the answer came by the browser, which keeps no copy that is good for anything
+    assert chromium.execute_script("return document.scripts.length") == 0
+
+
+def test_refusing(home: Home, chromium: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
+    """Who refuses is told so in the browser, and the command ends with 4."""
+    process, address = waiting
+    go(chromium, address)
+    press(chromium, "Refuse")
+    WebDriverWait(chromium, SECONDS).until(lambda driver: driver.title == "Not signed in · Bookferry")
+    out, _err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, "refused on the consent page" in out) == (4, True)
+    assert home.kept.grant is None

@@ -1,0 +1,357 @@
+"""`bookferry login` and `whoami` as people run them: with a browser, and on a server without a screen (a pseudo-terminal)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx
+import pytest
+
+from pipelines.service.sign_in.loopback_redirect import answer_in as read_answer
+from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_answer
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import SCOPES
+from tests.cli import command
+from tests.cli.command import BOOKFERRY, Outcome, environment
+from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import ROOT, SECONDS, Home, answer_in, consent
+
+BACKUP_SCOPES = ("library:read", "assets:read", "users:read", "tasks:read")
+
+VISIT = """\
+#!{python}
+import os, re, sys
+sys.path.insert(0, {root!r})
+os.environ.update(NO_PROXY="*")
+import httpx
+from pathlib import Path
+from tests.signin.home import consent, answer_in
+from types import SimpleNamespace
+print("noise of a browser on its stdout")
+get = lambda address: httpx.get(address, timeout={seconds})
+url = sys.argv[1]
+Path({seen!r}).write_text(url)
+person = SimpleNamespace(user={user!r}, password={password!r})
+{act}
+"""
+
+
+@pytest.fixture
+def browser(home: Home, sandbox: SandboxProcess) -> Callable[..., dict[str, str]]:
+    """Makes a "browser" for $BROWSER: a program that does `act` with the address it is given."""
+
+    def make(act: str = "get(consent(url, person))") -> dict[str, str]:
+        script = home.folder / "browser"
+        details = {
+            "seconds": SECONDS,
+            "user": sandbox.user,
+            "password": sandbox.password,
+            "seen": str(home.folder / "address"),
+        }
+        script.write_text(VISIT.format(python=sys.executable, root=str(ROOT), act=act, **details))
+        script.chmod(stat.S_IRWXU)
+        return {"BROWSER": f"{script} %s"}
+
+    return make
+
+
+def run(home: Home, *arguments: str, variables: dict[str, str] | None = None, stdin: str = "") -> Outcome:
+    """Run `bookferry ARGUMENTS` to its end."""
+    return command.run(*arguments, folder=home.folder, variables=variables or {}, typed=stdin, seconds=2 * SECONDS)
+
+
+def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
+    """Task 5: the browser of $BROWSER is opened, the answer taken on a loopback address, and exactly one JSON document printed."""
+    done = run(home, "login", "new", "--json", variables=browser())
+    assert done.status == 0, done.err
+    assert done.document["person"]["email"] == sandbox.user
+    assert done.document["scopes"] == list(SCOPES)
+    assert {job: state["complete"] for job, state in done.document["jobs"].items()} == {
+        "backup": True,
+        "migration": True,
+    }
+    assert home.read().headers["x-total"] == "120"
+    query = dict(parse_qsl(urlsplit((home.folder / "address").read_text()).query))
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/callback", query["redirect_uri"])
+    assert (query["response_type"], query["code_challenge_method"]) == ("code", "S256")
+    assert query["resource"] == f"{home.base_url}/api/v3"
+    assert "noise of a browser" not in done.out
+
+
+def test_logging_in_again_registers_nothing(
+    home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
+) -> None:
+    """service-api.md: "A bounded number of registrations per day is accepted per tenant; store the `client_id` and reuse it"."""
+    for options in ([], ["--for", "backup"], ["--new-client"]):
+        assert run(home, "login", "new", *options, variables=browser()).status == 0
+    registrations = sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests())
+    assert registrations == 2
+
+
+@pytest.mark.parametrize(
+    ("ticked", "options", "status", "said"),
+    [
+        (["library:read"], [], 0, "works, but not what assets:read is for"),
+        (["library:read", "assets:read"], ["--for", "migration"], 4, "does not work: library:write is missing"),
+        (["users:read"], [], 4, "does not work: library:read is missing"),
+        (list(BACKUP_SCOPES), ["--for", "backup"], 0, "everything"),
+    ],
+)
+def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
+    home: Home, browser: Callable[..., dict[str, str]], ticked: list[str], options: list[str], status: int, said: str
+) -> None:
+    """service-api.md: a token carries what "the signing-in person released on the consent screen"."""
+    done = run(home, "login", "new", *options, variables=browser(f"get(consent(url, person, {ticked!r}))"))
+    assert (done.status, said in done.out) == (status, True), done.out + done.err
+    assert set(home.grant.scopes) == set(ticked)
+
+
+def test_only_what_is_needed_is_asked_for(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """`--for backup`, and `scopes` of the file."""
+    run(home, "login", "new", "--for", "backup", variables=browser())
+    assert home.grant.scopes == BACKUP_SCOPES
+    limited = Home.make(home.folder, home.base_url, home.sandbox, 'scopes = ["library:read", "users:read"]')
+    run(limited, "login", "new", variables=browser())
+    assert limited.grant.scopes == ("library:read", "users:read")
+    run(home, "login", "new", "--for", "nothing").assert_failed(2, "say one of backup, migration")
+
+
+def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """Exit 4; the browser is told, too."""
+    act = 'print(get(consent(url, person, decision="refuse")).text, file=sys.stderr)'
+    done = run(home, "login", "new", "--json", variables=browser(act))
+    assert done.status == 4
+    assert "refused on the consent page" in done.document["error"]
+    assert "Not signed in" in done.err
+    assert home.kept.grant is None
+
+
+def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
+    home: Home, browser: Callable[..., dict[str, str]]
+) -> None:
+    """RFC 6749, 10.12: what somebody else slips in is not used, and cannot end the sign-in either."""
+    act = (
+        "answer = consent(url, person)\n"
+        "forged = get(re.sub('state=[^&]*', 'state=forged', answer))\n"
+        "assert (forged.status_code, 'does not belong' in forged.text) == (400, True)\n"
+        "assert get(answer.split('/callback')[0] + '/elsewhere').status_code == 404\n"
+        "right = get(answer)\n"
+        "assert 'You can close this window' in right.text and right.headers['cache-control'] == 'no-store'\n"
+        "print('the browser is content', file=sys.stderr)\n"
+    )
+    done = run(home, "login", "new", variables=browser(act))
+    assert (done.status, "Refused: The answer" in done.err) == (0, True), done.err
+    assert home.read().status_code == 200
+
+
+def test_nobody_comes(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """The wait has an end, and says how to go on."""
+    done = run(home, "login", "new", "--timeout", "1", variables=browser("pass"))
+    done.assert_failed(4, "Nobody answered within 1 s", "--timeout", "--new-client")
+
+
+def test_nobody_comes_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """Where the library does not know an issued client, its page says so, and a new registration would not help."""
+    issued = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
+    variables = {"ISSUED": "of-nobody-at-all", **browser("pass")}
+    done = run(issued, "login", "new", "--timeout", "1", variables=variables)
+    done.assert_failed(4, "Nobody answered within 1 s", "check client_id and redirect_uri")
+    assert "--new-client" not in done.err
+
+
+def test_pasting_without_a_screen(home: Home) -> None:
+    """`--no-browser` with the answer on standard input: the whole address, a line that is none first; and an end of the input."""
+    process = subprocess.Popen(
+        [*BOOKFERRY, "login", "new", "--no-browser"],
+        cwd=home.folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    address = next(line for line in process.stderr if line.startswith("http")).strip()
+    assert home.sandbox is not None
+    out, err = process.communicate(f"\n{consent(address, home.sandbox)}\n", timeout=SECONDS)
+    assert process.returncode == 0, err
+    assert "Signed in to 'new' as Backup" in out
+
+
+def test_an_input_that_ends_is_told(home: Home, sandbox: SandboxProcess) -> None:
+    """A redirect address elsewhere can only be pasted: from cron, where nothing is, the command ends at once."""
+    body = {
+        "tenant": "library",
+        "client_name": "C",
+        "redirect_uris": ["https://connector.example/cb"],
+        "scope": "library:read",
+    }
+    client = sandbox.control("POST", "oauth/clients", {**body, "token_endpoint_auth_method": "client_secret_post"})
+    more = f'client_id = "{client["client_id"]}"\nclient_secret_env = "ISSUED"\nclient_auth = "client_secret_post"\n'
+    issued = Home.make(home.folder, home.base_url, sandbox, more + 'redirect_uri = "https://connector.example/cb"')
+    variables = {"ISSUED": client["client_secret"]}
+    run(issued, "login", "new", "--no-browser", variables=variables).assert_failed(4, "The input ended")
+
+
+def read_until(terminal: int, pattern: str) -> str:
+    """What a terminal shows up to a pattern."""
+    shown, until = "", time.monotonic() + SECONDS
+    while not re.search(pattern, shown):
+        ready, _, _ = select.select([terminal], [], [], max(0.0, until - time.monotonic()))
+        assert ready, shown
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            piece = b""
+        assert piece, shown
+        shown += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+    return shown
+
+
+@pytest.fixture
+def terminal(home: Home) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """`bookferry login new --no-browser` on a pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*BOOKFERRY, "login", "new", "--no-browser"],
+        cwd=home.folder,
+        env=environment(COLUMNS="120"),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    yield ours, process
+    process.kill()
+    process.wait(SECONDS)
+    os.close(ours)
+
+
+def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
+    """A person without a browser at hand copies the code alone; PKCE ties it to this sign-in."""
+    ours, process = terminal
+    shown = read_until(ours, r"paste it here:")
+    address = re.search(r"(?m)^http\S+$", shown)
+    assert address, shown
+    assert home.sandbox is not None
+    code = answer_in(consent(address[0], home.sandbox))["code"]
+    os.write(ours, f"{code}\n".encode())
+    assert "Signed in to 'new' as Backup" in read_until(ours, r"Signed in to")
+    assert process.wait(SECONDS) == 0
+
+
+def test_the_browser_may_also_come_by_itself(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
+    """`--no-browser` on a machine that has one after all: nothing has to be pasted."""
+    ours, process = terminal
+    address = re.search(r"(?m)^http\S+$", read_until(ours, r"paste it here:"))
+    assert address
+    assert home.sandbox is not None
+    assert httpx.get(consent(address[0], home.sandbox), timeout=SECONDS).status_code == 200
+    read_until(ours, r"Signed in to")
+    assert process.wait(SECONDS) == 0
+
+
+def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
+    """Who, scopes, jobs, ages; and what to run where nobody is."""
+    run(home, "whoami", "new", "--json").assert_failed(4, "Nobody has signed in to 'new'", "bookferry login new")
+    home.sign_in(["library:read"])
+    said = run(home, "whoami", "new", "--json").document
+    assert (said["person"]["email"], said["scopes"], said["renewable"]) == (sandbox.user, ["library:read"], True)
+    assert said["jobs"]["migration"]["lacks"][0] == "library:write"
+    assert 0 < said["renewal_in_seconds"] < said["access_token_seconds"] <= 3600
+    shown = run(home, "whoami", "new")
+    assert f"<{sandbox.user}> is signed in to 'new'" in shown.out
+    assert said["kept_in"].startswith(str(home.folder / "sign-ins"))
+
+
+def test_whoami_and_login_of_a_v2_tenant(home: Home, sandbox: SandboxProcess) -> None:
+    """v2 tells nobody who they are, and has nothing to log in to; both are said."""
+    config = home.folder / "bookferry.toml"
+    names = 'username_env = "OLD_USER"\npassword_env = "OLD_PASSWORD"'
+    config.write_text(config.read_text().replace('api = "v3"', f'api = "v2"\n{names}'))
+    variables = {"OLD_USER": sandbox.user, "OLD_PASSWORD": sandbox.password}
+    said = run(home, "whoami", "new", "--json", variables=variables).document
+    assert (said["api"], said["user"], said["accepted"]) == ("v2", sandbox.user, True)
+    run(home, "whoami", "new", variables={**variables, "OLD_PASSWORD": "wrong"}).assert_failed(4, "401")
+    run(home, "login", "new", variables=variables).assert_failed(2, "Only v3 tenants are signed in")
+
+
+def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
+    """service-api.md: "A bounded number of registrations per day"; who waits and what else helps is said."""
+    sandbox.change(oauth={"registrations_per_day": 1})
+    done = run(home, "login", "new", "--new-client", variables=browser())
+    if done.status == 0:
+        done = run(home, "login", "new", "--new-client", variables=browser())
+    done.assert_failed(1, "no more registrations today", "client_id and client_secret_env")
+    assert run(home, "login", "new", variables=browser()).status in (0, 1)
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+def test_an_issued_client(
+    home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess, method: str
+) -> None:
+    """A client of an administrator, confidential, with the redirect address that it was issued for."""
+    address = free_addresses(1)[0]
+    body = {
+        "tenant": "library",
+        "client_name": "Connector",
+        "redirect_uris": [address],
+        "scope": "library:read users:read",
+    }
+    client = sandbox.control("POST", "oauth/clients", {**body, "token_endpoint_auth_method": method})
+    more = f'client_id = "{client["client_id"]}"\nclient_secret_env = "ISSUED"\nclient_auth = "{method}"\nredirect_uri = "{address}"'
+    issued = Home.make(home.folder, home.base_url, sandbox, more)
+    variables = {"ISSUED": client["client_secret"], **browser()}
+    done = run(issued, "login", "new", "--json", variables=variables)
+    assert (done.status, done.document["scopes"]) == (0, ["library:read", "users:read"]), done.err
+    assert run(issued, "whoami", "new", variables=variables).status == 0
+    assert client["client_secret"] not in done.out + done.err + repr(list((home.folder / "sign-ins").iterdir()))
+    run(issued, "whoami", "new").assert_failed(2, "ISSUED, which is not set")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://127.0.0.1:1/callback?code=a%2Fb&state=s", {"code": "a/b", "state": "s"}),
+        ("https://connector.example/callback?code=a&state=s#top", {"code": "a", "state": "s"}),
+        ("code=a&state=s", {"code": "a", "state": "s"}),
+        ("?code=a&state=", {"code": "a", "state": ""}),
+        ("a-code", {"code": "a-code"}),
+        ("", {}),
+        ("http://127.0.0.1:1/callback?code=a&code=b", {"code": "a"}),
+    ],
+)
+def test_what_a_person_may_paste(text: str, expected: dict[str, str]) -> None:
+    assert pasted_answer(text) == expected
+
+
+def test_an_answer_is_never_read_without_end() -> None:
+    """I13: hostile input."""
+    assert len(urlencode(read_answer("code=" + "a" * 1_000_000))) < 20_000
+
+
+def test_init_for_v3(tmp_path: Path) -> None:
+    """A configuration that loads, and the command to sign in with."""
+    done = run(Home(tmp_path, "https://library.example.org"), "init", "--tenant", "new", "--api", "v3", "--json")
+    assert done.document["next"].endswith("login new")
+    assert load_settings(tmp_path / "bookferry.toml").tenant("new").api == "v3"
+
+
+def test_json_is_json(home: Home) -> None:
+    """Also where it fails before anything is asked."""
+    done: Any = run(home, "login", "unknown", "--json")
+    assert json.loads(done.out)["exit_status"] == done.status == 2
+    assert Path(home.folder, "bookferry.toml").exists()

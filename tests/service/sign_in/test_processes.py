@@ -1,0 +1,118 @@
+"""Several processes with one sign-in, tokens of two seconds, the strictest policy; and then somebody kills them (task, I3).
+
+The suite works a few seconds; BOOKFERRY_TEST_SECONDS makes it longer.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+
+from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import SECONDS, Home
+
+DURATION = float(os.environ.get("BOOKFERRY_TEST_SECONDS", "6"))
+PROCESSES = 4
+SIGN_IN = 4
+
+WORK = """
+import sys, time
+from pipelines.errors import BookferryError
+until = time.monotonic() + float({seconds})
+pages = 0
+try:
+    with home.client() as client:
+        while time.monotonic() < until:
+            pages += client.get(f"{{client.api_url}}/publications").status_code == 200
+            time.sleep(0.02)
+except BookferryError as error:
+    print(error, file=sys.stderr)
+    sys.exit(int(error.exit_status))
+print(pages)
+"""
+"""Reads pages until the time is over, not as fast as it can: the service keeps its last 1,000 requests."""
+
+
+@pytest.fixture
+def short_lived(home: Home, sandbox: SandboxProcess) -> Home:
+    """Signed in, with tokens that live two seconds, at a service that ends everything when a refresh token is used twice."""
+    sandbox.change(oauth={"refresh_policy": "strict", "access_token_seconds": 2})
+    home.sign_in()
+    return home
+
+
+class Watch:
+    """Gathers what the service saw, beyond the last 1,000 requests that it keeps."""
+
+    def __init__(self, sandbox: SandboxProcess) -> None:
+        self._sandbox = sandbox
+        self.seen: Counter[tuple[str, int | None]] = Counter()
+        self._known: set[str] = set()
+
+    def look(self) -> None:
+        """Count what is new."""
+        for request in self._sandbox.requests():
+            key = repr(sorted(request.items(), key=str))
+            if request["status"] is not None and key not in self._known:  # one without is still to be answered
+                self._known.add(key)
+                self.seen[request["path"].rpartition("/")[2], request["status"]] += 1
+
+
+def test_four_processes_share_one_sign_in(short_lived: Home, sandbox: SandboxProcess) -> None:
+    """Nobody is signed out, and each refresh token is used once: a second use would have ended the sign-in."""
+    watch, processes = Watch(sandbox), [short_lived.start(WORK.format(seconds=DURATION)) for _ in range(PROCESSES)]
+    while any(process.poll() is None for process in processes):
+        watch.look()
+        time.sleep(0.2)
+    watch.look()
+    for process in processes:
+        out, err = process.communicate(timeout=SECONDS)
+        assert (process.returncode, err) == (0, "")
+        assert int(out) > 0
+    refreshed = short_lived.grant.refreshes
+    assert refreshed >= 1
+    # the sign-in itself was one request of that kind
+    assert watch.seen["token", 200] == refreshed + 1
+    assert sum(count for (path, status), count in watch.seen.items() if path == "token" and status != 200) == 0
+    assert len(sandbox.control_get("oauth/grants?tenant=library")) == 1
+
+
+def test_four_processes_and_somebody_who_kills_them(short_lived: Home, sandbox: SandboxProcess) -> None:
+    """Kill -9 every second. The sign-in survives, unless an answer was really lost: then all of them say just that."""
+    pick, crew = random.Random(1), [short_lived.start(WORK.format(seconds=DURATION)) for _ in range(PROCESSES)]
+    until, killed, over = time.monotonic() + DURATION, 0, list[str]()
+    try:
+        while time.monotonic() < until and not over:
+            time.sleep(0.5 + pick.random())
+            victim = pick.randrange(PROCESSES)
+            crew[victim].kill()
+            killed += 1
+            over += _ended(crew[victim])
+            crew[victim] = short_lived.start(WORK.format(seconds=max(0.1, until - time.monotonic())))
+    finally:
+        for process in crew:
+            over += _ended(process)
+    assert killed >= 1
+    if over:
+        assert all("is over" in said and "bookferry login new" in said for said in over), over
+        assert _lost_an_answer(sandbox, short_lived)
+    else:
+        assert short_lived.read().status_code == 200
+
+
+def _ended(process: subprocess.Popen[str]) -> list[str]:
+    """Wait for a process; what it said if a person must sign in."""
+    _out, err = process.communicate(timeout=SECONDS + DURATION)
+    assert process.returncode in (0, -9, SIGN_IN), err
+    return [err] if process.returncode == SIGN_IN else []
+
+
+def _lost_an_answer(sandbox: SandboxProcess, home: Home) -> bool:
+    """Whether the service gave tokens that never arrived: more refreshes than we know of, and then one that it refused."""
+    statuses = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/oauth/token")]
+    return statuses[-1] == 400 and home.kept.ended is not None

@@ -1,0 +1,170 @@
+"""Trap A6: what servers do with old tokens, four policies, and what may happen to a refresh. A client must survive all."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pipelines.errors import SignInError
+from pipelines.service.client import LibraryClient
+from pipelines.settings.tenant import SCOPES
+from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import SECONDS, Home
+
+POLICIES = ["strict", "leeway", "until_used", "at_once"]
+HEALS = {"leeway", "until_used"}
+"""Policies under which an old refresh token may be used again after its answer was lost."""
+
+LOST = r"the answer to a refresh on .* was lost.*Run `bookferry login new`"
+
+every_policy = pytest.mark.parametrize("policy", POLICIES)
+
+
+@pytest.fixture
+def signed_in(home: Home, sandbox: SandboxProcess, policy: str) -> Home:
+    """Signed in, at a service with this policy whose clock then jumps by more than an hour: the access token is over."""
+    sandbox.change(oauth={"refresh_policy": policy})
+    home.sign_in()
+    sandbox.reset("counts")
+    sandbox.fault("jump", seconds=4000, path="/publications")
+    return home
+
+
+@every_policy
+def test_a_token_that_ends_is_renewed_once(signed_in: Home, policy: str) -> None:
+    """A token that we thought fresh gets a 401: the store is looked at, then it is renewed once, and the page arrives."""
+    before = signed_in.grant
+    assert signed_in.read().headers["x-total"] == "120"
+    after = signed_in.grant
+    assert signed_in.refreshes() == 1
+    assert (after.refreshes, after.scopes, after.lifetime) == (1, SCOPES, 3600)
+    assert before.refresh_token != after.refresh_token
+    assert before.signed_in_at == after.signed_in_at
+    assert signed_in.kept.refreshing_since is None
+    assert signed_in.read().status_code == 200
+    assert signed_in.refreshes() == 1
+
+
+KILLED = """
+import os, signal
+from pipelines.service.renewal import Renewal
+Renewal._keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+home.read()
+"""
+"""Reads a page, and dies by kill -9 when the server has answered the refresh and before anything of it is kept."""
+
+
+@every_policy
+def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -> None:
+    """I3: healed where the server allows it; else "a plain message with the command to run", and exit 4."""
+    assert signed_in.run(KILLED)[0] == -9
+    assert signed_in.kept.refreshing_since is not None
+    if policy in HEALS:
+        assert signed_in.read().status_code == 200
+        assert signed_in.kept.refreshing_since is None
+    else:
+        assert_over(signed_in)
+
+
+@every_policy
+@pytest.mark.parametrize(
+    "fault", [{"fault": "reset"}, {"fault": "cut"}, {"fault": "garble"}, {"fault": "status", "status": 502}]
+)
+def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]) -> None:
+    """Trap A6: "The refresh answer is lost after the server rotated the token"; the old token is tried once more, and no third time."""
+    details = {"when": "after"} if fault["fault"] in ("reset", "status") else {}
+    sandbox.fault(path="/oauth/token", **fault, **details)
+    if policy in HEALS:
+        assert signed_in.read().status_code == 200
+        assert signed_in.kept.refreshing_since is None
+        assert signed_in.refreshes() == 2
+    else:
+        assert_over(signed_in)
+        assert signed_in.refreshes() == 3  # the last one redeemed the code of the new sign-in
+
+
+@every_policy
+@pytest.mark.parametrize(
+    "fault",
+    [{"fault": "reset"}, {"fault": "status", "status": 503}, {"fault": "status", "status": 429, "retry_after": 1}],
+)
+def test_a_refresh_that_had_no_effect_costs_nothing(
+    signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]
+) -> None:
+    """Where the server never processed it, the old token is as good as ever, under every policy."""
+    sandbox.fault(path="/oauth/token", when="before", **fault)
+    assert signed_in.read().status_code == 200
+    assert signed_in.refreshes() == 2
+    assert signed_in.kept.refreshing_since is None
+
+
+TOGETHER = """
+import sys
+with home.client() as client:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for _ in range(10):
+        assert client.get(f"{client.api_url}/publications").headers["x-total"] == "120"
+"""
+
+
+@pytest.mark.parametrize("policy", ["strict", "at_once"])  # those that forgive less than the others
+def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> None:
+    """Trap A6: under the strict policy two refreshes at once would end "the winner's tokens", too."""
+    processes = [signed_in.start(TOGETHER, stdin=-1) for _ in range(2)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        _out, err = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0, err
+    assert signed_in.refreshes() == 1
+    assert signed_in.read().status_code == 200
+
+
+@every_policy
+def test_a_sign_in_that_was_revoked_says_so(signed_in: Home, sandbox: SandboxProcess, policy: str) -> None:
+    """Exit 4, and the next process is told without asking the service again."""
+    sandbox.control("POST", "oauth/grants/end", {"tenant": "library"})
+    with pytest.raises(
+        SignInError, match=r"takes its refresh token no more.*invalid_grant.*Run `bookferry login new`"
+    ) as caught:
+        signed_in.read()
+    assert caught.value.exit_status == 4
+    asked = len(sandbox.requests())
+    with pytest.raises(SignInError, match=re.escape(str(caught.value))):
+        signed_in.read()
+    assert len(sandbox.requests()) == asked
+    signed_in.sign_in()
+    assert signed_in.read().status_code == 200
+
+
+def assert_over(home: Home) -> None:
+    """A person must sign in, is told so plainly each time, and can."""
+    for _ in range(2):
+        with pytest.raises(SignInError, match=LOST) as caught:
+            home.read()
+        assert caught.value.exit_status == 4
+    home.sign_in()
+    assert home.read().status_code == 200
+
+
+def read_pages(client: LibraryClient, pages: int) -> int:
+    """That many requests."""
+    return sum(client.get(f"{client.api_url}/publications").status_code == 200 for _ in range(pages))
+
+
+@every_policy
+def test_renewed_while_it_works_when_it_ages(home: Home, sandbox: SandboxProcess, policy: str) -> None:
+    """Tokens of two seconds work, too: each is renewed near its end, and the work goes on."""
+    sandbox.change(oauth={"refresh_policy": policy, "access_token_seconds": 2})
+    home.sign_in()
+    with home.client() as client:
+        while home.grant.refreshes < 2:
+            read_pages(client, 5)
+    assert home.grant.lifetime == 2

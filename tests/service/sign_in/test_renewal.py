@@ -1,0 +1,92 @@
+"""A refresh is finished, whoever asks the program to end: its answer comes only once (I3)."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+from pipelines.service.redaction import redact
+from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import SECONDS, Home
+
+READ = """
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+print("ready", flush=True)
+home.read()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_in_the_middle_of_a_refresh_loses_nothing(
+    home: Home, sandbox: SandboxProcess, number: signal.Signals
+) -> None:
+    """Ctrl-C and SIGTERM while the server thinks: the process ends with the stop, and what came back is kept."""
+    home.sign_in()
+    sandbox.fault("jump", seconds=4000, path="/publications")
+    sandbox.fault("hang", seconds=3, path="/oauth/token")
+    process = home.start(READ)
+    until = time.monotonic() + SECONDS
+    while home.kept.refreshing_since is None and home.grant.refreshes == 0:
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.communicate(timeout=SECONDS)
+    assert process.returncode != -signal.SIGKILL
+    assert (home.grant.refreshes, home.kept.refreshing_since) == (1, None)
+    assert home.read().status_code == 200
+    assert home.grant.refreshes == 1
+
+
+def test_many_threads_are_served_by_one_refresh(home: Home, sandbox: SandboxProcess) -> None:
+    """Task: "with many threads fetching pages in parallel (all of them use one refresh)"; under the policy that ends old tokens at once."""
+    sandbox.change(oauth={"refresh_policy": "at_once"})
+    home.sign_in()
+    sandbox.reset("counts")
+    sandbox.fault("jump", seconds=4000, path="/publications")
+    threads = """
+import threading
+failed = []
+def work(client):
+    try:
+        for _ in range(5):
+            client.get(f"{client.api_url}/publications")
+    except Exception as error:
+        failed.append(error)
+with home.client() as client:
+    workers = [threading.Thread(target=work, args=(client,)) for _ in range(16)]
+    for each in workers: each.start()
+    for each in workers: each.join()
+assert not failed, failed
+"""
+    status, said = home.run(threads)
+    assert status == 0, said
+    assert home.refreshes() == 1
+    answered = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/publications")]
+    assert answered.count(200) == 80
+
+
+def test_a_sign_in_in_a_database(
+    home: Home, sandbox: SandboxProcess, postgres_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`postgres_env`: the same, without a file, for machines that share a database."""
+    monkeypatch.setenv("TEST_DATABASE", postgres_database)
+    there = Home.make(home.folder, home.base_url, sandbox, top='postgres_env = "TEST_DATABASE"')
+    there.sign_in()
+    sandbox.fault("jump", seconds=4000, path="/publications")
+    assert there.run("home.read()") == (0, "")
+    assert there.read().status_code == 200
+    assert there.grant.refreshes == 1
+    assert not (home.folder / "sign-ins").exists()
+
+
+def test_what_is_read_from_the_store_is_a_secret_from_then_on(home: Home) -> None:
+    """I10: also for a process that did not sign in itself."""
+    grant = home.sign_in()
+    assert home.grant == grant
+    assert grant.refresh_token
+    assert grant.access_token not in redact(f"x {grant.access_token} y {grant.refresh_token}")
+    assert grant.refresh_token not in redact(f"x {grant.access_token} y {grant.refresh_token}")

@@ -1,0 +1,154 @@
+"""I10: after everything that can be done with a sign-in, none of its secrets is anywhere but in the one place where sign-ins are kept."""
+
+from __future__ import annotations
+
+import base64
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import dagster as dg
+import pytest
+
+from assets_defs.definitions import build_definitions
+from assets_defs.sign_in import signed_in_tenants
+from tests.cli.command import BOOKFERRY, environment
+from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import ROOT, SECONDS, Home, answer_in
+
+BROWSER = """\
+#!{python}
+import sys
+sys.path.insert(0, {root!r})
+import httpx
+from pathlib import Path
+from types import SimpleNamespace
+from tests.signin.home import consent
+answer = consent(sys.argv[1], SimpleNamespace(user={user!r}, password={password!r}))
+Path({answers!r}).write_text(answer)
+httpx.get(answer, timeout={seconds})
+"""
+
+
+@pytest.fixture
+def confidential(sandbox: SandboxProcess, tmp_path: Path) -> Home:
+    """A tenant whose client registers itself with a secret."""
+    return Home.make(tmp_path / "home", sandbox.base_url(), sandbox, 'client_auth = "client_secret_basic"')
+
+
+def secrets_of(home: Home) -> set[str]:
+    """The secrets that are kept now."""
+    kept = home.kept
+    assert kept.registration is not None
+    assert kept.registration.client_secret
+    found = {kept.registration.client_secret}
+    if kept.grant is not None:
+        found |= {kept.grant.access_token, kept.grant.refresh_token or kept.grant.access_token}
+    return found
+
+
+def written(home: Home) -> Iterator[tuple[str, str]]:
+    """Every file of the data folder and of Dagster, as text."""
+    for path in sorted(home.folder.rglob("*")):
+        if path.is_file() and "sign-ins" not in path.parts and path.name not in ("browser", "answer"):
+            yield str(path.relative_to(home.folder)), path.read_bytes().decode("utf-8", "replace")
+
+
+@pytest.mark.timeout(400)
+def test_no_secret_of_a_run_is_left_anywhere(
+    confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Login, whoami, backup, the daily renewal, a lost answer and a revoked sign-in: logs, Dagster's storage, manifests, both outputs."""
+    home, said, secrets = confidential, list[str](), {sandbox.password}
+    dagster_home = home.folder / "dagster-home"
+    dagster_home.mkdir()
+    (dagster_home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(dagster_home))
+    script, answer = home.folder / "browser", home.folder / "answer"
+    details = {"user": sandbox.user, "password": sandbox.password, "answers": str(answer), "seconds": SECONDS}
+    script.write_text(BROWSER.format(python=sys.executable, root=str(ROOT), **details))
+    script.chmod(stat.S_IRWXU)
+
+    def run(*arguments: str, status: int = 0) -> None:
+        done = subprocess.run(
+            [*BOOKFERRY, *arguments],
+            cwd=home.folder,
+            env={**environment(BROWSER=f"{script} %s"), "DAGSTER_HOME": str(dagster_home)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=2 * SECONDS,
+            check=False,
+        )
+        assert done.returncode == status, done.stderr
+        said.extend((done.stdout, done.stderr))
+        secrets.update(secrets_of(home))
+
+    run("login", "new")
+    secrets.add(answer_in(answer.read_text())["code"])
+    run("whoami", "new", "--json")
+    run("backup", "new", "--json")
+    said += _renewed_by_dagster(home, dagster_home, success=True)
+    secrets |= secrets_of(home)
+    sandbox.fault("jump", seconds=4000, path="/users/me")
+    sandbox.fault("reset", path="/oauth/token", when="after")
+    run("whoami", "new", status=4)
+    said += _renewed_by_dagster(home, dagster_home, success=False)
+    run("backup", "new", status=4)
+    files = dict(written(home))
+    assert any(name.endswith("manifest.json") for name in files)
+    assert any("dagster-home" in name and name.endswith(".db") for name in files)
+    assert len(secrets) >= 7
+    forms = {
+        form
+        for secret in secrets
+        for form in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode())
+    }
+    found = [(where, form) for where, text in [*files.items(), *enumerate(said)] for form in forms if form in text]
+    assert found == []
+    assert "Signature=" not in "".join(files.values()) + "".join(said)
+
+
+def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> list[str]:
+    """The daily job and the hourly watch, as the daemon runs them; the messages of their events."""
+    settings = home.settings
+    assert signed_in_tenants(settings) == ["new"]
+    definitions = build_definitions(settings)
+    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+        before = home.kept
+        job = definitions.resolve_job_def("keep_signed_in")
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
+        assert result.success is success
+        assert (home.kept != before) is success
+        with dg.build_sensor_context(instance=instance, definitions=definitions) as context:
+            watch = definitions.get_repository_def().get_sensor_def("sign_in_watch")
+            tick = watch.evaluate_tick(context)
+        [check] = tick.asset_events
+        assert isinstance(check, dg.AssetCheckEvaluation)
+        assert (check.passed, check.severity.value) == (success, "WARN" if success else "ERROR")
+        assert success or "bookferry login new" in str(check.description)
+        return [str(event) for event in result.all_events] + [str(tick)]
+
+
+def test_a_definition_without_v3_has_none_of_it(home: Home) -> None:
+    """No job, schedule or sensor for sign-ins that cannot be."""
+    config = home.folder / "bookferry.toml"
+    config.write_text(config.read_text().replace('"v3"', '"v2"'))
+    repository = build_definitions(home.settings).get_repository_def()
+    assert not {"keep_signed_in"} & set(repository.job_names)
+    assert not any(schedule.job_name == "keep_signed_in" for schedule in repository.schedule_defs)
+    assert "sign_in_watch" not in {sensor.name for sensor in repository.sensor_defs}
+
+
+def test_the_daily_renewal_is_half_a_day_away_from_the_backup(home: Home) -> None:
+    """When it fails, people are awake."""
+    [schedule] = [
+        each
+        for each in build_definitions(home.settings).get_repository_def().schedule_defs
+        if each.name == "keep_signed_in_schedule"
+    ]
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 14 * * *", "UTC")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING

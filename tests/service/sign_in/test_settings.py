@@ -1,0 +1,76 @@
+"""The keys of a v3 tenant in bookferry.toml; every mistake names file, key and remedy (design 3.2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.errors import ConfigurationError
+from pipelines.settings.credentials import IssuedClient
+from pipelines.settings.loading import load_settings
+from pipelines.settings.settings import Settings
+
+SECRET = "not-a-secret-by-chance"
+
+
+def load(folder: Path, *lines: str) -> Settings:
+    """A file with a v3 tenant that has these lines."""
+    path = folder / "bookferry.toml"
+    path.write_text("\n".join(["[tenants.new]", 'base_url = "https://library.example.org"', 'api = "v3"', *lines]))
+    return load_settings(path)
+
+
+def test_without_a_client_one_is_registered(tmp_path: Path) -> None:
+    assert load(tmp_path).oauth_client("new", {}) is None
+    load(tmp_path).check_sign_in("new", {})
+
+
+@pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
+def test_an_issued_client(tmp_path: Path, auth: str) -> None:
+    """service-api.md, Clients: "Always confidential"."""
+    settings = load(
+        tmp_path, 'client_id = "abc"', 'client_secret_env = "NEW_SECRET"', f'client_auth = "{auth}"', "pkce = false"
+    )
+    assert settings.oauth_client("new", {"NEW_SECRET": SECRET}) == IssuedClient("abc", SECRET, auth, pkce=False)  # type: ignore[arg-type]
+    assert SECRET not in repr(settings.oauth_client("new", {"NEW_SECRET": SECRET}))
+    with pytest.raises(ConfigurationError, match="NEW_SECRET, which is not set"):
+        settings.check_sign_in("new", {})
+    with pytest.raises(ConfigurationError, match="no client secret has"):
+        settings.check_sign_in("new", {"NEW_SECRET": "two\nlines"})
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (['client_secret_env = "S"'], "has client_secret_env but no client_id"),
+        (["pkce = false"], "has pkce but no client_id"),
+        (['redirect_uri = "https://h/cb"'], "has redirect_uri but no client_id"),
+        (['client_id = "abc"'], "has client_id but no client_secret_env"),
+        (
+            ['client_id = "abc"', 'client_secret_env = "S"', 'client_auth = "none"'],
+            "a public client: it has no client_secret_env",
+        ),
+        (['client_auth = "basic"'], "client_auth: "),
+        (['scopes = ["library:reed"]'], "scopes.0: "),
+        (['scopes = "library:read"'], "scopes: "),
+        ([f'client_secret_env = "{SECRET}"'], "must be the name of an environment variable"),
+        (
+            ['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "http://localhost/cb"'],
+            "`localhost` is refused",
+        ),
+        (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "http://127.0.0.1/cb"'], "with its port"),
+        (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "http://h.example/cb"'], "must be https"),
+        (
+            ['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "https://me:x@h/cb"'],
+            "without blanks, user name",
+        ),
+        (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "nonsense"'], "must be https"),
+    ],
+)
+def test_a_mistake_is_told(tmp_path: Path, lines: list[str], expected: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(tmp_path, *lines)
+    assert expected in str(caught.value)
+    assert f"{tmp_path / 'bookferry.toml'}: tenants.new" in str(caught.value)
+    assert SECRET not in str(caught.value)

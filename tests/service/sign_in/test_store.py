@@ -1,0 +1,305 @@
+"""One contract for every place where sign-ins are kept (I3): a folder of this user, a row of a Postgres database."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+import sqlalchemy as sa
+
+from pipelines.errors import ConfigurationError, SignInError, StorageError
+from pipelines.service.clock import SystemClock
+from pipelines.service.sign_in.connection import Connection, Grant, LockTakenError, Moment, Registration, TokenStore
+from pipelines.service.sign_in.file_tokens import FileTokens
+from pipelines.service.sign_in.postgres_tokens import PostgresTokens
+from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.settings.loading import load_settings
+from tests.service.manual_clock import ManualClock
+from tests.service.sign_in.home import ROOT, SECONDS
+
+BASE_URL = "https://library.example.org"
+CLOCK = SystemClock()
+
+
+def connection(number: int = 0) -> Connection:
+    """A whole one; `number` makes it another."""
+    registration = Registration(
+        "client", "a-client-secret", "none", ("http://127.0.0.1:20001/callback",), ("a",), ("a",), 1.0
+    )
+    moment = Moment(10.5, 20.25, "boot")
+    grant = Grant(
+        "client", f"access-{number}", f"refresh-{number}", ("library:read",), 3600.0, moment, 9.0, number, 99.5
+    )
+    return Connection(BASE_URL, "new", registration, grant, refreshing_since=12.5)
+
+
+class Open(Protocol):
+    """Opens the store of a connection; `code` is what another process needs to open the same one as `store`."""
+
+    code: str
+
+    def __call__(self, tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
+        """Open it."""
+        ...
+
+
+@pytest.fixture(params=["file", "postgres"])
+def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """Both kinds, one after the other."""
+    kind, where = FileTokens, f"Path({str(tmp_path / 'sign-ins')!r})"
+    if request.param == "postgres":
+        kind, where = PostgresTokens, repr(request.getfixturevalue("postgres_database"))  # type: ignore[assignment]
+
+    def make(tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
+        store: TokenStore = kind(eval(where), tenant, base_url)
+        return store
+
+    make.code = (  # type: ignore[attr-defined]
+        "from pathlib import Path; import os, sys\n"
+        "from pipelines.service.sign_in.postgres_tokens import *; from pipelines.service.sign_in.file_tokens import *\n"
+        "from pipelines.service.sign_in.connection import *\n"
+        "from pipelines.service.clock import SystemClock; from tests.service.sign_in.test_store import connection\n"
+        f"store = {kind.__name__}({where}, 'new', {BASE_URL!r})\n"
+    )
+    return make
+
+
+def write(store: TokenStore, kept: Connection) -> None:
+    """Keep it."""
+    with store.locked(CLOCK) as locked:
+        locked.read()
+        locked.write(kept)
+
+
+def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
+    """A process with the same store."""
+    return subprocess.Popen(
+        [sys.executable, "-c", store_for.code + code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+HOLD = "with store.locked(SystemClock()) as locked:\n    print('held', flush=True)\n    sys.stdin.readline()\n"
+
+
+def test_nothing_is_kept_at_first(store_for: Open) -> None:
+    assert store_for().read() == Connection(BASE_URL, "new")
+
+
+def test_what_is_written_is_read(store_for: Open) -> None:
+    write(store_for(), connection())
+    assert store_for().read() == connection()
+    write(store_for(), replace(connection(), grant=None, registration=None, ended="revoked"))
+    assert store_for().read() == Connection(BASE_URL, "new", refreshing_since=12.5, ended="revoked")
+
+
+def test_connections_do_not_meet(store_for: Open) -> None:
+    """I2: what was given to one address goes to no other, even where a tenant's base_url was changed in the file."""
+    write(store_for(), connection())
+    assert store_for("old").read() == Connection(BASE_URL, "old")
+    assert store_for("new", "https://elsewhere.example").read() == Connection("https://elsewhere.example", "new")
+
+
+def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
+    """Task: "never a stale lock": the kernel or the server takes it back after kill -9."""
+    store = store_for()
+    holder = another_process(store_for, HOLD)
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(LockTakenError, match="Another process has been renewing"), store.locked(CLOCK, seconds=0.1):
+            pass
+        assert store.read() == Connection(BASE_URL, "new")  # who only looks does not wait
+        holder.send_signal(signal.SIGKILL)
+        with store.locked(CLOCK, seconds=SECONDS) as locked:
+            locked.read()
+            locked.write(connection())
+    assert store.read() == connection()
+
+
+def test_the_lock_is_for_one_thread(store_for: Open) -> None:
+    """Threads of a process and objects of the same store exclude each other, too."""
+    inside, most, done = 0, 0, []
+
+    def work() -> None:
+        nonlocal inside, most
+        with store_for().locked(CLOCK) as locked:
+            inside += 1
+            most = max(most, inside)
+            kept = locked.read()
+            locked.write(replace(kept, ended=str(int(kept.ended or 0) + 1)))
+            inside -= 1
+        done.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert (len(done), most, store_for().read().ended) == (8, 1, "8")
+
+
+def test_processes_lose_no_change(store_for: Open) -> None:
+    """Lock, read again, write: two processes that count together miss no number."""
+    count = (
+        "for _ in range(10):\n  with store.locked(SystemClock()) as locked:\n    kept = locked.read()\n"
+        "    locked.write(Connection(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
+    )
+    processes = [another_process(store_for, count) for _ in range(2)]
+    for process in processes:
+        with process:
+            assert process.wait(SECONDS) == 0
+    assert store_for().read().ended == "20"
+
+
+def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: Open) -> None:
+    """I3, I5: never half of it."""
+    write(store_for(), connection(0))
+    endless = (
+        "import itertools\nprint('go', flush=True)\nfor n in itertools.count(1):\n"
+        "  with store.locked(SystemClock()) as locked: locked.read(); locked.write(connection(n))\n"
+    )
+    seen = set()
+    for _ in range(2):
+        with another_process(store_for, endless) as writer:
+            assert writer.stdout is not None
+            writer.stdout.readline()
+            while store_for().read() == connection(0):
+                pass
+            writer.kill()
+        found = store_for().read()
+        assert found.grant is not None
+        assert found == connection(found.grant.refreshes)
+        seen.add(found.grant.refreshes)
+        write(store_for(), connection(0))
+    assert 0 not in seen
+
+
+def test_no_secret_is_shown(store_for: Open) -> None:
+    """I10: neither by the place nor by anything that holds tokens."""
+    write(store_for(), connection())
+    kept = store_for().read()
+    shown = repr(kept) + str(kept.grant) + str(kept.registration) + store_for().place + repr(vars(store_for()))
+    assert not [secret for secret in ("access-0", "refresh-0", "a-client-secret") if secret in shown]
+
+
+def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
+    """Task: "file mode 0600 (folder 0700)", whatever the umask, and also where the file was wider before."""
+    before = os.umask(0)
+    try:
+        store = FileTokens(tmp_path / "sign-ins", "new", BASE_URL)
+        write(store, connection())
+        Path(store.place).chmod(0o644)
+        write(store, connection(1))
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(Path(store.place).stat().st_mode) == 0o600
+    assert stat.S_IMODE(Path(store.place).parent.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in Path(store.place).parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"base_url": 1}', b"\xff\xfe", b'{"base_url": "x", "tenant": "new", "version": 9}']
+)
+def test_a_damaged_file_says_what_to_run(tmp_path: Path, content: bytes) -> None:
+    """Exit 4: only a new sign-in helps."""
+    store = FileTokens(tmp_path, "new", BASE_URL)
+    Path(store.place).write_bytes(content)
+    with pytest.raises(SignInError, match=r"cannot be read.*Run `bookferry login new`, which replaces it"):
+        store.read()
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    store = FileTokens(tmp_path / "file" / "below", "new", BASE_URL)
+    with pytest.raises(StorageError, match=r"cannot be read or written.*tokens = "), store.locked(CLOCK):
+        pass
+
+
+def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:
+    store = PostgresTokens("postgresql://me:not-a-password-by-chance@127.0.0.1:1/nothing", "new", BASE_URL)
+    with pytest.raises(StorageError, match="Is the database server running") as caught:
+        store.read()
+    assert "not-a-password-by-chance" not in str(caught.value) + repr(caught.value.__cause__) + store.place
+
+
+def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
+    """I3: the database restarts in the middle of a refresh; what came back is kept, but never over something newer."""
+    store = PostgresTokens(postgres_database, "new", BASE_URL)
+    write(store, connection(0))
+
+    def end_the_others() -> None:
+        with store.session() as session:
+            others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            session.execute(sa.text(others)).all()
+
+    with store.locked(CLOCK) as locked:
+        assert locked.read() == connection(0)
+        end_the_others()
+        locked.write(connection(1))
+    assert store.read() == connection(1)
+    with store.locked(CLOCK) as locked:
+        locked.read()
+        end_the_others()
+        write(store, connection(7))
+        with pytest.raises(StorageError, match="changed by somebody else"):
+            locked.write(connection(2))
+    assert store.read() == connection(7)
+
+
+def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -> None:
+    """`tokens`, $BOOKFERRY_TOKENS, $XDG_STATE_HOME, in this order; the database where `postgres_env` names one."""
+    path = tmp_path / "bookferry.toml"
+    tenant = f'[tenants.new]\nbase_url = "{BASE_URL}"\napi = "v3"\n'
+    path.write_text(tenant)
+    settings = load_settings(path)
+    assert settings.tokens_folder({"XDG_STATE_HOME": "/state"}) == Path("/state/bookferry")
+    assert settings.tokens_folder({"XDG_STATE_HOME": "relative", "HOME": "/h"}).parts[-3:] == (
+        ".local",
+        "state",
+        "bookferry",
+    )
+    assert settings.tokens_folder({"BOOKFERRY_TOKENS": "/t", "XDG_STATE_HOME": "/state"}) == Path("/t")
+    path.write_text(f'tokens = "here"\n{tenant}')
+    assert open_tokens(load_settings(path), "new").place.startswith(str(tmp_path / "here"))
+    path.write_text(f'postgres_env = "TEST_DATABASE"\n{tenant}')
+    with pytest.raises(ConfigurationError, match="TEST_DATABASE, which is not set"):
+        open_tokens(load_settings(path), "new")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEST_DATABASE", "mysql://x")
+        with pytest.raises(ConfigurationError, match="is no address such as postgresql"):
+            open_tokens(load_settings(path), "new")
+        patch.setenv("TEST_DATABASE", postgres_database)
+        write(open_tokens(load_settings(path), "new"), connection())
+        assert open_tokens(load_settings(path), "new").read() == connection()
+
+
+def test_the_age_of_a_token_survives_a_clock_that_jumps() -> None:
+    """Task: "a clock that is wrong or jumps": the steady clock counts while the boot is the same; else a token is old rather than young."""
+    then = Moment(1000.0, 50.0, "a")
+    assert then.age(Moment(9_999_999.0, 60.0, "a")) == 10
+    assert then.age(Moment(0.0, 60.0, "a")) == 10
+    assert then.age(Moment(1030.0, 5.0, "b")) == 30
+    assert then.age(Moment(1030.0, 5.0, "a")) == 30
+    assert then.age(Moment(900.0, 5.0, "b")) == float("inf")
+    assert Moment(1000.0, 50.0, "").age(Moment(1005.0, 51.0, "")) == 5
+    assert Moment.now(ManualClock(5.0)).steady == 5
+
+
+def test_the_file_is_json_that_a_person_can_read(tmp_path: Path) -> None:
+    store = FileTokens(tmp_path, "new", BASE_URL)
+    write(store, connection())
+    assert json.loads(Path(store.place).read_text())["tenant"] == "new"

@@ -1,0 +1,68 @@
+"""Writes with the sign-in of a v3 tenant: a token that ends in the middle, a scope that is missing, a storage that sees neither."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from pipelines.errors import InsufficientScopeError, SignInError
+from pipelines.service.files.upload import Uploads
+from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import Home
+
+
+def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sandbox: SandboxProcess) -> None:
+    """A 401 had no effect: one record, made by the second request (I3, I8)."""
+    home.sign_in()
+    sandbox.fault("jump", seconds=4000, path="/publications", method="POST")
+    with home.client() as client:
+        made = client.write("POST", "publications", {"title": "Once only, whatever the token"})
+        found = client.search({"query": "Once only, whatever the token"})
+        client.write("DELETE", f"publications/{made['id']}")
+    assert [one["id"] for one in found.records] == [made["id"]]
+    assert home.grant.refreshes == 1
+
+
+def test_a_delete_that_was_done_before_its_token_expired_has_succeeded(home: Home, sandbox: SandboxProcess) -> None:
+    """Trap A5: what is known of the first try outlives the 401 in between."""
+    home.sign_in()
+    with home.client() as client:
+        made = client.write("POST", "publications", {"title": "To be removed"})
+        sandbox.fault("status", status=500, when="after", method="DELETE")
+        sandbox.fault("status", status=401, method="DELETE")
+        assert client.write("DELETE", f"publications/{made['id']}") is None
+
+
+def test_a_post_that_is_refused_with_a_new_token_too_needs_a_person(home: Home, sandbox: SandboxProcess) -> None:
+    """Exit status 4; sent with three new tokens, and no more."""
+    home.sign_in()
+    sandbox.reset("counts")
+    sandbox.fault("status", status=401, method="POST", path="/publications", times=20)
+    with home.client() as client, pytest.raises(SignInError, match="Run `bookferry login new`"):
+        client.write("POST", "publications", {"title": "x"})
+    assert [one["path"].endswith("/publications") for one in sandbox.requests()].count(True) == 4
+
+
+def test_a_write_without_its_scope_names_it(home: Home) -> None:
+    """service-api.md, v3 scopes: "the response is `403` with code `InsufficientScope`"."""
+    home.sign_in(["library:read", "assets:read"])
+    with (
+        home.client() as client,
+        pytest.raises(InsufficientScopeError, match="lacks the scope library:write") as caught,
+    ):
+        client.write("POST", "publications", {"title": "x"})
+    assert caught.value.scopes == ("library:write",)
+
+
+def test_an_upload_needs_its_scope_for_the_form_only(home: Home) -> None:
+    """Trap A1: the storage takes the form, and would refuse it with a token (S3: one mechanism only)."""
+    home.sign_in()
+    with home.client() as client, Uploads(client) as uploads:
+        stored = uploads.upload(
+            lambda: io.BytesIO(b"text"), presign="assets/presign", filename="a.txt", content_type="text/plain", size=4
+        )
+        made = client.write("POST", "publications", {"title": "With a file"})
+        asset = client.write("POST", "assets", {"publication_id": made["id"], "file": stored})
+        client.write("DELETE", f"publications/{made['id']}")
+    assert asset["file"]["metadata"] == {"size": 4, "filename": "a.txt", "mime_type": "text/plain"}

@@ -1,0 +1,399 @@
+"""Design 3.2: a mistake in the configuration is one clear error that names file, key and remedy, and never shows a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.settings.credentials import BasicCredentials, SessionCookie
+from pipelines.settings.loading import find_config, load_settings
+from pipelines.settings.settings import Settings
+from pipelines.settings.tenant import TenantSettings
+
+TENANT = {"base_url": "https://library.example.org", "api": "v2"}
+SECRET = "hunter2-hunter2"
+
+Load = Callable[..., Settings]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Loads settings with one tenant `old`, of which some keys are changed or (None) left out; `head` comes before it."""
+
+    def make(head: str = "", **keys: Any) -> Settings:
+        lines = [head, "[tenants.old]"]
+        for key, value in {**TENANT, **keys}.items():
+            if value is not None:
+                lines.append(f"{key} = {value if isinstance(value, int | float) else repr(value)}")
+        path = tmp_path / "bookferry.toml"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return load_settings(path)
+
+    return make
+
+
+def mistake(load: Load, head: str = "", **keys: Any) -> str:
+    """The message of the error that these keys make."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(head, **keys)
+    assert caught.value.exit_status is ExitStatus.USAGE
+    assert "bookferry.toml: " in str(caught.value)
+    assert SECRET not in f"{caught.value!r}"
+    return str(caught.value)
+
+
+def test_what_design_3_2_shows_can_be_written(load: Load, tmp_path: Path) -> None:
+    """The defaults, and a folder that is relative to the file, wherever the command is run."""
+    settings = load(username_env="OLD_USER", password_env="OLD_PASSWORD")
+    old = settings.tenant("old")
+    assert (settings.path, settings.data) == (tmp_path / "bookferry.toml", tmp_path / "library-data")
+    assert (settings.timezone, settings.nightly_at) == ("UTC", "02:00")
+    assert (old.base_url, old.api, old.requests_per_minute) == (TENANT["base_url"], "v2", 60)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("https://library.example.org", "https://library.example.org"),
+        ("https://library.example.org/", "https://library.example.org"),
+        ("HTTPS://Library.Example.ORG:443//", "https://library.example.org"),
+        ("https://library.example.org:8443/Main/", "https://library.example.org:8443/Main"),
+        ("https://library.example.org/api-gateway", "https://library.example.org/api-gateway"),
+        ("https://[2001:DB8::1]:443/x", "https://[2001:db8::1]/x"),
+        ("http://127.0.0.1:8000/library", "http://127.0.0.1:8000/library"),
+        ("http://127.9.9.9", "http://127.9.9.9"),
+        ("http://localhost:80", "http://localhost"),
+        ("http://[::1]:8000", "http://[::1]:8000"),
+    ],
+)
+def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> None:
+    """I1, I2: budget and origin are kept under the address; http only where the traffic cannot leave the machine."""
+    assert load(base_url=written).tenant("old").base_url == meant
+
+
+@pytest.mark.parametrize(
+    ("address", "remedy"),
+    [
+        ("http://library.example.org", "use https"),
+        ("http://10.0.0.1", "use https"),
+        ("http://0.0.0.0:8000", "use https"),
+        ("http://[::2]:8000", "use https"),
+        ("http://[::ffff:10.0.0.1]", "use https"),
+        ("http://localhost.example.org", "use https"),
+        ("http://127.0.0.1.example.org", "use https"),
+        ("http://127.1", "use https"),
+        ("library.example.org", "must be an address such as https://"),
+        ("ftp://library.example.org", "must be an address such as https://"),
+        ("https://", "must be an address such as https://"),
+        ("https://library.example.org:port", "must be an address such as https://"),
+        ("https://library.example.org:99999", "must be an address such as https://"),
+        ("https://[::1", "must be an address such as https://"),
+        (f"https://me:{SECRET}@library.example.org", "name the variables in username_env and password_env"),
+        (f"https://me:{SECRET}/x@library.example.org", "must be an address such as https://"),
+        (f"https://me:{SECRET}\\u2100@library.example.org", "must be an address such as https://"),
+        ("https://library.example.org/api", "must stop before /api"),
+        ("https://library.example.org/main/api/v2/", "must stop before /api"),
+        ("https://library.example.org/api/v2/publications", "must stop before /api"),
+        ("https://library.example.org/?x=1", "must not hold a query"),
+        ("https://library.example.org/#top", "must not hold a query or a fragment"),
+        ("https://library.example.org/a/../b", "must not hold"),
+        ("https://library.example.org/%2E%2e/b", "must not hold"),
+        ("https://library.example.org/a//b", "must not hold"),
+        ("http://[::1%25lo]/", "must not hold"),
+        ("https://library.example .org", "must not hold blanks"),
+        ("https:\\\\library.example.org", "must not hold blanks, control characters or backslashes"),
+    ],
+)
+def test_an_address_that_cannot_be_meant_is_refused(load: Load, address: str, remedy: str) -> None:
+    """Design 3.2: "http to a host that is not loopback: a clear error that names file, key and remedy"; I10: no password is shown."""
+    message = mistake(load, base_url=address.encode().decode("unicode_escape") if "\\u" in address else address)
+    assert "tenants.old.base_url: " in message
+    assert remedy in message
+
+
+@given(
+    st.text(max_size=60)
+    | st.text(st.sampled_from("htps:/[]@.127%?#ab\\ "), max_size=30).map(lambda text: f"http://{text}")
+)
+def test_any_address_is_understood_or_refused(address: str) -> None:
+    """Style rule 6: one clear error, never an exception of a library; what is accepted is accepted again as it stands."""
+    try:
+        accepted = TenantSettings(base_url=address, api="v2").base_url
+    except ValidationError as error:
+        assert re.match("Value error, (must|would) ", error.errors()[0]["msg"])  # noqa: PT017  either outcome is right
+        return
+    assert TenantSettings(base_url=accepted, api="v2").base_url == accepted
+    assert accepted.startswith(("https://", "http://127.", "http://[::1]", "http://localhost"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (
+            {"password": SECRET},
+            "tenants.old.password: unknown key (did you mean 'password_env'?). Known keys here: api, base_url",
+        ),
+        ({"base_url": None}, "tenants.old.base_url: is missing. Add it."),
+        ({"api": "v1"}, "tenants.old.api: 'v1' input should be 'v2' or 'v3'"),
+        ({"requests_per_minute": 0}, "tenants.old.requests_per_minute: 0 input should be greater than or equal to 1"),
+        ({"requests_per_minute": 1.5}, "tenants.old.requests_per_minute: 1.5 input should be a valid integer"),
+        ({"requests_per_minute": "60"}, "tenants.old.requests_per_minute: '60' input should be a valid integer"),
+        (
+            {"password_env": "correct horse battery"},
+            "must be the name of an environment variable, such as PASSWORD_ENV. Never write the secret",
+        ),
+        ({"password_env": f"{SECRET}"}, "must be the name of an environment variable"),
+        ({"password_env": 12345}, "must be the name of an environment variable"),
+        (
+            {"send_invalid_identifiers": "true"},
+            "tenants.old.send_invalid_identifiers: 'true' input should be a valid bool",
+        ),
+        ({"session_cookie_env": "C", "username_env": "U"}, "tenants.old: has two sign-ins: keep either"),
+    ],
+)
+def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) -> None:
+    """Design 3.2: "Unknown keys … a clear error that names file, key and remedy"."""
+    message = mistake(load, **keys)
+    assert expected in message
+    assert not any(secret in message for secret in ("correct horse", "12345"))
+
+
+def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
+    """Version 2 is migrated from, never into."""
+    invalid = "send_invalid_identifiers = true"
+    text = f'[tenants.new]\nbase_url = "https://library.example.org"\napi = "%s"\n{invalid}\n'
+    settings = load(text % "v3")
+    assert [settings.tenant(name).send_invalid_identifiers for name in ("old", "new")] == [False, True]
+    assert "tenants.new: has send_invalid_identifiers, which is for" in mistake(load, text % "v2")
+
+
+def test_types_of_identifiers(load: Load) -> None:
+    """Each is a table; one that replaces a standard type may have its field."""
+    text = '[identifiers.pmcid]\npattern = "PMC[0-9]+"\nfields = ["pmc"]\n[identifiers.pmid]\npattern = "[0-9]+"\n'
+    assert {name: table.fields for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (
+            'dta = "x"',
+            "personal_key_env, postgres, postgres_env, retention, tenants, timezone, tokens, verify_at, work.",
+        ),
+        ("data = 5", "data: 5 input should be a valid string"),
+        (
+            'data = "ftp://bucket/prefix"',
+            "data: names a place of an unknown kind (ftp://): use a folder, or s3://, gs://",
+        ),
+        ('data = "s3://"', "data: names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX"),
+        (
+            'data = "s3://key:secret@bucket"',
+            "data: must not hold a user name or password: who may use the bucket is said in",
+        ),
+        ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
+        ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),
+        ('work = "x"', "work: belongs to data in a bucket"),
+        ('data = "a\\u0000b"', "is no folder"),
+        ('data = "~nosuchuser/x"', "is no folder"),
+        ('timezone = "Mars/Olympus"', "timezone: 'Mars/Olympus' is not a time zone; use a name such as Europe/Vienna"),
+        ('timezone = "../../etc/passwd"', "is not a time zone"),
+        ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
+        ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
+        ('verify_at = "Sunday 12:00"', "verify_at: 'Sunday 12:00' is not a weekday and a time such as sun 12:00"),
+        ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is no folder"),
+        (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
+        (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
+        ("this is no TOML", "is not valid TOML: "),
+        ('[tenants.Old]\nbase_url = "https://h"\napi = "v2"', "tenants.Old: a tenant's name is lower case letters"),
+        *(
+            (f"[identifiers.{name}]\n{table}", f"identifiers{expected}")
+            for name, table, expected in (
+                ("PMC", 'pattern = "x"', ".PMC: the name of a type is lower case letters, digits and _"),
+                ("pmcid", "", ".pmcid.pattern: is missing. Add it."),
+                ("pmcid", 'pattern = "["', ".pmcid.pattern: '[' is no regular expression"),
+                ("pmcid", 'pattern = "(a)"', ".pmcid.pattern: '(a)' has a group that captures"),
+                ("pmcid", 'pattern = "a*"', ".pmcid.pattern: 'a*' matches empty text"),
+                ("pmcid", 'pattern = "a"\nchekc = 1', ".pmcid.chekc: unknown key"),
+                ("pmcid", 'pattern = "a"\ncheck_digit = "crc"', ".pmcid.check_digit: 'crc' input should be 'luhn'"),
+                ("pmcid", 'pattern = "a"\ncase = "title"', ".pmcid.case: 'title' input should be 'upper'"),
+                ("pmcid", 'pattern = "a"\nlabels = [""]', ".pmcid.labels.0: "),
+                ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' holds something else"),
+                ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' holds something"),
+                ("title", 'pattern = "a"', ": holds something else in every publication"),
+                ("pmcid", 'pattern = "a"\nfields = ["doi"]', ": gives the field doi to two types, doi and pmcid"),
+            )
+        ),
+        ('[tenants."../x"]\nbase_url = "https://h"\napi = "v2"', "tenants.../x: a tenant's name is lower case letters"),
+    ],
+)
+def test_a_mistake_in_the_file(load: Load, head: str, expected: str) -> None:
+    """Design 3.2; I13: a tenant's name becomes a folder."""
+    assert expected in mistake(load, head)
+
+
+def test_every_mistake_is_told_at_once(load: Load) -> None:
+    """Nobody wants to run a command three times to hear of three mistakes."""
+    lines = mistake(load, 'dta = "x"', api="v1", base_url="http://h").splitlines()
+    assert len(lines) == 3
+    assert all("bookferry.toml: " in line for line in lines)
+
+
+@pytest.mark.parametrize("data", ["s3://bucket/some/prefix", "s3://bucket/some//prefix/", "s3a://bucket/some/prefix"])
+def test_data_in_a_bucket(tmp_path: Path, data: str) -> None:
+    """One spelling for one place; what only the runs need is on this machine, in a folder of its own for each bucket."""
+    (tmp_path / "bookferry.toml").write_text(f'data = "{data}"\n')
+    settings = load_settings(tmp_path / "bookferry.toml", {"XDG_STATE_HOME": "/var/state"})
+    assert settings.bucket == "s3://bucket/some/prefix"
+    assert settings.data.parent == Path("/var/state/bookferry")
+    assert re.fullmatch("bucket-some-prefix-[0-9a-f]{8}", settings.data.name)
+
+
+def test_the_folder_of_work_may_be_named(tmp_path: Path) -> None:
+    """Relative to the file, as all folders in it are."""
+    (tmp_path / "bookferry.toml").write_text('data = "gs://bucket"\nwork = "here"\n')
+    settings = load_settings(tmp_path / "bookferry.toml", {})
+    assert (settings.bucket, settings.data) == ("gs://bucket", tmp_path / "here")
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    """Editors on Windows write one."""
+    path = tmp_path / "bookferry.toml"
+    path.write_bytes(b'\xef\xbb\xbfdata = "here"')
+    assert load_settings(path).data == tmp_path / "here"
+
+
+@pytest.mark.parametrize("content", [b'data = "\xe9"', None])
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "bookferry.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"bookferry\.toml: cannot be read"):
+        load_settings(path)
+
+
+def test_a_folder_may_be_anywhere(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert load('data = "~/library"').data == tmp_path / "home" / "library"
+    assert load('data = "/srv/../library"').data == Path("/library")
+
+
+# ---- sign-in ----------------------------------------------------------------------------------------------------------------------------
+
+BASIC = {"username_env": "OLD_USER", "password_env": "OLD_PASSWORD"}
+
+
+def test_credentials_come_from_the_environment_when_they_are_needed(load: Load) -> None:
+    """Design 3.2: "Secrets are named by environment variable, never written"."""
+    settings = load(**BASIC)
+    found = settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"})
+    assert found == BasicCredentials("me", f"{SECRET} with: é")
+    cookie = load(session_cookie_env="OLD_COOKIE").credentials("old", {"OLD_COOKIE": "ab12=="})
+    assert cookie == SessionCookie("ab12==")
+
+
+def test_no_repr_shows_a_secret(load: Load) -> None:
+    """I10: they end up in tracebacks and logs."""
+    settings = load(**BASIC)
+    assert SECRET not in repr(settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": SECRET})) + repr(settings)
+    assert SECRET not in repr(SessionCookie(SECRET))
+
+
+@pytest.mark.parametrize(
+    ("keys", "environment", "expected"),
+    [
+        ({}, {}, "tenants.old has no sign-in for v2. Name the variables that hold it: username_env and password_env"),
+        ({"username_env": "OLD_USER"}, {"OLD_USER": "me"}, "tenants.old has no sign-in for v2"),
+        (
+            BASIC,
+            {"OLD_PASSWORD": SECRET},
+            "tenants.old.username_env names the environment variable OLD_USER, which is not set",
+        ),
+        (BASIC, {"OLD_USER": "me"}, "OLD_PASSWORD, which is not set. Set it, for example: export OLD_PASSWORD=..."),
+        (BASIC, {"OLD_USER": "me", "OLD_PASSWORD": ""}, "OLD_PASSWORD, which is empty"),
+        (
+            BASIC,
+            {"OLD_USER": "me:too", "OLD_PASSWORD": SECRET},
+            "tenants.old.username_env: the environment variable that it names holds a colon",
+        ),
+        (
+            BASIC,
+            {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET}\n"},
+            "tenants.old.password_env: the environment variable that it names holds a line break",
+        ),
+        ({"session_cookie_env": "C"}, {"C": f"a={SECRET}; b=c"}, "holds a blank, quote, comma, semicolon"),
+        ({"session_cookie_env": "C"}, {"C": f"{SECRET}\r\nx: y"}, "holds a blank, quote, comma, semicolon"),
+        (
+            {"session_cookie_env": "C"},
+            {},
+            "tenants.old.session_cookie_env names the environment variable C, which is not set",
+        ),
+    ],
+)
+def test_a_sign_in_that_cannot_be_used_is_told(
+    load: Load, keys: dict[str, str], environment: dict[str, str], expected: str
+) -> None:
+    """Design 3.2: "a missing variable"; RFC 7617 and RFC 6265 for what cannot be sent; the value is never shown."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(**keys).credentials("old", environment)
+    assert expected in str(caught.value)
+    assert SECRET not in f"{caught.value!r}"
+
+
+def test_a_password_written_where_its_variable_belongs_is_not_shown(load: Load) -> None:
+    """I10: the commonest mistake with such a file; the password looks like a name and is nowhere set."""
+    settings = load(username_env="OLD_USER", password_env="hunter2")
+    with pytest.raises(ConfigurationError, match=r"never the secret.*Name it in capitals") as caught:
+        settings.credentials("old", {"OLD_USER": "me"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_unknown_tenant_is_told_with_the_known_ones(load: Load) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"no tenant 'odl' \(did you mean 'old'\?\)\. Tenants in this file: old\."
+    ):
+        load().tenant("odl")
+
+
+def test_entries_with_one_base_url_share_the_lower_budget(load: Load) -> None:
+    """I1: "for one tenant, counted over both API versions"."""
+    other = '[tenants.new]\nbase_url = "https://LIBRARY.example.org:443/"\napi = "v3"\nrequests_per_minute = 30\n'
+    settings = load(other, requests_per_minute=60)
+    assert settings.budget_of("old") == settings.budget_of("new") == ("https://library.example.org", 30)
+
+
+# ---- which file -------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_found_by_option_then_variable_then_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Design 3.2: "found by `--config`, `$BOOKFERRY_CONFIG`, then the working folder"."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("one.toml", "two.toml", "bookferry.toml"):
+        (tmp_path / name).touch()
+    environment = {"BOOKFERRY_CONFIG": "two.toml"}
+    assert find_config(Path("one.toml"), environment) == tmp_path / "one.toml"
+    assert find_config(None, environment) == tmp_path / "two.toml"
+    assert find_config(None, {}) == tmp_path / "bookferry.toml"
+
+
+@pytest.mark.parametrize(
+    ("given_path", "environment", "source"),
+    [
+        (Path("no.toml"), {}, "--config"),
+        (None, {"BOOKFERRY_CONFIG": "no.toml"}, r"\$BOOKFERRY_CONFIG"),
+        (None, {}, "the working folder"),
+    ],
+)
+def test_a_missing_file_is_told_with_the_way_it_was_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_path: Path | None, environment: dict[str, str], source: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=rf"looked for by {source}\).*bookferry init"):
+        find_config(given_path, environment)

@@ -1,0 +1,141 @@
+"""A bucket that does not let us in, or is none: what was tried, what came back, what to do, and no secret."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from obstore.store import MemoryStore
+
+from pipelines.doctor.findings import Status
+from pipelines.doctor.storage import FOLDER, bucket
+from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
+from pipelines.store.objects.buckets import Bucket, open_bucket
+from tests.service.scripted import Answer, ScriptedServer
+from tests.store.s3 import S3, SECRET
+
+
+def refusal(code: str, message: str, status: int = 403) -> Answer:
+    """What S3 says, with what it likes to add."""
+    text = (
+        f"<Error><Code>{code}</Code><Message>{message}</Message><AWSAccessKeyId>testing</AWSAccessKeyId>"
+        f"<StringToSign>AWS4 {SECRET}</StringToSign></Error>"
+    )
+    return Answer(text.encode(), status, {"content-type": "application/xml"})
+
+
+def opened(endpoint: str, monkeypatch: pytest.MonkeyPatch, address: str = "s3://library/nights") -> Bucket:
+    for name, value in S3(endpoint).environ.items():
+        monkeypatch.setenv(name, value)
+    return open_bucket(address, lambda: "me", S3(endpoint).environ, retries=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words"),
+    [
+        (
+            refusal("NoSuchBucket", "The specified bucket does not exist", 404),
+            ConfigurationError,
+            "there is no such bucket",
+        ),
+        (refusal("InvalidAccessKeyId", "The key does not exist in our records."), ConfigurationError, "not accepted"),
+        (
+            refusal("SignatureDoesNotMatch", "The signature does not match."),
+            ConfigurationError,
+            "AWS_SECRET_ACCESS_KEY",
+        ),
+        (
+            refusal("AccessDenied", "Access Denied"),
+            ConfigurationError,
+            "is not permitted (AccessDenied: Access Denied)",
+        ),
+        (refusal("SlowDown", "Please reduce your request rate.", 503), TemporaryError, "or fails"),
+        (refusal("NotImplemented", "Not supported", 501), StorageError, "set AWS_DISABLE_BULK_DELETE=true"),
+    ],
+)
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda one: one.read("a"),
+        lambda one: one.put("a", b""),
+        lambda one: list(one.below("a")),
+        lambda one: one.folders("a"),
+    ],
+    ids=["read", "put", "list", "folders"],
+)
+def test_a_refusal(
+    answer: Answer,
+    kind: type[BookferryError],
+    words: str,
+    attempt: Callable[[Bucket], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By its kind, whatever was tried; what was signed, and how, is not shown (I10)."""
+    with ScriptedServer(lambda _: answer) as server:
+        with pytest.raises(kind) as caught:
+            attempt(opened(server.url, monkeypatch))
+        assert words in str(caught.value)
+        assert "s3://library/nights/a" in str(caught.value)
+        assert not [one for one in (SECRET, "StringToSign", "AWS4", "\n") if one in str(caught.value)]
+        assert caught.value.__suppress_context__
+
+
+def test_an_endpoint_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the network's fault, so it may pass."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        port = silent.getsockname()[1]
+    with pytest.raises(TemporaryError, match=r"cannot be reached.*endpoint and region in the environment"):
+        opened(f"http://127.0.0.1:{port}", monkeypatch).read("a")
+
+
+def test_http_is_for_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is asked of a host on the way to which records could be read; also where the environment permits it."""
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    with pytest.raises(ConfigurationError, match=r"storage\.example\.org\) is http"):
+        opened("http://key:secret@storage.example.org", monkeypatch)
+
+
+def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables of each service are named."""
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(ConfigurationError, match="AZURE_STORAGE_ACCOUNT_NAME"):
+        open_bucket("az://library/nights", lambda: "me", {})
+
+
+class TestDoctor:
+    """One small object, put twice, listed, read and deleted."""
+
+    def test_a_good_store(self, s3: S3) -> None:
+        """Nothing is left of the test."""
+        one = open_bucket(f"s3://{s3.bucket()}/x", lambda: "me", s3.environ)
+        assert bucket(one).status is Status.OK
+        assert list(one.below(FOLDER)) == []
+
+    def test_a_store_that_ignores_the_condition(self) -> None:
+        """Some that look like S3 do: two runs could then mix their snapshots."""
+
+        class Replacing(Bucket):
+            def put(self, key: str, content: bytes) -> bool:
+                self.replace(key, content)
+                return True
+
+        found = bucket(Replacing(MemoryStore(), "s3://like", lambda: "me"))
+        assert (found.status, "If-None-Match" in found.message) == (Status.PROBLEM, True)
+
+    def test_a_store_that_deletes_nothing(self) -> None:
+        """Such as one that locks every object."""
+
+        class Keeping(Bucket):
+            def delete(self, key: str) -> None:
+                pass
+
+        assert "deleted is still there" in bucket(Keeping(MemoryStore(), "s3://locked", lambda: "me")).message
+
+    def test_no_bucket(self, s3: S3) -> None:
+        """The command's exit status is that of a configuration to mend."""
+        found = bucket(open_bucket("s3://no-such-bucket", lambda: "me", s3.environ))
+        assert (found.status, found.exit_status) == (Status.PROBLEM, ConfigurationError.exit_status)
+        assert "no such bucket" in found.message

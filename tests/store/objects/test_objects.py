@@ -1,0 +1,208 @@
+"""One contract for every store: a folder, a bucket in memory, a bucket of an S3 server over a socket."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.errors import StorageError
+from pipelines.store.objects.buckets import PART
+from pipelines.store.objects.objects import Entry, Objects
+
+
+def file_with(tmp_path: Path, content: bytes) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    return path
+
+
+def all_below(objects: Objects, folder: str) -> list[str]:
+    return [entry.key for entry in objects.below(folder)]
+
+
+class TestPut:
+    """What is there is never replaced by a put."""
+
+    def test_only_where_the_key_is_free(self, objects: Objects) -> None:
+        """The second put changes nothing."""
+        assert objects.put("a/b", b"first")
+        assert not objects.put("a/b", b"second")
+        assert objects.read("a/b") == b"first"
+
+    @pytest.mark.parametrize("size", [0, 1, PART, 2 * PART + 12345])
+    def test_a_file_of_any_size(self, objects: Objects, tmp_path: Path, size: int) -> None:
+        """Small ones at once, large ones in parts."""
+        content = random.Random(size).randbytes(size)
+        path = file_with(tmp_path, content)
+        assert objects.put_file("a/file", path)
+        assert not objects.put_file("a/file", file_with(tmp_path / "..", b"other" * (size or 1)))
+        assert (objects.size("a/file"), objects.read("a/file") == content) == (size, True)
+        assert path.read_bytes() == content, "the file stays"
+
+    def test_of_many_at_once_one_wins(self, objects: Objects) -> None:
+        """And the content is the winner's."""
+        together = Barrier(8)
+
+        def put(number: int) -> bool:
+            together.wait()
+            return objects.put("claims/one", str(number).encode())
+
+        with ThreadPoolExecutor(8) as pool:
+            won = list(pool.map(put, range(8)))
+        assert won.count(True) == 1
+        assert objects.read("claims/one") == str(won.index(True)).encode()
+
+    def test_of_many_large_ones_at_once_one_is_whole(self, objects: Objects, tmp_path: Path) -> None:
+        """Keys of large files are made from their content, or claimed; even otherwise nobody finds a mixture."""
+        contents = [bytes([number]) * (PART + 1) for number in range(3)]
+        paths = [tmp_path / str(number) for number in range(3)]
+        for path, content in zip(paths, contents, strict=True):
+            path.write_bytes(content)
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(lambda path: objects.put_file("large", path), paths))
+        assert objects.read("large") in contents
+
+    def test_replace(self, objects: Objects) -> None:
+        """Only this one takes the place of what is there."""
+        for content in (b"first", b"second"):
+            objects.replace("results/one", content)
+            assert objects.read("results/one") == content
+
+    @pytest.mark.parametrize("size", [0, 2 * PART + 12345])
+    def test_replace_by_a_file(self, objects: Objects, tmp_path: Path, size: int) -> None:
+        """A large one in parts; a reader never finds a mixture, and a shorter one leaves nothing of a longer one."""
+        contents = [b"first" * 99, random.Random(size).randbytes(size)]
+        for content in contents:
+            objects.replace_file("results/one", file_with(tmp_path, content))
+            assert objects.read("results/one") == content
+        assert all_below(objects, "results") == ["results/one"]
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "../outside",
+            "a/../../b",
+            "/etc/passwd",
+            "a//b",
+            "a/./b",
+            "",
+            "a/",
+            "a\x00b",
+            "a\nb",
+            "a\\b",
+            "..",
+            "a\u202eb",
+        ],
+    )
+    def test_a_hostile_key_leads_nowhere(self, objects: Objects, tmp_path: Path, key: str) -> None:
+        """No key leaves the store (I13)."""
+        path = file_with(tmp_path, b"x")
+        for attempt in (
+            lambda: objects.put(key, b"x"),
+            lambda: objects.put_file(key, path),
+            lambda: objects.replace(key, b"x"),
+            lambda: objects.read(key),
+            lambda: objects.open(key),
+            lambda: objects.size(key),
+            lambda: objects.delete(key),
+            lambda: objects.address_of(key),
+        ):
+            with pytest.raises(StorageError, match="cannot be the name of an object"):
+                attempt()
+        assert [one.name for one in tmp_path.rglob("*") if one.is_file()] == ["file"]
+
+    @pytest.mark.parametrize(
+        "key", ["tenant=old/x=1", "with blank/ü.txt", "a%2Fb", "100%", "~", "a+b", "[a]*?", ".hidden"]
+    )
+    def test_an_unusual_key_is_a_key(self, objects: Objects, key: str) -> None:
+        """Signs that mean something elsewhere mean nothing here."""
+        assert objects.put(key, b"here")
+        assert objects.read(key) == b"here"
+        if "/" in key:
+            assert all_below(objects, key.rpartition("/")[0]) == [key]
+
+
+class TestRead:
+    """What is not there is told as such; what is there is read from any place."""
+
+    def test_what_is_not_there(self, objects: Objects) -> None:
+        """A folder is not there either."""
+        objects.put("a/b", b"x")
+        assert objects.size("a/c") is None
+        assert objects.size("a") is None
+        for read in (objects.read, objects.open):
+            with pytest.raises(FileNotFoundError):
+                read("a/c")
+        objects.delete("a/c")
+        assert (all_below(objects, "nowhere"), objects.folders("nowhere")) == ([], [])
+
+    def test_many_at_once_in_their_order(self, objects: Objects) -> None:
+        """With a gap where one is missing."""
+        for number in range(40):
+            objects.put(f"many/{number}", str(number).encode())
+        keys = [f"many/{number}" for number in range(41)]
+        assert list(objects.read_all(keys)) == [*(str(number).encode() for number in range(40)), None]
+
+    def test_from_any_place(self, objects: Objects, tmp_path: Path) -> None:
+        """Forwards, backwards, over the end."""
+        content = random.Random(1).randbytes(3 * 1024 * 1024 + 7)
+        objects.put_file("a", file_with(tmp_path, content))
+        with objects.open("a") as file:
+            assert hashlib.file_digest(file, "sha256").digest() == hashlib.sha256(content).digest()
+            for place, length in ((0, 5), (1024 * 1024 - 3, 6), (len(content) - 4, 100), (len(content) + 10, 1)):
+                file.seek(place)
+                assert file.read(length) == content[place : place + length]
+            file.seek(-7, 2)
+            assert (file.read(), file.read()) == (content[-7:], b"")
+
+    def test_parquet(self, objects: Objects, tmp_path: Path) -> None:
+        """By pyarrow from a reader; by DuckDB by the address, in several threads."""
+        table = pa.table({"n": range(300_000), "text": [f"row {number}" for number in range(300_000)]})
+        pq.write_table(table, tmp_path / "file", row_group_size=20_000)
+        objects.put_file("t/table.parquet", tmp_path / "file")
+        with objects.open("t/table.parquet") as file:
+            assert pq.read_metadata(file).num_rows == 300_000
+        with duckdb.connect(config={"threads": 4}) as database:
+            objects.attach(database)
+            address = objects.address_of("t/table.parquet")
+            sql = "SELECT count(*), sum(n), bit_xor(hash(text)) FROM "
+            (near,) = database.execute(f"{sql} read_parquet('{tmp_path / 'file'}')").fetchall()
+            assert [near] * 3 == [database.execute(f"{sql} read_parquet('{address}')").fetchone() for _ in range(3)]
+            with pytest.raises(duckdb.Error):
+                database.execute(f"COPY (SELECT 1) TO '{address}x/y.parquet'")
+
+
+class TestList:
+    """In the order of the keys, whatever their folders are."""
+
+    def test_sorted_by_key(self, objects: Objects) -> None:
+        """By the bytes of the whole key."""
+        keys = ["l/a", "l/a-b", "l/a.b/c", "l/a0", "l/ab/c/d", "l/ab/c0", "l/b", "l/B", "l/é", "l/z/z"]
+        for key in random.Random(3).sample(keys, len(keys)):
+            objects.put(key, key.encode())
+        expected = [Entry(key, len(key.encode())) for key in sorted(keys, key=str.encode)]
+        assert list(objects.below("l")) == expected
+        assert all_below(objects, "l/a") == [], "a folder is not a prefix of names"
+        assert objects.folders("l") == ["a.b", "ab", "z"]
+
+    def test_more_than_one_answer_holds(self, objects: Objects) -> None:
+        """S3 lists some at a time, and says how to go on."""
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda number: objects.put(f"l/{number:05}", b""), range(90)))
+        assert all_below(objects, "l") == [f"l/{number:05}" for number in range(90)]
+
+    def test_what_was_deleted_is_gone(self, objects: Objects) -> None:
+        """And its key is free again."""
+        for key in ("d/a", "d/b"):
+            objects.put(key, b"x")
+        objects.delete("d/a")
+        assert all_below(objects, "d") == ["d/b"]
+        assert objects.put("d/a", b"again")

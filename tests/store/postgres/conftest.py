@@ -1,0 +1,106 @@
+"""A real server for all tests of a process, a database and a data folder for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pipelines.backup import files, staging
+from pipelines.store.catalogue import rebuild_catalogue
+from pipelines.store.postgres.loading import Database
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.postgres import database, postgres_server
+from tests.store.steps import NIGHT, begin, read
+
+Ask = Callable[..., list[tuple[Any, ...]]]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """One server for all tests of a process."""
+    with postgres_server() as address:
+        yield address
+
+
+@pytest.fixture
+def address(server: str) -> Iterator[str]:
+    """A database that nothing was written to yet."""
+    with database(server) as one:
+        yield one
+
+
+@pytest.fixture
+def postgres(address: str) -> Database:
+    """That database, as a load sees it; readers are waited for shortly."""
+    return Database(address, seconds=20)
+
+
+@pytest.fixture
+def ask(address: str) -> Iterator[Ask]:
+    """Asks the database as an analyst would."""
+    with psycopg.connect(address, autocommit=True) as connection:
+
+        def rows(sql: str, *values: object) -> list[tuple[Any, ...]]:
+            answer = connection.execute(sql.encode(), values or None)
+            return answer.fetchall() if answer.description else []
+
+        rows("SET search_path = library")
+        rows("SET TimeZone = 'UTC'")
+        yield rows
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolder:
+    """A data folder that nothing was written to yet."""
+    return DataFolder(tmp_path / "library-data")
+
+
+def library(count: int = 3, *, first: int = 1, **others: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Resource → the JSON of its records: some publications, and whatever else is named."""
+    publications = [
+        {
+            "id": number,
+            "title": f"Title {number}",
+            "publishable_type": "Book",
+            "published_on": "1984-06-08",
+            "isbn": "978-0-306-40615-7",
+            "doi": f"10.5555/{number}",
+            "authors": [{"name": "Ada Lovelace", "type": "person"}, {"name": "Größe", "type": "corporate"}],
+            "categories": [{"id": 1, "name": "Computing"}],
+            "shelf_mark": f"A {number}",
+            "cover": {"id": "c", "storage": "store", "metadata": {"size": 7, "filename": "c.png"}},
+        }
+        for number in range(first, first + count)
+    ]
+    return {
+        resource: [json.dumps(record) for record in records]
+        for resource, records in {"publications": publications, **others}.items()
+    }
+
+
+def night(
+    data: DataFolder,
+    records: Mapping[str, Sequence[str]] | None = None,
+    *,
+    tenant: str = "old",
+    day: int = 0,
+    complete: bool = True,
+) -> Snapshot:
+    """A snapshot of some resources, made by the steps of a backup."""
+    found, now = library() if records is None else records, NIGHT + timedelta(days=day)
+    with data.lease(tenant):
+        capture = begin(data, tenant=tenant, wanted=list(found), now=now)
+        for resource, payloads in found.items():
+            read(capture, payloads, resource=resource, complete=complete)
+            staging.stage(capture, resource)
+        if "publications" in found:
+            files.leave_files(capture)
+        snapshot = data.publish(capture, now + timedelta(seconds=90))
+        rebuild_catalogue(data)
+        return snapshot

@@ -1,0 +1,75 @@
+"""Who reads what: the analysts' role sees nothing personal, and a user without many rights can load all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from pipelines.errors import ConfigurationError
+from pipelines.store.encryption import PersonalKey, PersonalKeys
+from pipelines.store.postgres.analysts import ROLE, WITHOUT
+from pipelines.store.postgres.loading import Database
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.postgres.conftest import Ask, library, night
+
+USER = {"id": 1, "email": "a@example.org", "name": "A", "roles": ["admin"], "phone": "1"}
+
+
+def test_analysts_read_all_that_is_not_personal(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Through the views and the tables, after every load, also where default privileges would give more."""
+    ask(f"DO $$ BEGIN CREATE ROLE {ROLE} NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    ask(f"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {ROLE}")
+    for day in range(2):
+        postgres.load(data, night(data, library(2, users=[USER]), day=day))
+    ask(f"SET ROLE {ROLE}")
+    assert ask("SELECT count(*) FROM publications_deleted") == [(0,)]
+    assert ask("SELECT count(*) FROM publications_as_of('old', now())") == [(2,)]
+    assert ask("SELECT id FROM old.users") == ask("SELECT id FROM users") == [(1,)]
+    assert ask("SELECT count(*) FROM old.publications_history") == [(4,)]
+    for personal in ("name FROM old.users", "* FROM old.users_history", "email FROM old.users_20261120t020000z"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            ask(f"SELECT {personal}")
+    with pytest.raises(psycopg.errors.UndefinedColumn):
+        ask("SELECT email FROM users")
+    ask("RESET ROLE")
+    assert ask("SELECT email, residue->>'phone' FROM old.users") == [("a@example.org", "1")]
+
+
+def test_people_are_loaded_only_where_the_key_is(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Without it their tables are left out and told; the rest is there, and says which resources it is."""
+    keys = PersonalKeys([PersonalKey(bytes(range(32)))])
+    locked = night(DataFolder(data.path, keys), library(1, users=[USER], tasks=[{"id": 2, "assignee_id": 1}]))
+    staged = postgres.load(data, locked)
+    assert [note.partition(":")[0] for note in staged.notes] == ["users, user_roles"]
+    assert ask("SELECT resources FROM snapshots") == [("publications,tasks",)]
+    assert staged.left_out == [
+        "tasks: no foreign key from assignee_id to users.id, because users was not loaded with it."
+    ]
+    assert (ask("SELECT count(*) FROM users"), ask("SELECT count(*) FROM tasks")) == ([(0,)], [(1,)])
+    assert postgres.load(DataFolder(data.path, keys), locked).left_out == []
+    assert ask("SELECT email FROM old.users") == [("a@example.org",)]
+
+
+@pytest.fixture
+def modest(address: str, ask: Ask) -> Iterator[Database]:
+    """The database for a user who may do nothing but connect."""
+    database = sa.make_url(address).database
+    name = f"modest_{database}"
+    ask(f"CREATE ROLE {name} LOGIN")
+    yield Database(sa.make_url(address).set(username=name).render_as_string(hide_password=False), seconds=5)
+    ask(f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+def test_a_user_with_few_rights(data: DataFolder, modest: Database, ask: Ask) -> None:
+    """The right to make schemas is needed, and the message says so; a role for analysts is made where that may be done."""
+    one = night(data)
+    with pytest.raises(ConfigurationError, match=r"permission denied.*SQLSTATE 42501.*GRANT CREATE ON DATABASE"):
+        modest.load(data, one)
+    (database,) = ask("SELECT current_database()")[0]
+    ask(f"GRANT CREATE ON DATABASE {database} TO modest_{database}")
+    existed = bool(ask("SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE))
+    assert modest.load(data, one).notes == ([] if existed else [WITHOUT])
+    assert ask("SELECT count(*) FROM publications") == [(3,)]

@@ -1,0 +1,207 @@
+"""What is in Postgres is what is in the snapshots: tables, keys, comments, history, and the views over all libraries."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from benchmarks.postgres import make_snapshot
+from pipelines.errors import ConfigurationError
+from pipelines.records.tables import STAGED, TABLES
+from pipelines.store.catalogue import SNAPSHOTS, open_catalogue
+from pipelines.store.postgres.loading import Database
+from pipelines.store.postgres.views import shown
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.postgres.conftest import Ask, library, night
+
+EVERYTHING: dict[str, list[dict[str, Any]]] = {
+    "users": [{"id": 1, "email": "a@example.org", "name": "A", "roles": ["admin", "librarian"], "phone": "1"}],
+    "hard_copies": [
+        {"id": 5, "publication": {"id": 1}, "location": {"id": 7}, "barcode": "b", "acquired_on": "2001-02-03"}
+    ],
+    "locations": [{"id": 7, "name": "Shelf"}],
+    "collections": [{"id": 8, "name": "C", "publication_ids": [1, 2]}],
+    "authorities": [{"id": 9, "name": "Lovelace", "kind": "person", "variants": ["A. L."]}],
+    "tasks": [{"id": 10, "title": "t", "publication_id": 2, "assignee_id": 1, "due_on": "2026-01-01"}],
+}
+
+
+def comparable(value: object) -> object:
+    """A value as both databases can have it: JSON is parsed, an instant is in UTC whatever that is called."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+
+
+def test_postgres_and_duckdb_show_the_same_rows_under_the_same_names(
+    data: DataFolder, postgres: Database, ask: Ask
+) -> None:
+    """Every view of the catalogue, of two libraries with two nights each; one of them has the name of the schema of the views."""
+    snapshots = [
+        night(data, library(3, **EVERYTHING)),
+        night(data, library(2), tenant="library"),
+        night(data, library(4, first=3, **EVERYTHING), day=1),
+        night(data, library(2, first=2), tenant="library", day=1),
+        night(data, library(1), day=2, complete=False),
+    ]
+    for snapshot in snapshots[:4]:
+        postgres.load(data, snapshot)
+    views = [SNAPSHOTS.name]
+    views += [view.name for table in TABLES.values() for view in shown(table)]
+    views += [f"{tables[0].name}_deleted" for tables in STAGED.values()]
+    views += [f"{name}_as_of('old', '2026-11-20T12:00:00Z')" for name in TABLES]
+    with open_catalogue(data) as duckdb:
+        for view in views:
+            sql = f"SELECT * FROM {view}"
+            expected = duckdb.execute(sql)
+            columns, rows = [column[0] for column in expected.description or ()], expected.fetchall()
+            residue = columns.index("residue") if "residue" in columns else None
+            parsed = [
+                tuple(json.loads(value) if place == residue and value else value for place, value in enumerate(row))
+                for row in rows
+            ]
+            found = ask(f"SELECT {', '.join(columns)} FROM ({sql}) AS shown")
+            assert sorted(map(str, (tuple(map(comparable, row)) for row in found))) == sorted(
+                map(str, (tuple(map(comparable, row)) for row in parsed))
+            ), view
+    assert ask("SELECT count(*) FROM publications") == [(6,)]
+    assert ask("SELECT count(*) FROM old.publications") == [(4,)]
+    assert ask("SELECT count(*) FROM bookferry_library.publications_20261120t020000z") == [(2,)]
+    assert ask("SELECT DISTINCT key FROM publications, unnest(json_keys(residue)) AS key") == [("shelf_mark",)]
+
+
+def test_keys_and_comments_are_those_of_the_descriptions(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Each table is described once; its primary key, its foreign keys, the filled columns and all comments come from there."""
+    assert postgres.load(data, night(data, library(**EVERYTHING))).left_out == []
+    primary = ask(
+        """SELECT conrelid::regclass::text, array_agg(attname::text ORDER BY place)
+           FROM pg_constraint, unnest(conkey) WITH ORDINALITY AS k (number, place)
+           JOIN pg_attribute ON attnum = number
+           WHERE contype = 'p' AND attrelid = conrelid AND connamespace = 'old'::regnamespace GROUP BY 1"""
+    )
+    assert dict(primary) == {f"old.{name}": list(table.key) for name, table in TABLES.items()} | {
+        "old.snapshots": ["tenant", "snapshot"]
+    }
+    foreign = ask(
+        """SELECT c.conrelid::regclass::text, a.attname::text, c.confrelid::regclass::text FROM pg_constraint AS c
+           JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] WHERE c.contype = 'f'"""
+    )
+    assert set(foreign) == {
+        (f"old.{name}", column.name, f"old.{column.references.split('.')[0]}")
+        for name, table in TABLES.items()
+        for column in table.columns
+        if column.references
+    }
+    told = ask(
+        """SELECT relname::text, attname::text, col_description(attrelid, attnum) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+           WHERE relnamespace = 'old'::regnamespace AND relkind = 'r' AND attname NOT IN ('tenant', 'snapshot') AND attnum > 0
+             AND relname <> 'snapshots'"""
+    )
+    assert set(told) == {(n, column.name, column.comment) for n, table in TABLES.items() for column in table.columns}
+    assert ask("SELECT obj_description('library.users'::regclass)")[0][0].startswith(TABLES["users"].comment)
+
+
+def test_data_that_breaks_a_key_is_loaded_and_told(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Text ids, rows without a parent, values too long for an index, NUL in texts and in JSON: the row counts."""
+    records = library(1, hard_copies=[{"id": 1, "publication_id": 999}], locations=[{"id": "text", "name": "a\0b"}])
+    records["publications"] += [
+        json.dumps({"id": 2, "title": "NUL \0", "odd": "\0\0 \\u0000", "authors": [{"name": _random_text()}]})
+    ]
+    staged = postgres.load(data, night(data, records))
+    assert staged.tables["publications"] == 2
+    assert ask("SELECT title, residue->>'odd' FROM publications WHERE id = 2") == [
+        ("NUL \ufffd", "\ufffd\ufffd \\u0000")
+    ]
+    assert sorted(staged.left_out) == [
+        "hard_copies: no foreign key from location_id to locations.id, because that has no primary key.",
+        "hard_copies: no foreign key from publication_id to publications.id, because some rows name one that is not there.",
+        "locations: no primary key, because (id) is empty in some rows.",
+        "publication_authors: no index on (name), because some values are too long for one.",
+    ]
+    assert [note.split(":")[0] for note in staged.notes] == ["publications", "locations"]
+
+
+def _random_text() -> str:
+    """Longer than an index takes, and not to be compressed."""
+    return "".join(chr(0x4E00 + number * 7919 % 20000) for number in range(20_000))
+
+
+def test_history_follows_the_data_folder(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """An older snapshot goes into the history; what was pruned goes at the next load; a snapshot that is loaded again is there once."""
+    nights = [night(data, library(count), day=count) for count in (1, 2, 3)]
+    for place in (2, 0, 1, 1):
+        postgres.load(data, nights[place])
+    history = "SELECT snapshot, count(*) FROM publications_history GROUP BY snapshot ORDER BY snapshot"
+    assert [count for _, count in ask(history)] == [1, 2, 3]
+    assert ask("SELECT count(*) FROM old.publications") == [(3,)]
+    ask("CREATE VIEW public.mine AS SELECT * FROM old.publications_20261121t020000z")
+    shutil.rmtree(nights[0].path)
+    shutil.rmtree(nights[2].path)
+    staged = postgres.load(data, nights[1])
+    assert [(count,) for _, count in ask(history)] == [(1,), (2,)]
+    assert ask("SELECT count(*) FROM old.publications") == ask("SELECT count(*) FROM publications") == [(2,)]
+    assert ask("SELECT snapshot FROM snapshots") == [(nights[1].manifest.snapshot,)]
+    assert "views of somebody hang on them" in staged.notes[0]
+    ask("DROP VIEW public.mine")
+    postgres.load(data, nights[1])
+    assert [(count,) for _, count in ask(history)] == [(2,)]
+    assert postgres.held("old") == [nights[1].manifest.snapshot]
+    assert postgres.held("new") == []
+
+
+def test_tables_of_another_version_are_gone_on_with(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """A column that an older description lacked or had beside; one of another type is a clear error."""
+    first = night(data)
+    postgres.load(data, first)
+    ask("DROP SCHEMA library CASCADE")
+    ask("ALTER TABLE old.publications_history DROP COLUMN abstract")
+    ask("ALTER TABLE old.publications_history ADD COLUMN odd bigint")
+    ask("UPDATE old.publications SET odd = 7 WHERE id = 1")
+    postgres.load(data, night(data, day=1))
+    assert ask("SELECT abstract, odd FROM old.publications_history WHERE id = 1 ORDER BY snapshot") == [
+        (None, 7),
+        (None, None),
+    ]
+    ask("ALTER TABLE library.publications RENAME COLUMN title TO name")
+    postgres.load(data, night(data, day=2))
+    assert ask("SELECT title FROM publications WHERE id = 1") == [("Title 1",)]
+    ask("DROP SCHEMA library CASCADE")
+    ask("ALTER TABLE old.publications_history ALTER odd TYPE text")
+    postgres.load(data, night(data, day=3))
+    ask("DROP SCHEMA library CASCADE")
+    ask("ALTER TABLE old.publications_history ALTER cover_id TYPE bytea USING NULL")
+    with pytest.raises(ConfigurationError, match=r"cover_id is bytea there and text now.*stage old --history"):
+        postgres.load(data, first)
+    assert ask("SELECT count(*) FROM old.publications") == [(3,)]
+
+
+def test_a_server_without_replicas_writes_rows_once(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """A table is made in the transaction that fills it: with `wal_level = minimal` its rows go into the table alone, not into the log."""
+    if ask("SHOW wal_level") != [("minimal",)]:
+        pytest.skip("this server logs every row")
+    make_snapshot(data, 12_000)
+    before = ask("SELECT pg_current_wal_lsn()")[0][0]
+    postgres.load(data, *data.snapshots())
+    logged, rows = ask("SELECT pg_current_wal_lsn() - %s::pg_lsn, pg_relation_size('bench.publications')", before)[0]
+    assert logged < rows
+
+
+def test_a_schema_of_somebody_else_is_left_alone(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Whatever its name: neither a tenant's nor that of the views is taken from anybody."""
+    ask("CREATE SCHEMA old")
+    with pytest.raises(ConfigurationError, match=r'a schema "old" already, and Bookferry did not make it'):
+        postgres.load(data, night(data))
+    ask("DROP SCHEMA old; CREATE SCHEMA library")
+    with pytest.raises(ConfigurationError, match=r'a schema "library" already'):
+        postgres.load(data, night(data, day=1))
+    ask("DROP SCHEMA library")
+    postgres.load(data, night(data, tenant="pg_catalog", day=2))
+    postgres.load(data, night(data, tenant="public", day=2))
+    postgres.load(data, night(data, tenant="a" * 40, day=2))
+    assert ask("SELECT DISTINCT tenant FROM publications ORDER BY 1") == [("a" * 40,), ("pg_catalog",), ("public",)]
+    with pytest.raises(ConfigurationError, match="what Bookferry keeps there is the library public"):
+        postgres.load(data, night(data, tenant="bookferry_public", day=2))

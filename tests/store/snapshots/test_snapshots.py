@@ -1,0 +1,314 @@
+"""Snapshots: there as a whole or not at all (I5), and found by the names people give them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+
+import duckdb
+import msgspec
+import pandas as pd
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.backup import files, staging
+from pipelines.errors import ConfigurationError, StorageError
+from pipelines.records.tables import STAGED
+from pipelines.store.snapshots.captures import Capture
+from pipelines.store.snapshots.snapshots import FORMAT, MANIFEST, DataFolder
+from tests.store.steps import ID, NIGHT, assert_whole, begin, files_below, make_snapshot, read, records
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    """Three nights of `old`, the last one partial; the first night of `other`; only a partial one of `poor`."""
+    data = DataFolder(tmp_path_factory.mktemp("data") / "library-data")
+    for days, complete in ((0, True), (1, True), (2, False)):
+        make_snapshot(data, now=NIGHT + timedelta(days=days), complete=complete)
+    make_snapshot(data, tenant="other")
+    make_snapshot(data, tenant="poor", now=NIGHT + timedelta(days=5), complete=False)
+    return data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nights of one tenant, one of another."""
+    data = DataFolder(tmp_path_factory.mktemp("data") / "library-data")
+    make_snapshot(data, records(3))
+    make_snapshot(data, records(4), now=NIGHT + timedelta(days=1))
+    make_snapshot(data, records(5), tenant="other")
+    return data.path / "snapshots"
+
+
+class TestPublication:
+    """A reader sees a whole snapshot or none (I5)."""
+
+    def test_a_reader_at_any_instant_sees_all_or_nothing(self, data: DataFolder) -> None:
+        """Whoever lists snapshots between any two calls of `publish` sees the last one, and the new one only when it is whole."""
+        make_snapshot(data, now=NIGHT - timedelta(days=1))
+        capture = begin(data)
+        read(capture, records(3))
+        staging.stage(capture, "publications")
+        files.leave_files(capture)
+        seen = []
+
+        def look(frame: FrameType, event: str, _argument: object) -> None:
+            if event in ("call", "c_call", "return", "c_return") and "/pipelines/store/" in frame.f_code.co_filename:
+                sys.setprofile(None)
+                found = data.snapshots()
+                seen.append(len(found))
+                if len(found) != seen[-2:][0]:
+                    assert_whole(found[-1])
+                sys.setprofile(look)
+
+        sys.setprofile(look)
+        try:
+            published = data.publish(capture, NIGHT)
+        finally:
+            sys.setprofile(None)
+        assert_whole(published)
+        assert sorted(seen) == seen
+        assert {1, 2} == set(seen)
+        assert len(seen) > 100, "the instants are those of publish"
+
+    def test_a_folder_without_manifest_is_no_snapshot(self, data: DataFolder) -> None:
+        """The manifest is written last (design 3.4: "a folder without it is not a snapshot and no reader sees it")."""
+        snapshot = make_snapshot(data)
+        (snapshot.path / MANIFEST).unlink()
+        assert data.snapshots() == []
+
+    def test_the_manifest_tells_what_is_in_the_files(self, data: DataFolder) -> None:
+        """Rows, bytes and SHA-256 of every file are those of the file itself."""
+        snapshot = make_snapshot(data, records(7))
+        assert_whole(snapshot)
+        tables = snapshot.manifest.tables
+        assert set(tables) == {"raw_publications", *(table.name for table in STAGED["publications"])}
+        assert {name: pq.read_metadata(snapshot.path / facts.path).num_rows for name, facts in tables.items()} == {
+            name: facts.rows for name, facts in tables.items()
+        }
+        assert snapshot.counts == {"publications": 7}
+        assert (snapshot.manifest.files.count, snapshot.manifest.files.not_fetched) == (7, 7)
+        assert snapshot.manifest.seconds == 90
+
+    def test_nothing_of_the_capture_is_left(self, data: DataFolder) -> None:
+        """The work folder becomes the snapshot: nothing is copied, nothing stays behind."""
+        make_snapshot(data)
+        assert [name for name in files_below(data.path) if name.startswith("work/")] == []
+
+    def test_two_captures_in_one_second_get_names_of_their_own(self, data: DataFolder) -> None:
+        """A snapshot is never replaced, not even by one that began in the same second."""
+        names = [make_snapshot(data).manifest.snapshot for _ in range(3)]
+        assert names == [ID, "20261120T020001Z", "20261120T020002Z"]
+
+    @pytest.mark.parametrize("missing", ["raw_publications", "publication_authors", None])
+    def test_an_unfinished_capture_is_not_published(self, data: DataFolder, missing: str | None) -> None:
+        """Steps can be repeated one by one; a capture that lacks a table, or any resource, never becomes a snapshot."""
+        capture = begin(data)
+        if missing is not None:
+            read(capture, records(1))
+            staging.stage(capture, "publications")
+            files.leave_files(capture)
+            del capture.facts.tables[missing]
+        with pytest.raises(
+            StorageError, match=rf"not published, because {missing or 'every table'} is still to be made"
+        ):
+            data.publish(capture, NIGHT)
+        assert data.snapshots() == []
+
+    def test_a_file_that_vanished_is_not_published(self, data: DataFolder) -> None:
+        """Checksums are taken from the files on the disk."""
+        capture = begin(data)
+        read(capture, records(1))
+        staging.stage(capture, "publications")
+        files.leave_files(capture)
+        capture.raw_path("publications").unlink()
+        with pytest.raises(StorageError, match="The last good snapshot is untouched"):
+            data.publish(capture, NIGHT)
+        assert data.snapshots() == []
+
+    @pytest.mark.parametrize("place", ["snapshots", "snapshots/tenant=old", f"snapshots/tenant=old/snapshot={ID}"])
+    def test_a_place_that_is_taken(self, data: DataFolder, place: str) -> None:
+        """Publishing that fails, wherever, can be repeated: the capture is still there."""
+        capture = begin(data)
+        read(capture, records(1))
+        staging.stage(capture, "publications")
+        files.leave_files(capture)
+        (data.path / place).parent.mkdir(parents=True, exist_ok=True)
+        (data.path / place).write_text("in the way")
+        with pytest.raises(StorageError, match="The last good snapshot is untouched"):
+            data.publish(capture, NIGHT)
+        (data.path / place).unlink()
+        assert_whole(data.publish(data.capture("old", "run"), NIGHT))
+
+
+class TestCaptures:
+    """A capture grows in a work folder of its own; what was left unfinished there is removed by the next run."""
+
+    def test_the_next_run_removes_what_was_left_unfinished(self, data: DataFolder) -> None:
+        """Of the same resources; nothing of other ones, nor of another tenant."""
+        for tenant, run in (("old", "killed"), ("other", "working")):
+            read(begin(data, tenant=tenant, run=run), records(1))
+        begin(data, tenant="old", run="users", wanted=["users"])
+        begin(data, tenant="old", run="next")
+        assert files_below(data.work_path) == [
+            "tenant=old/next/capture.json",
+            "tenant=old/users/capture.json",
+            "tenant=other/working/capture.json",
+            "tenant=other/working/raw/publications.parquet",
+        ]
+
+    def test_a_capture_that_is_not_there(self, data: DataFolder) -> None:
+        """Staging or publishing alone, without a listing of the same run, says what to do instead."""
+        with pytest.raises(
+            StorageError, match="materialize the raw table together with them, or run `bookferry backup`"
+        ):
+            data.capture("old", "run")
+
+    def test_a_damaged_capture(self, data: DataFolder) -> None:
+        """A capture.json that cannot be read is told as such."""
+        (begin(data).path / Capture.FACTS).write_bytes(b'{"tenant": ')
+        with pytest.raises(StorageError, match=r"no capture in progress that can be read \(.*truncated"):
+            data.capture("old", "run")
+
+
+class TestManifests:
+    """A manifest that cannot be trusted stops whoever reads it, with the file's name and what to do."""
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda content: content[: len(content) // 2],
+            lambda _content: b"",
+            lambda _content: b"\xff\xfe",
+            lambda _content: b"[" * 100_000,
+            lambda content: content.replace(b'"complete"', b'"compleat"'),
+            lambda content: content.replace(b'"requests": 1', b'"requests": "one"'),
+        ],
+        ids=["half", "empty", "not UTF-8", "deep", "key", "type"],
+    )
+    def test_a_damaged_manifest(self, data: DataFolder, damage: Callable[[bytes], bytes]) -> None:
+        """Whatever is wrong with it, the message names the file; nobody is shown half a truth."""
+        path = make_snapshot(data).path / MANIFEST
+        path.write_bytes(damage(path.read_bytes()))
+        with pytest.raises(StorageError, match=r"manifest\.json is damaged .*Put it back from a copy"):
+            data.snapshots()
+
+    def test_a_newer_manifest(self, data: DataFolder) -> None:
+        """A newer format is refused by its number, whatever else it looks like."""
+        path = make_snapshot(data).path / MANIFEST
+        path.write_text(json.dumps({"format": FORMAT + 1, "tool": "bookferry 9.0", "shape": "unheard of"}))
+        with pytest.raises(StorageError, match=r"written by a newer version \(bookferry 9\.0\)\. Update Bookferry"):
+            data.snapshots()
+
+    def test_keys_that_a_later_version_adds_are_no_reason_to_stop(self, data: DataFolder) -> None:
+        """Within one format more keys may come."""
+        snapshot = make_snapshot(data)
+        content = {**msgspec.to_builtins(snapshot.manifest), "verified_at": "2026-12-01"}
+        (snapshot.path / MANIFEST).write_text(json.dumps(content))
+        assert [one.name for one in data.snapshots()] == [snapshot.name]
+
+    def test_a_copied_folder(self, data: DataFolder) -> None:
+        """A snapshot under another's name would be counted twice."""
+        snapshot = make_snapshot(data)
+        shutil.copytree(snapshot.path, snapshot.path.with_name("snapshot=copy"))
+        with pytest.raises(StorageError, match=f"belongs into a folder tenant=old/snapshot={ID}"):
+            data.snapshots()
+
+    def test_a_snapshot_that_is_removed_while_others_are_listed(
+        self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Pruning at the same time is no damage."""
+        gone = make_snapshot(data)
+        make_snapshot(data, now=NIGHT + timedelta(days=1))
+        listed = data.snapshot_keys()
+        shutil.rmtree(gone.path)
+        monkeypatch.setattr(DataFolder, "snapshot_keys", lambda *_: listed)
+        assert [one.manifest.snapshot for one in data.snapshots()] == ["20261121T020000Z"]
+
+    def test_no_folder_yet(self, data: DataFolder) -> None:
+        """Before the first backup there is nothing, and that is no mistake."""
+        assert data.snapshots() == []
+
+
+class TestFinding:
+    """`tenant/id`, the id alone, or a tenant for its newest complete snapshot."""
+
+    @pytest.mark.parametrize(
+        ("name", "found"),
+        [
+            ("old", "old/20261121T020000Z"),
+            ("old/20261120T020000Z", "old/20261120T020000Z"),
+            ("other/20261120T020000Z", "other/20261120T020000Z"),
+            ("20261121T020000Z", "old/20261121T020000Z"),
+            ("20261122T020000Z", "old/20261122T020000Z"),
+            ("old/20261122T020000Z", "old/20261122T020000Z"),
+            ("20261125T020000Z", "poor/20261125T020000Z"),
+        ],
+    )
+    def test_found(self, filled: DataFolder, name: str, found: str) -> None:
+        """Each form names exactly one; a partial one is found only by its own name (I4)."""
+        assert filled.find_snapshot(name).name == found
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("20261120T020000Z", "names snapshots of several tenants: old/20261120T020000Z, other/20261120T020000Z"),
+            ("poor", "has no complete snapshot .* the newest partial one is poor/20261125T020000Z"),
+            ("new", "There is no snapshot 'new'"),
+            ("new/20261120T020000Z", "There is no snapshot"),
+            ("old/", "There is no snapshot"),
+            ("", "There is no snapshot"),
+            ("../old", "There is no snapshot"),
+        ],
+    )
+    def test_not_found(self, filled: DataFolder, name: str, message: str) -> None:
+        """What names none, or several, is told with what there is."""
+        with pytest.raises(ConfigurationError, match=message):
+            filled.find_snapshot(name)
+
+    def test_listed_oldest_first(self, filled: DataFolder) -> None:
+        """By the instant at which they began, of one tenant or of all."""
+        assert [one.name for one in filled.snapshots()] == [
+            "old/20261120T020000Z",
+            "other/20261120T020000Z",
+            "old/20261121T020000Z",
+            "old/20261122T020000Z",
+            "poor/20261125T020000Z",
+        ]
+        assert [one.name for one in filled.snapshots("other")] == ["other/20261120T020000Z"]
+
+
+class TestReadWithoutBookferry:
+    """Design 3.4: "Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry"."""
+
+    def test_duckdb(self, folder: Path) -> None:
+        """The folder names become columns, the raw records can be read the same way."""
+        sql = "SELECT tenant, snapshot::VARCHAR, count(*) FROM read_parquet(?, hive_partitioning = true) GROUP BY ALL ORDER BY ALL"
+        for table in ("publications", "raw/publications"):
+            with duckdb.connect() as database:
+                assert database.execute(sql, [f"{folder}/*/*/{table}.parquet"]).fetchall() == [
+                    ("old", "20261120T020000Z", 3),
+                    ("old", "20261121T020000Z", 4),
+                    ("other", "20261120T020000Z", 5),
+                ]
+
+    def test_pyarrow(self, folder: Path) -> None:
+        """Every table is a data set over all snapshots."""
+        for table in STAGED["publications"]:
+            files = [str(path) for path in folder.glob(f"*/*/{table.name}.parquet")]
+            found = pyarrow.dataset.dataset(files, partitioning="hive", partition_base_dir=str(folder))
+            assert set(found.schema.names) == {"tenant", "snapshot", *table.schema.names}
+            assert found.count_rows(filter=pyarrow.dataset.field("tenant") == "other") == 5
+
+    def test_pandas(self, folder: Path) -> None:
+        """One file is a frame."""
+        frame = pd.read_parquet(
+            folder / "tenant=old" / f"snapshot={ID}" / "publications.parquet", dtype_backend="pyarrow"
+        )
+        assert list(frame["title"]) == ["Title 1", "Title 2", "Title 3"]

@@ -1,0 +1,116 @@
+"""The key for personal data: what it seals nobody reads or changes without it, and nothing shows it (I10)."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.errors import ConfigurationError, StorageError
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import PersonalKey, PersonalKeys, personal_keys
+
+KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
+
+
+def settings(variable: str | None) -> Settings:
+    return Settings(Path("/etc/bookferry.toml"), Path("/data"), "UTC", "02:00", tenants={}, personal_key_env=variable)
+
+
+@given(st.binary(max_size=300))
+def test_what_is_sealed_comes_back_and_is_never_the_same_twice(content: bytes) -> None:
+    sealed = KEY.seal(content)
+    assert KEY.unseal(sealed) == content
+    assert len(sealed) == len(content) + 32
+    assert sealed != KEY.seal(content)
+
+
+def test_a_frame_may_be_large() -> None:
+    content = b"0123456789abcdef" * (1 << 20)
+    sealed = KEY.seal(content)
+    assert content[:16] not in sealed
+    assert KEY.unseal(sealed) == content
+
+
+@given(st.binary(max_size=60), st.data())
+def test_what_was_changed_or_cut_is_refused(content: bytes, data: st.DataObject) -> None:
+    sealed = bytearray(KEY.seal(content))
+    at = data.draw(st.integers(0, len(sealed) - 1))
+    cut = bytes(sealed[:at])
+    sealed[at] ^= 1 << data.draw(st.integers(0, 7))
+    for changed in (bytes(sealed), cut):
+        with pytest.raises(StorageError, match="sealed under another key, or damaged"):
+            KEY.unseal(changed)
+
+
+def test_another_key_does_not_open_it() -> None:
+    with pytest.raises(StorageError, match=OTHER.fingerprint) as told:
+        OTHER.unseal(KEY.seal(b"ann@example.org"))
+    assert KEY.text not in str(told.value)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="this machine has no openssl")
+def test_a_key_of_openssl_is_taken_and_shown_nowhere() -> None:
+    """The command that the documentation names."""
+    made = subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout
+    keys = personal_keys(settings("BOOKFERRY_PERSONAL_KEY"), {"BOOKFERRY_PERSONAL_KEY": made})
+    key = keys.to_write()
+    assert key is not None
+    assert key.text == made.strip()
+    assert made.strip() not in f"{key!r} {key} {keys!r} {key.fingerprint}"
+    assert key.fingerprint == PersonalKey(base64.b64decode(made)).fingerprint
+    assert len(key.fingerprint) == 16
+
+
+def test_the_first_key_encrypts_and_all_of_them_read() -> None:
+    """Rotation: the new key goes in front of the old one."""
+    keys = personal_keys(settings("KEYS"), {"KEYS": f"{KEY.text} {OTHER.text}\n"})
+    assert keys.to_write() == KEY
+    assert keys.to_read(OTHER.fingerprint, "A file") == OTHER
+    assert keys.fingerprints == [KEY.fingerprint, OTHER.fingerprint]
+
+
+def test_without_the_setting_nothing_is_encrypted() -> None:
+    keys = personal_keys(settings(None), {"BOOKFERRY_PERSONAL_KEY": "whatever"})
+    assert keys.to_write() is None
+    assert keys.to_read("", "A file") is None
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({}, "names the environment variable KEYS, which is not set"),
+        ({"KEYS": " "}, "names the environment variable KEYS, which is empty"),
+        ({"KEYS": "c2VjcmV0LXNlY3JldA=="}, "holds no key of 32 bytes in base64"),
+        ({"KEYS": KEY.text[:-1]}, "holds no key of 32 bytes in base64"),
+        ({"KEYS": f"{KEY.text} not-base64!"}, "holds no key of 32 bytes in base64"),
+        ({"KEYS": KEY.text + "é"}, "holds no key of 32 bytes in base64"),
+    ],
+)
+def test_a_variable_that_holds_no_key_is_told_where_the_key_is_needed(environ: dict[str, str], said: str) -> None:
+    """And only there: everything else works without. The message has the remedy and never the value (I10)."""
+    keys = personal_keys(settings("KEYS"), environ)
+    for need in (keys.to_write, lambda: keys.to_read("0011223344556677", "A file")):
+        with pytest.raises(ConfigurationError, match=said) as told:
+            need()
+        assert "openssl rand -base64 32" in str(told.value)
+        assert not [word for word in environ.get("KEYS", "").split() if word in str(told.value)]
+
+
+def test_a_key_in_the_place_of_a_variables_name_is_not_shown() -> None:
+    with pytest.raises(ConfigurationError, match="never the key") as told:
+        personal_keys(settings("abcDEF0123abcDEF"), {}).to_write()
+    assert "abcDEF" not in str(told.value)
+
+
+def test_another_key_is_named_by_its_fingerprint_with_the_remedy() -> None:
+    with pytest.raises(ConfigurationError, match="is encrypted with the personal key") as told:
+        PersonalKeys([KEY]).to_read(OTHER.fingerprint, "users.parquet")
+    assert all(word in str(told.value) for word in (KEY.fingerprint, OTHER.fingerprint, "after the one in use"))
+    with pytest.raises(ConfigurationError, match="personal_key_env = "):
+        PersonalKeys().to_read(OTHER.fingerprint, "users.parquet")

@@ -1,0 +1,141 @@
+"""docs/migrating.md is true: its commands and options exist, its tables agree with the code, and its times are what the code counts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import typer
+import yaml
+
+from assets_defs.definitions import build_definitions
+from cli.commands import app
+from pipelines.errors import ExitStatus
+from pipelines.humanize import duration
+from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.migration.apply.run import Limits
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.wording import ACTIONS, REASONS
+from pipelines.migration.plan.conflicts import CREATE, MATCH, SKIP, SOURCE, TARGET
+from pipelines.migration.plan.files import requests_of
+from pipelines.migration.plan.other_resources import UNFIT
+from pipelines.migration.plan.publications import requests_to_read
+from pipelines.settings.loading import load_settings
+from tests.cli.command import ROOT
+
+TEXT = (ROOT / "docs" / "migrating.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line.partition("  #")[0]
+    for block in re.findall(r"^```(?:sh|console)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+] + re.findall(r"`(bookferry [^`]+)`", TEXT)
+CONFIG = "\n".join(re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL))
+RUNS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def table(heading: str) -> list[list[str]]:
+    """Rows of the table whose first column has that heading."""
+    lines = iter(TEXT.splitlines())
+    for line in lines:
+        if line.startswith(f"| {heading} |"):
+            break
+    rows = []
+    for line in lines:
+        if not line.startswith("|"):
+            return rows
+        if not set(line) <= set("|-:"):
+            rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+    return rows
+
+
+def quoted(cells: list[str]) -> set[str]:
+    """What stands between backticks."""
+    return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def known(words: list[str]) -> set[str]:
+    """The options of the command that words name; fails where there is none."""
+    found: Any = typer.main.get_command(app)
+    names = iter(words)
+    while below := getattr(found, "commands", None):
+        found = below[next(names)]
+    return {option for one in found.params for option in one.opts}
+
+
+@pytest.mark.parametrize("line", sorted(set(COMMANDS)))
+def test_every_command_that_the_page_names_exists(line: str) -> None:
+    """With its options; the sandbox's own are held by its own page."""
+    words = shlex.split(line.removeprefix("$ "))
+    assert Path(words[0]).name == "bookferry"
+    options = known(words[1:])
+    if "sandbox" not in words:
+        assert {word for word in words if word.startswith("--")} <= options
+
+
+def test_every_option_that_the_page_names_is_one_of_its_commands() -> None:
+    named = set(re.findall(r"`(--[a-z-]+)", TEXT))
+    commands = (
+        ["migrate", "plan"],
+        ["migrate", "apply"],
+        ["migrate", "verify"],
+        ["migrate", "status"],
+        ["migrate", "undo"],
+        ["restore"],
+    )
+    there = set().union(*(known(list(words)) for words in commands))
+    assert named <= there
+    assert {"--limit", "--only", "--contents", "--really", "--newest", "--overwrite", "--json"} <= named
+
+
+def test_the_times_are_what_the_code_counts() -> None:
+    """Creates + 2 per file + 1 per cover + one reading of an empty target, at 60 a minute."""
+    files = [PlannedFile(kind=kind, position=0, action="upload") for kind in ("asset", "cover")]
+    rows = table("publications")
+    assert [row[0] for row in rows] == ["1,000", "10,000", "100,000"]
+    for row in rows:
+        count = int(row[0].replace(",", ""))
+        writes = [
+            count * requests_of("create", {"title": "A"}, files[:some]) + requests_to_read(0) for some in range(3)
+        ]
+        assert row[1:] == [duration(requests) for requests in (requests_to_read(count), *writes)]
+    together = 100_000 * requests_of("create", {"title": "A"}, files[:1], together=True) + requests_to_read(0)
+    assert f"(100,000 publications with one file each: {duration(together)} instead)" in TEXT
+    assert f"{LAST_DAY_OF_V2:%-d %B %Y}" in TEXT
+
+
+def test_the_tables_have_every_action_decision_and_reason() -> None:
+    assert quoted([row[0] for row in table("action")]) == set(ACTIONS)
+    decisions = quoted([row[0] for row in table("you write")])
+    assert {word.split()[0] for word in decisions} == {CREATE, SKIP, MATCH, SOURCE, TARGET}
+    reasons = {advice.problem for reason, advice in REASONS.items() if reason not in UNFIT}
+    assert {row[0] for row in table("problem")} == reasons
+
+
+def test_the_tables_have_every_limit_and_every_exit_status() -> None:
+    limits = {row[2]: float(row[1]) for row in table("limit")}
+    assert limits == {
+        "`--max-touched`": Limits.touched_percent,
+        "`--max-failures`": Limits.failures,
+        "`--max-failures-percent`": Limits.failures_percent,
+    }
+    assert [int(row[0]) for row in table("exit status")] == [status.value for status in ExitStatus]
+
+
+def test_what_the_page_says_to_configure_and_to_run_can_be(tmp_path: Path) -> None:
+    """bookferry.toml is read, and Dagster takes what is written into the launchpad."""
+    (tmp_path / "bookferry.toml").write_text(CONFIG)
+    definitions = build_definitions(load_settings(tmp_path / "bookferry.toml"))
+    jobs = ["plan_migration", "apply_migration", "verify_migration"]
+    assert len(RUNS) == len(jobs)
+    for name, text in zip(jobs, RUNS, strict=True):
+        (step,) = yaml.safe_load(text)["ops"]
+        job = definitions.resolve_job_def(name).get_subset(asset_selection={dg.AssetKey(step.split("__"))})
+        assert dg.validate_run_config(job, yaml.safe_load(text))
+
+
+def test_the_readme_leads_here() -> None:
+    assert "(docs/migrating.md)" in (ROOT / "README.md").read_text(encoding="utf-8")

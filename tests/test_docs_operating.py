@@ -1,0 +1,104 @@
+"""docs/operating.md is true: its commands are run as they are written, and its units and lines name commands that exist."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.notify import Ending
+from pipelines.settings.loading import load_settings
+from tests.cli.command import ROOT, Home, environment
+from tests.sandbox.process import SandboxProcess
+from tests.service.scripted import Answer, ScriptedServer
+
+TEXT = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+COMMANDS = [
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line
+]
+TABLES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+"""What the page says to write into bookferry.toml."""
+
+UNIT = re.findall(r"^Exec\w+=/srv/bookferry/(.*)$", TEXT, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Somebody with a checkout and a tenant `old` of some real records."""
+    folder = tmp_path_factory.mktemp("operator")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    command = folder / ".venv" / "bin" / "bookferry"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
+    command.chmod(0o755)
+    with SandboxProcess("--tenant=old=real:120", "--requests-per-minute", "0") as sandbox:
+        home = Home.make(folder, sandbox, "old")
+        config = folder / "bookferry.toml"
+        tables = [table for table in TABLES if "[retention]" in table or "success_env" in table]
+        config.write_text("\n".join([config.read_text(), *tables]))
+        yield home
+
+
+def typed(operator: Home, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """One line, in a shell with the variables."""
+    return subprocess.run(
+        ["bash", "-euc", line],
+        cwd=operator.folder,
+        env=environment(**operator.sign_in, **variables),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_night_and_the_commands_work_as_written(operator: Home) -> None:
+    """The unit's steps first, in their order; then everything that the page says to type. The switch hears of the backup once."""
+    assert [shlex.split(line)[1:3] for line in UNIT] == [
+        ["backup", "old"],
+        ["snapshots", "verify"],
+        ["snapshots", "prune"],
+    ]
+    lines = [line for line in COMMANDS if "doctor" not in line]
+    assert len(lines) >= 10
+    with ScriptedServer(lambda _: Answer(b"OK")) as switch:
+        variables = {"BACKUP_ALIVE": f"{switch.url}/check", "BACKUP_FAILED": f"{switch.url}/check/fail"}
+        for line in (*UNIT, *lines):
+            done = typed(operator, line, **variables)
+            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        assert [(one.method, one.target) for one in switch.received] == [("POST", "/check")]
+        assert set(json.loads(switch.received[0].body)) == set(re.findall(r"`(\w+)`", told_of("an address"))) | {"job"}
+
+
+def told_of(whom: str) -> str:
+    """The row of the table that says what somebody gets."""
+    (row,) = re.findall(rf"^\| {whom} \| (.*)$", TEXT, re.MULTILINE)
+    return str(row)
+
+
+def test_the_tables_of_the_page_can_be_written(tmp_path: Path) -> None:
+    """And what a command finds in its environment is what the page says."""
+    assert len(TABLES) == 6
+    for table in TABLES:
+        (tmp_path / "bookferry.toml").write_text(table)
+        assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"
+    facts = {f"BOOKFERRY_{name.upper()}" for name in Ending.__struct_fields__}
+    assert set(re.findall(r"`(BOOKFERRY_\w+)`", told_of("a command"))) == facts
+
+
+def test_every_exit_status_is_explained() -> None:
+    told = re.findall(r"^\| (\d) \|", TEXT, re.MULTILINE)
+    assert told == ["0", "1", "2", "3", "4", "5", "6"]
+
+
+def test_the_readme_leads_here() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "(docs/operating.md)" in readme
+    assert (Path(ROOT) / "docs" / "operating.md").is_file()

@@ -1,0 +1,54 @@
+"""docs/tables.md is what the descriptions say, and the descriptions are what the catalogue has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cli.dictionary import markdown, types
+from pipelines.records.tables import RAW_TABLES, STAGED, TABLES
+from pipelines.store.catalogue import SNAPSHOTS, catalogue_in_memory, deleted_view
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.cli.command import ROOT, run
+from tests.store.steps import make_snapshot, records
+
+PAGE = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+
+
+def test_the_page_is_as_the_descriptions_are() -> None:
+    assert markdown() == PAGE, "docs/tables.md is stale: run `make docs`"
+
+
+def test_every_table_and_every_column_is_explained() -> None:
+    for table in (*TABLES.values(), *RAW_TABLES, SNAPSHOTS):
+        section = PAGE.partition(f"\n### {table.name}\n")[2].partition("\n#")[0]
+        assert table.comment in section
+        assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == [column.name for column in table.columns]
+        assert section.count("**Personal.**") == sum(column.personal for column in table.columns)
+    links = set(re.findall(r"\]\(#([\w-]+)\)", PAGE))
+    assert links == {*TABLES, SNAPSHOTS.name, *(table.name for table in RAW_TABLES)}
+
+
+def test_duckdb_has_the_columns_and_types_that_are_told(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "library-data")
+    make_snapshot(data, records(1))
+    database = catalogue_in_memory(data)
+    told = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS]
+    told += [deleted_view(tables[0].impersonal) for tables in STAGED.values()]
+    for table in told:
+        view = database.view(table.name)
+        found = dict(zip(view.columns, map(str, view.types), strict=True))
+        assert found == {**found, **{column.name: types(column)[1] for column in table.columns}}, table.name
+
+
+def test_the_command_tells_the_columns_of_each_kind_of_view(tmp_path: Path) -> None:
+    gone = run("tables", "users_deleted", "--json", folder=tmp_path).document
+    assert [one["column"] for one in gone["columns"]] == [one.name for one in deleted_view(TABLES["users"]).columns]
+    assert [one["column"] for one in gone["columns"] if one["personal"]] == ["email", "name", "residue", "sha256"]
+    copies = run("tables", "hard_copies", "--json", folder=tmp_path).document
+    assert {one["column"]: one["references"] for one in copies["columns"] if one["references"]} == {
+        "publication_id": "publications.id",
+        "location_id": "locations.id",
+    }
+    assert copies["key"] == ["id"]
+    run("tables", "raw_publications_deleted", "--json", folder=tmp_path).assert_failed(2, "There is no table")
