@@ -11,7 +11,7 @@ import dagster as dg
 
 from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
 from assets_defs.stops import stop_explained
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
 
@@ -76,7 +76,7 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
             dg.AssetCheckSpec("readable", asset=key, description="The service lets us read it, and we understand it."),
         ],
     )
-    def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
+    def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
         with stop_explained(context, tenant, library.settings.tenant(tenant)):
             capture, facts = library.read_raw(tenant, run_name(context), resource, _read_by_run(context, tenant))
         if isinstance(facts, Unreadable):
@@ -118,7 +118,7 @@ def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
         specs=[table_spec(tenant, table, [f"raw_{resource}"]) for table in tables],
         check_specs=[required_spec(tenant, table) for table in tables],
     )
-    def staged(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
+    def staged(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
         capture = library.stage(tenant, run_name(context), resource)
         unreadable = capture.facts.unreadable.get(resource)
         for table in tables:
@@ -188,7 +188,7 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
         freshness_policy=fresh,
         check_specs=[dg.AssetCheckSpec("complete", asset=key, description="The snapshot is proved complete (I4).")],
     )
-    def snapshot(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
+    def snapshot(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
         """A whole backup with its proof: published at once, or not at all (I5)."""
         published = library.publish(tenant, run_name(context))
         manifest = published.manifest

@@ -17,7 +17,7 @@ from assets_defs.retention import retention_job, retention_schedule
 from assets_defs.schedules import NIGHTLY_BACKUP, nightly_backup_schedule
 from assets_defs.sign_in import sign_in_assets, sign_in_job, sign_in_schedule, sign_in_watch
 from assets_defs.verification import verification_assets, verification_job, verification_schedule
-from pipelines.backup.flow import Library, tenant_resources
+from pipelines.backup.flow import Backup, tenant_resources
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
@@ -27,13 +27,13 @@ from resources.migration import migration_resource
 
 def build_definitions(
     settings: Settings,
-    library: Library | None = None,
+    library: Backup | None = None,
     wanted: Mapping[str, Sequence[str]] = {},
     migration: Migration | None = None,
 ) -> dg.Definitions:
     """Assets, job and schedule for every tenant that the settings name.
 
-    Each run opens a `Library` or a `Migration` of its own; the command line gives the one it watches. `wanted`: resources of a tenant that
+    Each run opens a `Backup` or a `Migration` of its own; the command line gives the one it watches. `wanted`: resources of a tenant that
     somebody wants by name, beside those of every night.
     """
     return dg.Definitions(

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.schedules import UPKEEP
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.drill import drill
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.drills import Drill
@@ -65,7 +65,7 @@ def _drill_asset(tenant: str) -> dg.AssetsDefinition:
             dg.AssetCheckSpec(CHECK, asset=key, description="Every record and every byte can be put back (B1, I12).")
         ],
     )
-    def restored(library: dg.ResourceParam[Library]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+    def restored(library: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
         """The last restore of the newest complete snapshot into a sandbox. Asks the library for nothing."""
         snapshot = library.data.find_snapshot(tenant)
         found = drill(library.settings, library.data, snapshot, now=datetime.now(UTC))

@@ -7,7 +7,7 @@ import dagster as dg
 from assets_defs.backup import PUBLICATIONS, no_table, required_spec, run_name, staged_table, table_spec
 from assets_defs.metadata import preview
 from assets_defs.stops import stop_explained
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.snapshots.captures import Capture, FileTotals
 
@@ -45,7 +45,7 @@ def _file_assets(tenant: str) -> dg.AssetsDefinition:
             required_spec(tenant, PUBLICATION_FILES),
         ],
     )
-    def files(context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
+    def files(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
         with stop_explained(context, tenant, library.settings.tenant(tenant)):
             capture = library.fetch_files(tenant, run_name(context))
         yield _blobs(capture, blobs)

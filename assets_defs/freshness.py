@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from assets_defs.schedules import weekly_or_daily
-from pipelines.backup.flow import Library
-from pipelines.doctor.findings import Finding, warning
+from pipelines.backup.flow import Backup
+from pipelines.doctor.findings import CheckResult, warning
 from pipelines.doctor.machine import LATE, last_backup, newest_snapshots
 from pipelines.errors import StorageError
 from pipelines.settings.settings import Settings
@@ -91,14 +91,14 @@ def _freshness_check(tenant: str, now: Callable[[], datetime]) -> dg.AssetChecks
         pool=tenant,
         description=f"The newest complete snapshot is at most {LATE.total_seconds() / 3600:.0f} hours old.",
     )
-    def recent_complete_backup(library: dg.ResourceParam[Library]) -> dg.AssetCheckResult:
+    def recent_complete_backup(library: dg.ResourceParam[Backup]) -> dg.AssetCheckResult:
         finding = _age(library.data, tenant, now())
         return dg.AssetCheckResult(passed=_is_recent(finding), description=_advice(finding))
 
     return recent_complete_backup
 
 
-def _age(data: DataFolder, tenant: str, now: datetime) -> Finding:
+def _age(data: DataFolder, tenant: str, now: datetime) -> CheckResult:
     """What doctor says of it."""
     try:
         newest, complete = newest_snapshots(data, tenant)
@@ -107,11 +107,11 @@ def _age(data: DataFolder, tenant: str, now: datetime) -> Finding:
     return last_backup(tenant, newest, complete, now)
 
 
-def _is_recent(finding: Finding) -> bool:
+def _is_recent(finding: CheckResult) -> bool:
     age = finding.facts["age_seconds"]
     return age is not None and age <= LATE.total_seconds()
 
 
-def _advice(finding: Finding) -> str:
+def _advice(finding: CheckResult) -> str:
     sentence = f"{finding.message[:1].upper()}{finding.message[1:].removesuffix('.')}."
     return f"{sentence} {finding.todo}".strip()

@@ -23,7 +23,7 @@ from pipelines.settings.settings import Settings
 if TYPE_CHECKING:
     from pipelines.migration.flow import Result
     from pipelines.migration.model.plan import Plan
-    from pipelines.migration.verify.run import Verification
+    from pipelines.migration.verify.run import MigrationVerification
 
 PLAN, LOAD, PROOF = "migration_plan", "migration", "migration_proof"
 """The assets of a library that is moved into."""
@@ -198,7 +198,7 @@ def _load_metadata(result: "Result") -> Mapping[str, Any]:
     }
 
 
-def _proof_metadata(found: "Verification") -> Mapping[str, Any]:
+def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
     rows: Sequence[tuple[Any, ...]] = [
         (one.problem, one.resource, one.source_id, one.target_id, one.field) for one in found.findings[:SHOWN]
     ]

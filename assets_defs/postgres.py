@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from assets_defs.metadata import preview
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _postgres_asset(tenant: str) -> dg.AssetsDefinition:
         pool=tenant,
         deps=[dg.AssetKey([tenant, "snapshot"])],
     )
-    def postgres(library: dg.ResourceParam[Library]) -> dg.MaterializeResult:
+    def postgres(library: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
         """The staged tables in the database that postgres_env names. A partial snapshot is not loaded: the last complete one stays."""
         return _shown(library.stage_into_postgres(tenant))
 

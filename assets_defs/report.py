@@ -6,9 +6,9 @@ import dagster as dg
 
 from assets_defs.backup import PUBLICATIONS
 from assets_defs.metadata import preview
-from pipelines.backup.flow import REPORTED, Library
+from pipelines.backup.flow import REPORTED, Backup
 from pipelines.records.advice import label_of
-from pipelines.report.making import Report, pictures_of
+from pipelines.report.build import Report, pictures_of
 from pipelines.service.redaction import outside_text
 
 ASSET = "report"
@@ -36,7 +36,7 @@ def _report_asset(tenant: str) -> dg.AssetsDefinition:
             dg.AssetCheckSpec(CHECK, asset=key, description="The report of the newest snapshot could be made.")
         ],
     )
-    def report(library: dg.ResourceParam[Library]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+    def report(library: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
         """What librarians may want to look at in the newest snapshot: invalid identifiers, duplicates, missing files."""
         try:
             made = library.report(tenant)

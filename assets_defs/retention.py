@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import dagster as dg
 
 from assets_defs.schedules import weekly_or_daily
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.retention import Policy, Pruning, prune
 
@@ -24,7 +24,7 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
     policy, zone = Policy.configured(table), ZoneInfo(settings.timezone)
 
     @dg.op
-    def prune_snapshots(context: dg.OpExecutionContext, library: dg.ResourceParam[Library]) -> None:
+    def prune_snapshots(context: dg.OpExecutionContext, library: dg.ResourceParam[Backup]) -> None:
         done = prune(
             library.data, list(settings.tenants), policy, zone, tenant=None, dry_run=False, pass_over_busy=True
         )

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.schedules import UPKEEP, cron
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.service.clock import SystemClock
 from pipelines.settings.settings import Settings
 from pipelines.sign_in import SignInState, abilities, keep_alive, sign_in_state, warning
@@ -109,7 +109,7 @@ def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:
         tags=dict([UPKEEP]),
         check_specs=[dg.AssetCheckSpec(CHECK, asset=_key(tenant), description="Nobody has to sign in soon.")],
     )
-    def sign_in(library: dg.ResourceParam[Library]) -> Iterator[dg.MaterializeResult]:
+    def sign_in(library: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
         """The sign-in of a person to this library, renewed. The tokens themselves are never shown here."""
         library.data.prepare()
         keep_alive(library.settings, tenant, state=library.data.state_path)

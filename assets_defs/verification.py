@@ -11,9 +11,9 @@ import dagster as dg
 
 from assets_defs.freshness import verification_freshness
 from assets_defs.schedules import UPKEEP, weekly_or_daily
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.verification import Part, Verification, verify_named
+from pipelines.store.maintenance.verification import Part, SnapshotVerification, verify_named
 
 JOB = "verify_backups"
 ASSET = "verification"
@@ -73,7 +73,7 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
         ],
     )
     def verification(
-        context: dg.AssetExecutionContext, library: dg.ResourceParam[Library]
+        context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]
     ) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
         """The last look at the newest complete snapshot that found every file as it was published. Asks the library for nothing."""
         results = verify_named(library.data, tenant, part, now=datetime.now(UTC))
@@ -88,7 +88,7 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
     return verification
 
 
-def _metadata(result: Verification) -> dict[str, Any]:
+def _metadata(result: SnapshotVerification) -> dict[str, Any]:
     return {
         "snapshot": result.snapshot,
         "intact": result.ok,

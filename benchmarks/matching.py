@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from benchmarks.machine import in_words
 from benchmarks.publications import BLOCK, Publications
-from pipelines.migration.plan.comparison import compared, lay_out_both
+from pipelines.migration.plan.comparison import compare_libraries, normalise_both
 from pipelines.records.tables import raw_table
 from pipelines.store.parquet import table_writer
 
@@ -57,10 +57,10 @@ def measure(folder: Path, records: int) -> dict[str, Any]:
     make_raw(one, records, first=0, edited=False)
     make_raw(other, records, first=records // 10, edited=True)
     begun = time.perf_counter()
-    source, target = lay_out_both(one, other, folder)
+    source, target = normalise_both(one, other, folder)
     laid_out = time.perf_counter() - begun
     begun = time.perf_counter()
-    with compared(source, target, folder) as database:
+    with compare_libraries(source, target, folder) as database:
         matched = time.perf_counter() - begun
         rows = database.execute("SELECT action, count(*) FROM classified GROUP BY ALL ORDER BY ALL").fetchall()
     return {

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.jobs import run_backup
-from cli.notify import told
+from cli.notify import notifying
 from cli.output import Output
 from cli.progress import ProgressDisplay
 from cli.stage import print_load, shown
@@ -34,7 +34,7 @@ def backup_tenant(
 ) -> ExitStatus:
     """Back one tenant up and print the contract's document, or the same in words."""
     resources = checked_resources(settings.tenant(tenant), wanted)
-    with told(settings, "backup", tenant, output) as this:
+    with notifying(settings, "backup", tenant, output) as this:
         with ProgressDisplay() as display:
             snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
         this.ending = Ending.of_backup(snapshot)

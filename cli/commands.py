@@ -17,7 +17,7 @@ from cli.doctor import examine_tenants
 from cli.login import log_in
 from cli.migrate_commands import drill, migrate, restore
 from cli.output import Output
-from cli.query import Form, answer_query, chosen_sql, list_examples, show_sql
+from cli.query import OutputFormat, answer_query, chosen_sql, list_examples, show_sql
 from cli.report import report_on
 from cli.retention import prune_snapshots
 from cli.snapshots import list_snapshots, show_snapshot
@@ -333,7 +333,7 @@ def query(  # noqa: PLR0917  one option after the other
     asked = chosen_sql(sql, file, example)
     if show:
         return show_sql(asked, output)
-    return answer_query(_settings(config), asked, output, Form(limit, csv, parquet), personal=personal)
+    return answer_query(_settings(config), asked, output, OutputFormat(limit, csv, parquet), personal=personal)
 
 
 @app.command()

@@ -24,14 +24,14 @@ from cli.output import Output, command_line
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.examples import Example, example
+from pipelines.examples import ExampleQuery, example
 from pipelines.inventory import default_resources
 from pipelines.migration.apply.run import as_json
 from pipelines.migration.flow import Result
 from pipelines.migration.model.plan import HTML, Plan
 from pipelines.migration.model.wording import headline
-from pipelines.migration.verify.run import Verification
-from pipelines.service.sandbox_process import CLIENT, sign_in, stand_in
+from pipelines.migration.verify.run import MigrationVerification
+from pipelines.service.sandbox_process import CLIENT, sandbox_process, sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
@@ -66,7 +66,7 @@ client_auth = "none"
 requests_per_minute = {limit}
 """
 
-Answers = list[tuple[Example, list[dict[str, object]]]]
+Answers = list[tuple[ExampleQuery, list[dict[str, object]]]]
 
 _SANDBOX = [
     *("--tenant", f"{TENANT}=real", "--tenant", f"{TARGET}=empty"),
@@ -84,7 +84,7 @@ SHOWN = 15
 def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatus:
     """Sandbox up, backup, three answers, plan, apply, verify, a second plan, sandbox down. Leaves `folder` to be explored."""
     config = _own_config(folder)
-    with stand_in(_SANDBOX) as ready:
+    with sandbox_process(_SANDBOX) as ready:
         tenant = ready["tenants"][TENANT]
         output.say(
             f"A local stand-in of the service runs at {ready['url']} with {tenant['publications']:,} real publications in a library of\n"
@@ -136,7 +136,7 @@ class Moved:
 
     plan: Plan
     result: Result
-    proof: Verification
+    proof: MigrationVerification
     again: Plan
     """A second plan, which has nothing left to write."""
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from cli.nightly import nightly_runs
 from cli.output import Output
 from pipelines.doctor.examination import Examination, examine
-from pipelines.doctor.findings import Finding, Status, problem, worst
+from pipelines.doctor.findings import CheckResult, CheckStatus, problem, worst
 from pipelines.doctor.machine import unusable
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
@@ -21,7 +21,12 @@ from pipelines.service.client import Waiting
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
 
-STYLES = {Status.OK: "green", Status.NOTE: "dim", Status.WARNING: "yellow", Status.PROBLEM: "bold red"}
+STYLES = {
+    CheckStatus.OK: "green",
+    CheckStatus.NOTE: "dim",
+    CheckStatus.WARNING: "yellow",
+    CheckStatus.PROBLEM: "bold red",
+}
 
 NARROWEST = 24
 """Characters that a message gets however narrow the terminal is."""
@@ -56,7 +61,7 @@ def _say_wait(why: Waiting, output: Output) -> None:
         output.say(f"waiting {duration(why.seconds)}: {why.reason}")
 
 
-def _tell(examined: Sequence[Examination], general: list[Finding], output: Output) -> ExitStatus:
+def _tell(examined: Sequence[Examination], general: list[CheckResult], output: Output) -> ExitStatus:
     """Print everything; the exit status that it means."""
     status = worst([*general, *(finding for one in examined for finding in one.findings)])
     document: dict[str, Any] = {"ok": status is ExitStatus.COMPLETE, "tenants": [_document(one) for one in examined]}
@@ -75,7 +80,7 @@ def _document(one: Examination) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, examined: Sequence[Examination], general: list[Finding]) -> None:
+def _print(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
     _print_findings(console, general)
     for one in examined:
         console.print(Text(one.tenant, "bold"))
@@ -88,15 +93,15 @@ def _print(console: Console, examined: Sequence[Examination], general: list[Find
     _print_verdict(console, examined, general)
 
 
-def _print_findings(console: Console, findings: Sequence[Finding]) -> None:
+def _print_findings(console: Console, findings: Sequence[CheckResult]) -> None:
     """A line for each: status, name, and the message, which goes on below itself, never below the names."""
     names = max((len(finding.name) for finding in findings), default=0)
-    indent = " " * (2 + len(Status.WARNING) + 2 + names + 2)
+    indent = " " * (2 + len(CheckStatus.WARNING) + 2 + names + 2)
     for finding in findings:
         shown = finding.document
         lines = _wrapped(shown["message"], console.width - len(indent))
         lines += _wrapped(f"→ {shown['todo']}", console.width - len(indent)) if "todo" in shown else []
-        begin = f"  {finding.status:<{len(Status.WARNING)}}", f"  {finding.name:<{names}}  "
+        begin = f"  {finding.status:<{len(CheckStatus.WARNING)}}", f"  {finding.name:<{names}}  "
         console.print(Text.assemble((begin[0], STYLES[finding.status]), begin[1], f"\n{indent}".join(lines)))
 
 
@@ -105,7 +110,7 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(plain, max(width, NARROWEST), break_on_hyphens=False) or [""]
 
 
-def _print_verdict(console: Console, examined: Sequence[Examination], general: list[Finding]) -> None:
+def _print_verdict(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
     """The truth in the last line."""
     well = [one.tenant for one in examined if worst(one.findings) is ExitStatus.COMPLETE]
     ill = [one.tenant for one in examined if one.tenant not in well]

@@ -21,10 +21,10 @@ from filelock import FileLock
 
 from cli.progress import ProgressDisplay
 from cli.stop_signals import STOP_SIGNALS, StopRequest
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.errors import StorageError
 from pipelines.migration.flow import Migration
-from pipelines.report.making import Report
+from pipelines.report.build import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
@@ -159,7 +159,7 @@ def _asset_key(path: Sequence[str]) -> dg.AssetKey:
     return dg.AssetKey(list(path))
 
 
-class _StoppableLibrary(Library):
+class _StoppableLibrary(Backup):
     """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
 
     def __init__(

@@ -20,7 +20,7 @@ from cli.stop_signals import StopRequest
 from pipelines.backup.flow import checked_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
-from pipelines.migration.apply.run import Applied, Limits, as_json
+from pipelines.migration.apply.run import ApplyResult, Limits, as_json
 from pipelines.migration.flow import APPROVAL, Migration, Result
 from pipelines.migration.model.plan import (
     CONFLICT,
@@ -37,9 +37,9 @@ from pipelines.migration.model.plan import (
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.build import check_target
-from pipelines.migration.report.status import RecordView, Status
-from pipelines.migration.undo.run import Undone
-from pipelines.migration.verify.run import Verification
+from pipelines.migration.report.status import PlanStatus, RecordView
+from pipelines.migration.undo.run import UndoResult
+from pipelines.migration.verify.run import MigrationVerification
 from pipelines.settings.settings import Settings
 
 STOPPED = (
@@ -189,12 +189,12 @@ def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool
     return ExitStatus.COMPLETE if proof.equal else ExitStatus.DIFFERENCES
 
 
-def proof_document(proof: Verification) -> dict[str, Any]:
+def proof_document(proof: MigrationVerification) -> dict[str, Any]:
     """The keys that others rely on, and the first findings."""
     return cast("dict[str, Any]", msgspec.to_builtins(proof))
 
 
-def print_proof(console: Console, plan: Plan, proof: Verification) -> None:
+def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> None:
     """What was found, and the truth in the last line."""
     for one in proof.findings[:SHOWN]:
         console.print(Text.assemble(("!", "yellow"), f" {one}"))
@@ -220,7 +220,7 @@ def undo_plan(settings: Settings, name: str, output: Output, *, really: bool) ->
     return ExitStatus.PARTIAL if undone.left else ExitStatus.COMPLETE
 
 
-def print_undone(console: Console, plan: Plan, undone: Undone) -> None:
+def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
     """What was taken back, what was left and why, and the truth in the last line."""
     for one in undone.examples[:SHOWN]:
         console.print(
@@ -255,7 +255,7 @@ def tell_status(settings: Settings, name: str, output: Output, *, record: int | 
     return ExitStatus.COMPLETE
 
 
-def print_status(console: Console, status: Status) -> None:
+def print_status(console: Console, status: PlanStatus) -> None:
     """What is done, what is left, what is stuck, when it was last proved."""
     planned, done = status.planned, status.done
     work = (("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers"))
@@ -306,7 +306,7 @@ def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:
     return actions, ids
 
 
-def print_failures(output: Output, applied: Applied) -> None:
+def print_failures(output: Output, applied: ApplyResult) -> None:
     """The first of those that failed, on stderr."""
     for one in applied.failures[:SHOWN]:
         output.say(f"! {one.resource} {one.source_id}: {one.problem}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cli.output import age
-from pipelines.doctor.findings import Finding, note, ok, warning
+from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ ALIVE_SECONDS = 300
 """A daemon reports every thirty seconds; one that was silent for so long is gone."""
 
 
-def nightly_runs(settings: Settings, tenant: str) -> Finding:
+def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
     """A finding about the schedule. Information only: cron or a systemd timer may do the same; never raises."""
     home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
     if not (home / "dagster.yaml").is_file():
@@ -37,7 +37,7 @@ _RUN_IT = (
 )
 
 
-def _seen_by_dagster(home: Path, tenant: str) -> Finding:
+def _seen_by_dagster(home: Path, tenant: str) -> CheckResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import dagster as dg  # noqa: PLC0415  costs more than all other checks together, so only where there is an instance
@@ -65,7 +65,7 @@ def _last_run(instance: dg.DagsterInstance, tenant: str) -> tuple[str, float] | 
     return str(records[0].dagster_run.status.value), began
 
 
-def _told(silent: float | None, last: tuple[str, float] | None, tenant: str) -> Finding:
+def _told(silent: float | None, last: tuple[str, float] | None, tenant: str) -> CheckResult:
     alive = silent is not None and silent < ALIVE_SECONDS
     scheduler = "the scheduler is running" if alive else "no scheduler is running"
     run = f"the last run {_ENDED.get(last[0], 'is under way')}, {_since(last[1])}" if last is not None else "no run yet"

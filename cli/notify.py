@@ -11,16 +11,16 @@ from pipelines.notify import Ending, tell
 from pipelines.settings.settings import Settings
 
 
-class Told:
+class NotifiedRun:
     """What is to be told at the end; without an `ending`, nothing."""
 
     ending: Ending | None = None
 
 
 @contextmanager
-def told(settings: Settings, job: str, tenant: str, output: Output) -> Iterator[Told]:
+def notifying(settings: Settings, job: str, tenant: str, output: Output) -> Iterator[NotifiedRun]:
     """One call at the end of the block, however it ends; the body says in `ending` how, unless it raises."""
-    this = Told()
+    this = NotifiedRun()
     try:
         yield this
     except BaseException as error:

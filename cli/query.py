@@ -31,7 +31,7 @@ _CHANGES = {
 
 
 @dataclass(frozen=True)
-class Form:
+class OutputFormat:
     """What the answer looks like where it is not JSON: `limit` rows on the terminal (0: all), unless CSV or a file is asked for."""
 
     limit: int = 100
@@ -58,10 +58,10 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
 
 
 def answer_query(
-    settings: Settings, sql: str, output: Output, form: Form | None = None, *, personal: bool = False
+    settings: Settings, sql: str, output: Output, form: OutputFormat | None = None, *, personal: bool = False
 ) -> ExitStatus:
     """Run one query read-only; mistakes in it are the caller's to mend (exit 2). `personal`: with all columns of the tables of people."""
-    form = form or Form()
+    form = form or OutputFormat()
     if form.csv and (output.as_json or form.parquet):
         raise ConfigurationError("--csv goes with neither --json nor --parquet: choose one.")
     with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:

@@ -13,8 +13,8 @@ from cli.output import Output, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.records.advice import label_of
+from pipelines.report.build import Report, make_report
 from pipelines.report.issues import shown
-from pipelines.report.making import Report, make_report
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 

@@ -21,7 +21,7 @@ from pipelines.migration.apply.run import Limits, as_json
 from pipelines.migration.flow import Result
 from pipelines.migration.model.plan import CONFLICT, Plan
 from pipelines.migration.plan.build import check_target
-from pipelines.migration.verify.run import Verification
+from pipelines.migration.verify.run import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.drills import Drill
@@ -72,7 +72,7 @@ def restore_snapshot(
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
 
-def _print(console: Console, plan: Plan, result: Result, proof: Verification) -> None:
+def _print(console: Console, plan: Plan, result: Result, proof: MigrationVerification) -> None:
     print_applied(console, plan, result)
     print_proof(console, plan, proof)
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 from rich.console import Console
 
-from cli.notify import told
+from cli.notify import notifying
 from cli.output import Output, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, size
@@ -28,7 +28,7 @@ def prune_snapshots(
     if tenant is not None and not data.snapshots(tenant):
         settings.tenant(tenant)
     zone = ZoneInfo(settings.timezone)
-    with nullcontext() if dry_run else told(settings, "retention", tenant or "", output):
+    with nullcontext() if dry_run else notifying(settings, "retention", tenant or "", output):
         done = prune(data, list(settings.tenants), policy, zone, tenant=tenant, dry_run=dry_run)
     output.result({**msgspec.to_builtins(done), "bytes": done.bytes}, lambda console: _print(console, done))
     return ExitStatus.COMPLETE

@@ -15,7 +15,7 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.drills import Drill, last_drill
-from pipelines.store.maintenance.verification import Verification, last_verification
+from pipelines.store.maintenance.verification import SnapshotVerification, last_verification
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
@@ -26,7 +26,7 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
     found = [
-        Listed(one, last_verification(data, *one.name.split("/")), last_drill(data, *one.name.split("/")))
+        SnapshotLine(one, last_verification(data, *one.name.split("/")), last_drill(data, *one.name.split("/")))
         for one in data.snapshots(tenant)
     ]
     output.result(
@@ -44,15 +44,15 @@ def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
     return ExitStatus.COMPLETE
 
 
-class Listed(NamedTuple):
+class SnapshotLine(NamedTuple):
     """A snapshot, and when it was last proved in which way."""
 
     snapshot: Snapshot
-    verified: Verification | None
+    verified: SnapshotVerification | None
     drilled: Drill | None
 
 
-def _line(one: Listed, now: datetime) -> dict[str, Any]:
+def _line(one: SnapshotLine, now: datetime) -> dict[str, Any]:
     snapshot, verified, drilled = one
     manifest = snapshot.manifest
     return {
@@ -73,7 +73,7 @@ def _bytes(snapshot: Snapshot) -> int:
     return sum(table.bytes for table in snapshot.manifest.tables.values())
 
 
-def _print_list(console: Console, found: list[Listed], now: datetime, settings: Settings) -> None:
+def _print_list(console: Console, found: list[SnapshotLine], now: datetime, settings: Settings) -> None:
     if not found:
         console.print(f"No snapshots in {settings.bucket or settings.data} yet. `bookferry backup TENANT` makes one.")
         return

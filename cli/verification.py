@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.notify import tell_ending, told
+from cli.notify import notifying, tell_ending
 from cli.output import Output
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import size
@@ -17,7 +17,7 @@ from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.verification import (
     Part,
-    Verification,
+    SnapshotVerification,
     keep,
     keys_to_verify,
     tenant_of,
@@ -34,7 +34,7 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
     results = []
     for key in keys_to_verify(data, name):
         output.say(f"Reading {data.objects.address_of(key)} ...")
-        with told(settings, "verification", tenant_of(key), output) as this:
+        with notifying(settings, "verification", tenant_of(key), output) as this:
             results.append(verify(data, key, part, now=datetime.now(UTC)))
             this.ending = None if results[-1].ok else Ending.of_verification(results[-1])
         _keep(data, results[-1], output)
@@ -51,7 +51,7 @@ def _nothing_complete(tenant: str) -> str:
     return f"{tenant}: has snapshots, but no complete one. Run `bookferry backup {tenant}`."
 
 
-def _keep(data: DataFolder, result: Verification, output: Output) -> None:
+def _keep(data: DataFolder, result: SnapshotVerification, output: Output) -> None:
     """The proof holds also where its date cannot be kept, such as on a disk that is read-only."""
     try:
         keep(data, result)
@@ -59,7 +59,7 @@ def _keep(data: DataFolder, result: Verification, output: Output) -> None:
         output.say(f"The date of this verification could not be kept: {error}")
 
 
-def _print(console: Console, results: list[Verification], missing: list[str]) -> None:
+def _print(console: Console, results: list[SnapshotVerification], missing: list[str]) -> None:
     for result in results:
         verdict = ("intact", "") if result.ok else ("DAMAGED", "bold red")
         console.print(Text.assemble((result.name, "bold"), "  ", verdict))
@@ -74,7 +74,7 @@ def _print(console: Console, results: list[Verification], missing: list[str]) ->
     console.print(_last_line(results, missing))
 
 
-def _last_line(results: list[Verification], missing: list[str]) -> str:
+def _last_line(results: list[SnapshotVerification], missing: list[str]) -> str:
     read = f"{sum(one.files for one in results):,} files, {size(sum(one.bytes for one in results))}"
     if blobs := sum(one.blobs for one in results):
         read += f", {sum(one.blobs_read for one in results):,} of {blobs:,} blobs read"

@@ -18,11 +18,11 @@ from pipelines.humanize import counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
-from pipelines.migration.model.resource_types import LOCATIONS, OTHERS
+from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
 from pipelines.migration.plan.other_resources import TASK_COMPLETED
 from pipelines.migration.plan.scope import listed_in
 from pipelines.migration.report.issues import sorts
-from pipelines.service.sandbox_process import CLIENT, make_locations, sign_in, stand_in
+from pipelines.service.sandbox_process import CLIENT, make_locations, sandbox_process, sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.durable import storage_errors
@@ -55,7 +55,7 @@ def drill(
     with (
         storage_errors(data.path),
         tempfile.TemporaryDirectory(prefix=".drill-", dir=data.path) as folder,
-        stand_in(["--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0"]) as ready,
+        sandbox_process(["--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0"]) as ready,
     ):
         inside = _inside(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
         sign_in(inside, TENANT, ready, TENANT)
@@ -105,8 +105,10 @@ def _others(snapshot: Snapshot) -> tuple[list[str], list[str]]:
     """The resources beside the publications that can be put back, and why others cannot."""
     held = snapshot.manifest.resources
     whole = {name for name, facts in held.items() if facts.complete}
-    names = [name for name in OTHERS if name in whole and whole.issuperset(OTHERS[name].references.values())]
-    kept_out = [name for name in OTHERS if name in held and name not in names]
+    names = [
+        name for name in RESOURCE_TYPES if name in whole and whole.issuperset(RESOURCE_TYPES[name].references.values())
+    ]
+    kept_out = [name for name in RESOURCE_TYPES if name in held and name not in names]
     return names, [
         f"{name}: not put back, since the snapshot lacks some of it, or of what it refers to" for name in kept_out
     ]
@@ -115,7 +117,7 @@ def _others(snapshot: Snapshot) -> tuple[list[str], list[str]]:
 def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[dict[str, Any]]:
     """What a person would have to enter."""
     for record in listed_in(data, snapshot, LOCATIONS, folder).records():
-        values = OTHERS[LOCATIONS].values(record)
+        values = RESOURCE_TYPES[LOCATIONS].values(record)
         if isinstance(values.get("name"), str):
             yield values
 

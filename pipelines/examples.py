@@ -10,7 +10,7 @@ from pipelines.settings.validation_messages import did_you_mean
 
 
 @dataclass(frozen=True)
-class Example:
+class ExampleQuery:
     """One file: its name without `.sql`, and its text, which begins with the question as a comment."""
 
     name: str
@@ -29,14 +29,14 @@ class Example:
         return " ".join(line.removeprefix("--").strip() for line in said)
 
 
-def all_examples() -> list[Example]:
+def all_examples() -> list[ExampleQuery]:
     """Every example, by name."""
     folder = resources.files("sql").joinpath("examples")
     files = sorted((one for one in folder.iterdir() if one.name.endswith(".sql")), key=lambda one: one.name)
-    return [Example(one.name.removesuffix(".sql"), one.read_text(encoding="utf-8")) for one in files]
+    return [ExampleQuery(one.name.removesuffix(".sql"), one.read_text(encoding="utf-8")) for one in files]
 
 
-def example(name: str) -> Example:
+def example(name: str) -> ExampleQuery:
     """The example of a name; a `ConfigurationError` that lists them where there is none."""
     known = {one.name: one for one in all_examples()}
     if name not in known:

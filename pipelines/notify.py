@@ -17,7 +17,7 @@ from pipelines.service.webhook import PAUSES, call
 from pipelines.settings.schedule import NotifySettings, Occasion
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
-from pipelines.store.maintenance.verification import Verification
+from pipelines.store.maintenance.verification import SnapshotVerification
 from pipelines.store.snapshots.snapshots import Snapshot
 
 MOST_TOLD = 2000
@@ -57,7 +57,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
         )
 
     @classmethod
-    def of_verification(cls, found: Verification, run: str = "") -> Ending:
+    def of_verification(cls, found: SnapshotVerification, run: str = "") -> Ending:
         """A verification that found damage."""
         message = " ".join(found.problems[:20])
         return cls(

@@ -199,7 +199,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
     reader, held = tmp_path / "pipe", Hook(command=("sh", "-c", "exec 3>pipe; sleep 100000 & sleep 100000"))
     os.mkfifo(reader)
     end = os.open(reader, os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(webhook.HookError, match=r"the command sh took more than 0\.5 seconds and was ended"):
+    with pytest.raises(webhook.WebhookError, match=r"the command sh took more than 0\.5 seconds and was ended"):
         webhook.call(held, b"{}", {"PATH": os.environ["PATH"]}, folder=tmp_path, sleep=lambda _: None, seconds=0.5)
     os.set_blocking(end, True)
     assert os.read(end, 1) == b"", "the end, which there is when no writer is left"

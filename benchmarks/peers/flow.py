@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.peers.configuration import TENANT, write_configuration
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.inventory import default_resources
 from pipelines.store.snapshots.snapshots import Snapshot
 
@@ -18,7 +18,7 @@ RUN = "bench"
 def back_up(config: Path) -> tuple[Snapshot, dict[str, float]]:
     """One backup, in the steps that the orchestrator's assets take. Returns the snapshot and the seconds of each step."""
     laps = _Laps()
-    with Library.open(config) as library:
+    with Backup.open(config) as library:
         for resource in default_resources("v2"):
             library.read_raw(TENANT, RUN, resource)
         laps.end("read")

@@ -18,8 +18,8 @@ import msgspec
 from pipelines.records.files import UNSURE, addressed_files
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock, SystemClock
-from pipelines.service.files.download import Failed, Received, Transfers
-from pipelines.service.files.signed_urls import FreshAddresses
+from pipelines.service.files.download import Downloads, Failed, Received
+from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.file_list import FileList, Known, Wanted
 
@@ -61,8 +61,8 @@ class Fetching:
         self._stopped = threading.Event()
         self._clock = clock or SystemClock(self._stopped)
         self._client = _Lazily(open_client)
-        self._transfers = Transfers(base_url, client=self._client.get, clock=self._clock)
-        self._addresses = FreshAddresses(self._client.get)
+        self._transfers = Downloads(base_url, client=self._client.get, clock=self._clock)
+        self._addresses = SignedUrls(self._client.get)
         self._changed = threading.Condition()
         self._names = count(1)
         self._threads: list[threading.Thread] = []

@@ -15,7 +15,7 @@ from pipelines.backup import files, read, staging
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_mistake
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.report.making import Report, make_report
+from pipelines.report.build import Report, make_report
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock
 from pipelines.settings.loading import load_settings
@@ -39,7 +39,7 @@ Progress = read.Progress | files.FileProgress
 """How far a listing or the fetching of files is."""
 
 
-class Library:
+class Backup:
     """The steps of a backup on one data folder. `run` names the job run: steps with the same name work on the same capture.
 
     `asked` are resources that somebody wants by name, beside those that the settings of a tenant name: a snapshot without them is partial.

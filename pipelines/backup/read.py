@@ -29,7 +29,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.listing.drift import REMEMBERED
 from pipelines.service.listing.listing import PER_PAGE, CollectionMovedError, Listing, ListingFacts, Page
 from pipelines.service.redaction import outside_text
-from pipelines.store.duplicates import Repeats, drop_repeated
+from pipelines.store.duplicates import DuplicateIds, drop_duplicates
 from pipelines.store.parquet import TableWriter
 from pipelines.store.snapshots.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids
 
@@ -177,7 +177,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
                 behind(partial(_keep, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
     path = capture.raw_path(resource)
-    repeats = drop_repeated(path, resource, key, texts=texts) if listing.facts.settled else Repeats()
+    repeats = drop_duplicates(path, resource, key, texts=texts) if listing.facts.settled else DuplicateIds()
     ids = count_ids(path, key, texts=texts)
     if resource in PERSONAL:  # a text that tells people apart may be their address
         ids.twice = [one if isinstance(one, int) else "(not shown)" for one in ids.twice]
@@ -203,7 +203,7 @@ def _keep(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: 
     writer.write(batch)
 
 
-def prove(listing: ListingFacts, ids: IdCounts, repeats: Repeats = Repeats()) -> ResourceFacts:  # noqa: B008  a value
+def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = DuplicateIds()) -> ResourceFacts:  # noqa: B008  a value
     """The verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
     Where it moved and the affected pages were read again until they fitted together, records that were deleted meanwhile may be in the

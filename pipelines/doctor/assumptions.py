@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipelines.doctor import guessed_lists, guessed_records
-from pipelines.doctor.findings import Finding
+from pipelines.doctor.findings import CheckResult
 from pipelines.doctor.guesses import Look
 
-CHECKS: tuple[Callable[[Look], Finding], ...] = (
+CHECKS: tuple[Callable[[Look], CheckResult], ...] = (
     guessed_records.unknown_fields,
     guessed_lists.backup_list,
     guessed_lists.error_body,
@@ -29,6 +29,6 @@ CHECKS: tuple[Callable[[Look], Finding], ...] = (
 )
 
 
-def check_assumptions(look: Look) -> list[Finding]:
+def check_assumptions(look: Look) -> list[CheckResult]:
     """What the answers say of every guess."""
     return [check(look) for check in CHECKS]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
+from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.connection import LockTakenError, time_of
@@ -18,7 +18,7 @@ from pipelines.sign_in import BACKUP, SignInState, abilities, sign_in_state
 from pipelines.sign_in import warning as sign_in_warning
 
 
-def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[Finding]:
+def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[CheckResult]:
     """What is kept of a sign-in says about itself."""
     try:
         state = sign_in_state(settings, tenant, clock)
@@ -30,7 +30,7 @@ def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[Find
     return [_unkept(settings, tenant, clock) or found, scopes(state.scopes, tenant)]
 
 
-def _unkept(settings: Settings, tenant: str, clock: Clock) -> Finding | None:
+def _unkept(settings: Settings, tenant: str, clock: Clock) -> CheckResult | None:
     """The problem, where what the nightly renewal brings could not be written: what is kept is written once more as it is."""
     try:
         with open_tokens(settings, tenant).locked(clock, seconds=0.0) as locked:
@@ -42,7 +42,7 @@ def _unkept(settings: Settings, tenant: str, clock: Clock) -> Finding | None:
     return None
 
 
-def token(state: SignInState, tenant: str, now: float) -> Finding:
+def token(state: SignInState, tenant: str, now: float) -> CheckResult:
     """How old the access token is and when it is renewed (service-api.md: "An access token is valid for one hour")."""
     again = f"Run `bookferry login {tenant}`."
     facts: dict[str, Any] = {
@@ -63,7 +63,7 @@ def token(state: SignInState, tenant: str, now: float) -> Finding:
     return ok("token", f"good for {_long(state.seconds_left)}, {due}{since}", **facts)
 
 
-def scopes(granted: tuple[str, ...], tenant: str) -> Finding:
+def scopes(granted: tuple[str, ...], tenant: str) -> CheckResult:
     """Whether the scopes are enough for the nightly backup, and for a migration into this tenant (trap A11)."""
     facts: dict[str, Any] = {"scopes": list(granted), "missing": [one for one in BACKUP.scopes if one not in granted]}
     again = f"Run `bookferry login {tenant}` and allow them on the consent page."

@@ -12,8 +12,8 @@ from urllib.parse import urljoin, urlsplit
 
 import yaml
 
-from pipelines.doctor.findings import Finding, note, ok, warning
-from pipelines.service.probe import Answer, Probe
+from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 
 LARGEST = 4 * 1024 * 1024
@@ -70,7 +70,7 @@ _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def fetch(probe: Probe, api: str) -> Answer | None:
+def fetch(probe: Probe, api: str) -> ProbeResponse | None:
     """The description of a version: at its own address, else where the page at /api links to one. Needs no sign-in."""
     answer = probe.ask("swagger.yaml", signed_in=False)
     if answer is not None and _parsed(answer) is not None:
@@ -81,7 +81,7 @@ def fetch(probe: Probe, api: str) -> Answer | None:
     return answer
 
 
-def _linked(page: Answer, api: str) -> Iterator[str]:
+def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
     """Addresses of a description on a web page, those that name the version first."""
     text = page.content[:LARGEST].decode(errors="replace")
     found = [
@@ -92,7 +92,7 @@ def _linked(page: Answer, api: str) -> Iterator[str]:
     yield from sorted((one for one in found if f"/{other}/" not in one), key=lambda one: f"/{api}/" not in one)
 
 
-def compare(api: str, answer: Answer | None) -> Finding:
+def compare(api: str, answer: ProbeResponse | None) -> CheckResult:
     """What the service's description lacks of what we use, and has that we do not know."""
     described = _parsed(answer) if answer is not None else None
     if described is None:
@@ -123,7 +123,7 @@ def compare(api: str, answer: Answer | None) -> Finding:
     return _told(facts, len(operations))
 
 
-def _told(facts: dict[str, Any], operations: int) -> Finding:
+def _told(facts: dict[str, Any], operations: int) -> CheckResult:
     labels = {
         "missing": "not in it, though a backup uses it",
         "missing_parameters": "parameters that are not in it",
@@ -148,7 +148,7 @@ def _some(names: list[str]) -> str:
     return f"{shown} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else shown
 
 
-def _parsed(answer: Answer) -> dict[str, Any] | None:
+def _parsed(answer: ProbeResponse) -> dict[str, Any] | None:
     """The description, as YAML or JSON; `None` where it is neither, or has no paths."""
     if answer.status != 200 or len(answer.content) > LARGEST:  # noqa: PLR2004
         return None

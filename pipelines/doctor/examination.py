@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pipelines.doctor import description, machine, service, storage
 from pipelines.doctor.assumptions import check_assumptions
 from pipelines.doctor.connection import check_connection
-from pipelines.doctor.findings import Finding, Status, failed, note
+from pipelines.doctor.findings import CheckResult, CheckStatus, failed, note
 from pipelines.doctor.guessed_lists import ASKED_FOR
 from pipelines.doctor.guessed_records import doi_to_seek
 from pipelines.doctor.guesses import Look
@@ -23,7 +23,7 @@ from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.paging import PER_PAGE
-from pipelines.service.probe import Answer, Probe
+from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -53,7 +53,7 @@ class Examination:
     """What was found about one tenant, in the order in which people read it."""
 
     tenant: str
-    findings: list[Finding]
+    findings: list[CheckResult]
     requests: int
 
 
@@ -75,7 +75,7 @@ def examine(
     findings += [who_is_told(settings, tenant, around.environ)]
     if settings.tenant(tenant).api == "v3":
         findings += check_connection(settings, tenant, around.clock)
-    blocked = [one.name for one in findings if one.status is Status.PROBLEM and one.name in _BLOCKING]
+    blocked = [one.name for one in findings if one.status is CheckStatus.PROBLEM and one.name in _BLOCKING]
     if blocked or not data.path.is_dir():
         reason = " and ".join(blocked) or "disk"
         return Examination(tenant, [*findings, note("service", f"not asked: first mend what is said of {reason}")], 0)
@@ -90,7 +90,7 @@ _BLOCKING = ("secrets", "database", "token")
 """Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
 
 
-def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[Finding]:
+def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[CheckResult]:
     """Disk, database and snapshots."""
     try:
         newest, complete = machine.newest_snapshots(data, tenant)
@@ -110,7 +110,7 @@ def _existing(path: Path) -> Path:
 
 def _at_the_service(
     settings: Settings, tenant: str, data: DataFolder, around: Surroundings, on_wait: Callable[[Waiting], None]
-) -> tuple[list[Finding], int]:
+) -> tuple[list[CheckResult], int]:
     used = _used(settings, tenant, data)
     with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
         probe = Probe(client, around.clock, MOST_REQUESTS)
@@ -150,11 +150,11 @@ class _Visit:
         self._user = user
         self._probe = probe
         self._around = around
-        self._answers: list[Answer] = []
-        self._refused: Answer | None = None
+        self._answers: list[ProbeResponse] = []
+        self._refused: ProbeResponse | None = None
         self._larger = True
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[CheckResult]:
         """What the answers mean."""
         try:
             me = self._ask("users/me") if self._api == "v3" else None
@@ -164,7 +164,7 @@ class _Visit:
         trouble = self._probe.failures[-1] if self._probe.failures else None
         found = [service.reachable(first, trouble)]
         well = first is not None and first.records is not None
-        if first is not None and found[0].status is Status.OK:
+        if first is not None and found[0].status is CheckStatus.OK:
             found.append(service.sign_in(first, self._user or service.person(me)))
         found += [service.clock(self._answers)] if self._answers else []
         found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well)]
@@ -173,7 +173,7 @@ class _Visit:
         look = self._look(first)  # before what may cost more: a description that has to be looked for
         return [*found, *self._beside(), *check_assumptions(look)]
 
-    def _first_page(self) -> Answer | None:
+    def _first_page(self) -> ProbeResponse | None:
         """The first page, larger than the service promises: it should cut that to 50 (A20). One that refuses is asked as a backup asks."""
         larger = self._ask("publications", page=1, per_page=ASKED_FOR)
         if larger is not None and (not larger.response.is_client_error or larger.status in service.REFUSALS):
@@ -181,7 +181,7 @@ class _Visit:
         self._refused, self._larger = larger, False
         return self._ask("publications", page=1, per_page=PER_PAGE)
 
-    def _beside(self) -> list[Finding]:
+    def _beside(self) -> list[CheckResult]:
         """What the service offers beside the list of publications."""
         other = {"v2": "v3", "v3": "v2"}[self._api]
         elsewhere = self._probe.ask_at(f"{self._probe.base_url}/api/{other}/publications", signed_in=False, per_page=1)
@@ -192,7 +192,7 @@ class _Visit:
             description.compare(self._api, description.fetch(self._probe, self._api)),
         ]
 
-    def _look(self, first: Answer) -> Look:
+    def _look(self, first: ProbeResponse) -> Look:
         sought = doi_to_seek(first)
         total = first.signpost.total if first.signpost is not None else None
         last = (total or 0) // PER_PAGE + 1
@@ -209,7 +209,7 @@ class _Visit:
             sought=sought,
         )
 
-    def _ask(self, path: str, **params: Any) -> Answer | None:
+    def _ask(self, path: str, **params: Any) -> ProbeResponse | None:
         answer = self._probe.ask(path, **params)
         self._answers += [answer] if answer is not None else []
         return answer

@@ -11,7 +11,7 @@ from pipelines.errors import BookferryError, ExitStatus
 from pipelines.service.redaction import redact
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """How bad it is. Only a problem keeps the nightly job from working."""
 
     OK = "ok"
@@ -21,11 +21,11 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One check's result. `facts` are for programs: more may be added."""
 
     name: str
-    status: Status
+    status: CheckStatus
     message: str
     todo: str = ""
     exit_status: ExitStatus = ExitStatus.COMPLETE
@@ -38,36 +38,36 @@ class Finding:
         return {"name": self.name, "status": str(self.status), "message": redact(self.message), **todo, **self.facts}
 
 
-def ok(name: str, message: str, **facts: Any) -> Finding:
+def ok(name: str, message: str, **facts: Any) -> CheckResult:
     """As it should be."""
-    return Finding(name, Status.OK, message, facts=facts)
+    return CheckResult(name, CheckStatus.OK, message, facts=facts)
 
 
-def note(name: str, message: str, todo: str = "", **facts: Any) -> Finding:
+def note(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
     """Worth knowing; nothing has to be done."""
-    return Finding(name, Status.NOTE, message, todo, facts=facts)
+    return CheckResult(name, CheckStatus.NOTE, message, todo, facts=facts)
 
 
-def warning(name: str, message: str, todo: str = "", **facts: Any) -> Finding:
+def warning(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
     """The nightly job works today, and may not for ever, or keeps less than a person would think."""
-    return Finding(name, Status.WARNING, message, todo, facts=facts)
+    return CheckResult(name, CheckStatus.WARNING, message, todo, facts=facts)
 
 
 def problem(
     name: str, message: str, todo: str = "", *, exit_status: ExitStatus = ExitStatus.FAILED, **facts: Any
-) -> Finding:
+) -> CheckResult:
     """The nightly job would not work."""
-    return Finding(name, Status.PROBLEM, message, todo, exit_status, facts)
+    return CheckResult(name, CheckStatus.PROBLEM, message, todo, exit_status, facts)
 
 
-def failed(name: str, error: BookferryError, **facts: Any) -> Finding:
+def failed(name: str, error: BookferryError, **facts: Any) -> CheckResult:
     """The problem that an error tells, remedy included."""
     return problem(name, str(error), exit_status=error.exit_status, **facts)
 
 
-def worst(findings: Iterable[Finding]) -> ExitStatus:
+def worst(findings: Iterable[CheckResult]) -> ExitStatus:
     """The exit status of a command that found these: configuration before sign-in before the rest, because in that order it is mended."""
-    problems = {finding.exit_status for finding in findings if finding.status is Status.PROBLEM}
+    problems = {finding.exit_status for finding in findings if finding.status is CheckStatus.PROBLEM}
     if not problems:
         return ExitStatus.COMPLETE
     order = (ExitStatus.USAGE, ExitStatus.SIGN_IN)

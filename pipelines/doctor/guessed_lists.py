@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from pipelines.doctor.findings import Finding, warning
+from pipelines.doctor.findings import CheckResult, warning
 from pipelines.doctor.guessed_records import dois
 from pipelines.doctor.guesses import Look, differs, held, ids_of, total_of, untested
 from pipelines.service.http.paging import PER_PAGE
@@ -15,7 +15,7 @@ ASKED_FOR = 2 * PER_PAGE
 """Records that the first page is asked for, to see whether the service cuts it to 50."""
 
 
-def backup_list(look: Look) -> Finding:
+def backup_list(look: Look) -> CheckResult:
     """A5: both versions have /publications/all."""
     if look.everything is None:
         return warning(
@@ -39,7 +39,7 @@ def backup_list(look: Look) -> Finding:
     return held("A5", "/publications/all is offered, with as many records as /publications")
 
 
-def error_body(look: Look) -> Finding:
+def error_body(look: Look) -> CheckResult:
     """A12: an error is `{"error": {"code", "message"}}`, and an unknown id 404 `RecordNotFound`."""
     if look.absent is None:
         return untested("A12", "the question for an unknown record was not answered")
@@ -52,7 +52,7 @@ def error_body(look: Look) -> Finding:
     return differs("A12", f"an unknown record is answered {said}", "Only the words of messages depend on it.")
 
 
-def order(look: Look) -> Finding:
+def order(look: Look) -> CheckResult:
     """A14: lists hold still; the sandbox's are in the order of ids."""
     ids = [one for one in ids_of(look.first) if isinstance(one, int)]
     if len(ids) < 2:  # noqa: PLR2004
@@ -64,7 +64,7 @@ def order(look: Look) -> Finding:
     )
 
 
-def backup_list_form(look: Look) -> Finding:
+def backup_list_form(look: Look) -> CheckResult:
     """A15: /publications/all looks like any list."""
     if look.everything is None or look.everything.records is None:
         return untested("A15", "there is no /publications/all")
@@ -77,7 +77,7 @@ def backup_list_form(look: Look) -> Finding:
     return held("A15", "/publications/all is an object with records, in pages")
 
 
-def identifier_search(look: Look) -> Finding:
+def identifier_search(look: Look) -> CheckResult:
     """A16: a search by identifier compares the whole value."""
     if not look.sought:
         return untested("A16", "no record of the first page has a DOI")
@@ -93,7 +93,7 @@ def identifier_search(look: Look) -> Finding:
     return held("A16", "a search by DOI finds the record that has it, and no other")
 
 
-def beyond_the_end(look: Look) -> Finding:
+def beyond_the_end(look: Look) -> CheckResult:
     """A19: a page beyond the end is empty."""
     if look.beyond is None:
         return untested("A19", "the question for such a page was not answered")
@@ -113,7 +113,7 @@ def beyond_the_end(look: Look) -> Finding:
     )
 
 
-def page_size(look: Look) -> Finding:
+def page_size(look: Look) -> CheckResult:
     """A20: more than 50 is cut to 50."""
     size = len(look.records)
     if look.refused is not None:
@@ -137,7 +137,7 @@ def page_size(look: Look) -> Finding:
     )
 
 
-def page_links(look: Look) -> Finding:
+def page_links(look: Look) -> CheckResult:
     """A21: Link is there, absolute, on the library's own origin, and leads to other records."""
     header, here = look.first.header("link"), urlsplit(look.first.address)
     if not header:
@@ -162,7 +162,7 @@ def page_links(look: Look) -> Finding:
     return _links_that_lead_on(look, header)
 
 
-def _links_that_lead_on(look: Look, header: str) -> Finding:
+def _links_that_lead_on(look: Look, header: str) -> CheckResult:
     if look.second is None or look.second.records is None:
         return differs(
             "A21", "the page that Link names next is not answered with records", "Backups stop there.", costs=True
@@ -176,7 +176,7 @@ def _links_that_lead_on(look: Look, header: str) -> Finding:
     return held("A21", "Link is absolute, on the library's own origin, and leads to the next records")
 
 
-def total(look: Look) -> Finding:
+def total(look: Look) -> CheckResult:
     """A22: X-Total is on every page, and the same."""
     if look.total is None:
         return differs(

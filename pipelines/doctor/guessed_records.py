@@ -7,9 +7,9 @@ from datetime import date
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from pipelines.doctor.findings import Finding
+from pipelines.doctor.findings import CheckResult
 from pipelines.doctor.guesses import Look, differs, held, names_of, untested
-from pipelines.service.probe import Answer
+from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
 FLAT_IDENTIFIERS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
@@ -21,7 +21,7 @@ _DOCUMENTED = (
 )  # fmt: skip
 
 
-def unknown_fields(look: Look) -> Finding:
+def unknown_fields(look: Look) -> CheckResult:
     """A1: fields of a publication beyond those of the document."""
     known = {*_DOCUMENTED, *(FLAT_IDENTIFIERS if look.api == "v2" else ("identifiers",))}
     unknown = {key for record in look.records for key in record} - known
@@ -34,7 +34,7 @@ def unknown_fields(look: Look) -> Finding:
     )
 
 
-def categories(look: Look) -> Finding:
+def categories(look: Look) -> CheckResult:
     """A23: categories are objects with `id` and `name` in answers."""
     entries = _entries(look, "categories")
     if not entries:
@@ -46,7 +46,7 @@ def categories(look: Look) -> Finding:
     )
 
 
-def identifiers(look: Look) -> Finding:
+def identifiers(look: Look) -> CheckResult:
     """A24, A25: v2 has flat fields, v3 a typed list."""
     name = "A24" if look.api == "v2" else "A25"
     if not look.records:
@@ -73,7 +73,7 @@ def _entries(look: Look, field: str) -> list[Any]:
     return [entry for one in lists if isinstance(one, list) for entry in one]
 
 
-def nulls(look: Look) -> Finding:
+def nulls(look: Look) -> CheckResult:
     """A26: a field without a value is there, and null."""
     keys = [set(record) for record in look.records]
     if len(keys) < 2:  # noqa: PLR2004
@@ -85,7 +85,7 @@ def nulls(look: Look) -> Finding:
     return differs("A26", "fields without a value are left out", "Backups treat null and absent alike.")
 
 
-def import_state(look: Look) -> Finding:
+def import_state(look: Look) -> CheckResult:
     """A28: `import_state` is in v2 and not in v3."""
     if not look.records:
         return untested("A28", "there are no records")
@@ -97,7 +97,7 @@ def import_state(look: Look) -> Finding:
     )
 
 
-def deprecations(look: Look) -> Finding:
+def deprecations(look: Look) -> CheckResult:
     """A37: v2 names what is deprecated in `X-API-Deprecation`."""
     sent = look.first.header("x-api-deprecation")
     if look.api == "v2" and not sent:
@@ -107,7 +107,7 @@ def deprecations(look: Look) -> Finding:
     return held("A37", "X-API-Deprecation is sent by v2" if sent else "v3 deprecates nothing")
 
 
-def file_addresses(look: Look) -> Finding:
+def file_addresses(look: Look) -> CheckResult:
     """A27, A62: files come with an address to fetch them from, signed, on another origin."""
     assets = [one for one in _entries(look, "assets") if isinstance(one, dict)]
     if not assets:
@@ -125,7 +125,7 @@ def file_addresses(look: Look) -> Finding:
     return held("A62", f"files have an address to fetch them from{life}")
 
 
-def days(look: Look) -> Finding:
+def days(look: Look) -> CheckResult:
     """service-api.md, Publication: `published_on` is a date YYYY-MM-DD. No number: the document shows it."""
     values = [record.get("published_on") for record in look.records]
     given = [value for value in values if value not in (None, "")]
@@ -163,7 +163,7 @@ def dois(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def doi_to_seek(answer: Answer) -> str:
+def doi_to_seek(answer: ProbeResponse) -> str:
     """A DOI of the page that can be asked for; empty where there is none."""
     found = (doi for record in answer.records or [] for doi in dois(record))
     return next((doi for doi in found if 0 < len(doi) <= 200 and doi.isprintable()), "")  # noqa: PLR2004

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.doctor.findings import Finding, note, ok, warning
-from pipelines.service.probe import Answer
+from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
 
@@ -19,16 +19,16 @@ class Look:
     """What a library answered. `first` is a page of /publications; whatever was not asked or not answered is `None`."""
 
     api: str
-    first: Answer
-    second: Answer | None = None
-    everything: Answer | None = None
-    absent: Answer | None = None
-    beyond: Answer | None = None
-    found: Answer | None = None
+    first: ProbeResponse
+    second: ProbeResponse | None = None
+    everything: ProbeResponse | None = None
+    absent: ProbeResponse | None = None
+    beyond: ProbeResponse | None = None
+    found: ProbeResponse | None = None
     sought: str = ""
     """The DOI that `found` was asked for."""
 
-    refused: Answer | None = None
+    refused: ProbeResponse | None = None
     """What a first page larger than promised was answered with, where that was a refusal."""
 
     larger: bool = True
@@ -45,22 +45,22 @@ class Look:
         return total_of(self.first)
 
 
-def held(name: str, message: str) -> Finding:
+def held(name: str, message: str) -> CheckResult:
     """The service is as we supposed."""
     return ok(name, message, held=True)
 
 
-def differs(name: str, message: str, meaning: str, *, costs: bool = False) -> Finding:
+def differs(name: str, message: str, meaning: str, *, costs: bool = False) -> CheckResult:
     """The service is otherwise; `meaning` is what that means for us."""
     return (warning if costs else note)(name, message, meaning, held=False)
 
 
-def untested(name: str, why: str) -> Finding:
+def untested(name: str, why: str) -> CheckResult:
     """This library's answers say nothing about it."""
     return note(name, f"could not be tested: {why}", held=None)
 
 
-def total_of(answer: Answer | None) -> int | None:
+def total_of(answer: ProbeResponse | None) -> int | None:
     """X-Total of a page, where it is a number."""
     return answer.signpost.total if answer is not None and answer.signpost is not None else None
 
@@ -70,6 +70,6 @@ def names_of(names: Iterable[str]) -> str:
     return outside_text(", ".join(sorted(names)), 200)
 
 
-def ids_of(answer: Answer | None) -> list[object]:
+def ids_of(answer: ProbeResponse | None) -> list[object]:
     """The ids of a page's records."""
     return [record.get("id") for record in (answer.records if answer is not None else None) or []]

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
+from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.settings import Settings
@@ -34,7 +34,7 @@ WHOLE_CHECK = 64 * 1024 * 1024
 """Bytes of state.db up to which all of it is checked for damage."""
 
 
-def configuration(settings: Settings, tenant: str) -> Finding:
+def configuration(settings: Settings, tenant: str) -> CheckResult:
     """What this entry of bookferry.toml says."""
     chosen = settings.tenant(tenant)
     return ok(
@@ -46,7 +46,7 @@ def configuration(settings: Settings, tenant: str) -> Finding:
     )
 
 
-def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Finding:
+def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
     """Whether the environment variables that the entry names hold something that can be sent."""
     chosen = settings.tenant(tenant)
     try:
@@ -63,7 +63,7 @@ def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Find
     return ok("secrets", f"{' and '.join(named)} {'is' if len(named) == 1 else 'are'} set{of_people}", **facts)
 
 
-def rate(settings: Settings, tenant: str, used_by_others: int | None) -> Finding:
+def rate(settings: Settings, tenant: str, used_by_others: int | None) -> CheckResult:
     """The limit that we keep (I1), and who else is using it at the moment."""
     _, limit = settings.budget_of(tenant)
     facts: dict[str, Any] = {"requests_per_minute": limit, "used_by_others": used_by_others}
@@ -78,7 +78,7 @@ def rate(settings: Settings, tenant: str, used_by_others: int | None) -> Finding
     return ok("rate", f"{limit} requests in any 60 seconds{others}", **facts)
 
 
-def disk(data: DataFolder, free: int, newest: Snapshot | None) -> Finding:
+def disk(data: DataFolder, free: int, newest: Snapshot | None) -> CheckResult:
     """Whether the data folder can be written, and has room for another snapshot as large as the newest one."""
     try:
         data.prepare()
@@ -114,7 +114,7 @@ def _bytes(count: float) -> str:
     return f"{count:,.1f} TB"
 
 
-def database(path: Path) -> Finding:
+def database(path: Path) -> CheckResult:
     """Whether state.db, which holds the budget, is there to be written. Without it no request may be sent (I1)."""
     if not path.exists():
         return ok("database", f"{path} is made by the first request")
@@ -138,7 +138,7 @@ def _write_nothing(path: Path) -> None:
         connection.close()
 
 
-def _database_error(path: Path, error: sqlite3.Error) -> Finding:
+def _database_error(path: Path, error: sqlite3.Error) -> CheckResult:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
         return problem(
@@ -155,7 +155,7 @@ def _database_error(path: Path, error: sqlite3.Error) -> Finding:
     return failed("database", storage_error(error, path))
 
 
-def postgres(settings: Settings, tenant: str) -> list[Finding]:
+def postgres(settings: Settings, tenant: str) -> list[CheckResult]:
     """Whether the database that keeps sign-ins answers, where one is configured."""
     if settings.postgres_env is None:
         return []
@@ -176,7 +176,7 @@ def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Sn
     return (found[-1] if found else None), (complete[-1] if complete else None)
 
 
-def last_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> Finding:
+def last_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> CheckResult:
     """How old the newest complete snapshot is (complaint B15: nobody knows when the backup was last good)."""
     if newest is None:
         return note("last backup", "there is none yet", f"`bookferry backup {tenant}` makes one.", age_seconds=None)
@@ -213,6 +213,6 @@ def _ago(past: timedelta) -> str:
     return f"{minutes // 60} hours" if minutes < 48 * 60 else f"{minutes // 60 // 24} days"
 
 
-def unusable(error: ConfigurationError) -> Finding:
+def unusable(error: ConfigurationError) -> CheckResult:
     """The configuration cannot be read at all."""
     return problem("configuration", str(error), exit_status=ExitStatus.USAGE)

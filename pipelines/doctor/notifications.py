@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from pipelines.doctor.findings import Finding, note, ok, warning
+from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.errors import ConfigurationError
 from pipelines.settings.schedule import Hook
 from pipelines.settings.settings import Settings
@@ -20,7 +20,7 @@ _WRITE_IT = (
 _BOTH = "Only whoever waits for the call on success misses a backup that never began; only the call on failure says why one failed."
 
 
-def who_is_told(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Finding:
+def who_is_told(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
     """Whom the runs of a tenant call on success and on failure."""
     try:
         success = settings.notify_of(tenant).hook("success", environ)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import Any
 
-from pipelines.doctor.findings import Finding, failed, note, ok, problem, warning
+from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.inventory import LAST_DAY_OF_V2
-from pipelines.service.probe import Answer
+from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
 EARLY = timedelta(days=90)
@@ -22,7 +22,7 @@ WORDS = 80
 """Characters of a name from the service that are shown."""
 
 
-def reachable(answer: Answer | None, trouble: BookferryError | None) -> Finding:
+def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> CheckResult:
     """Whether the service answers the listing that every backup begins with, whoever asks."""
     if answer is None:
         return failed("service", trouble or BookferryError("the service was not asked"))
@@ -45,14 +45,14 @@ REFUSALS = (401, 403)
 """Statuses that are about who asks, not about what is asked."""
 
 
-def sign_in(answer: Answer, who: str) -> Finding:
+def sign_in(answer: ProbeResponse, who: str) -> CheckResult:
     """Whether the service accepts who we say we are, and lets this account read publications."""
     if answer.error is not None:
         return failed("sign-in", answer.error, http_status=answer.status)
     return ok("sign-in", f"accepted{f', as {outside_text(who, WORDS)}' if who else ''}", user=who or None)
 
 
-def person(answer: Answer | None) -> str:
+def person(answer: ProbeResponse | None) -> str:
     """Who is signed in, from `GET /users/me` (v3: "own record", no scope needed); empty where that is not told."""
     record = answer.json if answer is not None and answer.error is None else None
     inside = record.get("user", record) if isinstance(record, dict) else None
@@ -64,7 +64,7 @@ def person(answer: Answer | None) -> str:
     return outside_text(f"{name} ({named})" if named and name else name, WORDS)
 
 
-def clock(answers: list[Answer]) -> Finding:
+def clock(answers: list[ProbeResponse]) -> CheckResult:
     """How far the service's clock is from ours, by the answer that came quickest."""
     told = [answer for answer in answers if answer.clock_difference is not None]
     if not told:
@@ -96,7 +96,7 @@ def _long(past: timedelta) -> str:
     return f"{seconds / 3600:,.1f} hours"
 
 
-def other_version(api: str, answer: Answer | None) -> Finding:
+def other_version(api: str, answer: ProbeResponse | None) -> CheckResult:
     """Whether the version that this tenant does not use is there as well. Asked without a sign-in, so a 401 is an answer."""
     other = {"v2": "v3", "v3": "v2"}[api]
     if answer is None:
@@ -106,7 +106,7 @@ def other_version(api: str, answer: Answer | None) -> Finding:
     return ok("versions", f"{api} is used; {other} {said}", other=other, other_answers=there)
 
 
-def end_of_v2(api: str, today: date, *, answers: bool) -> Finding:
+def end_of_v2(api: str, today: date, *, answers: bool) -> CheckResult:
     """How long v2 will be there. The warning grows; a failure it is only when it is over and v2 is gone."""
     left = (LAST_DAY_OF_V2 - today).days
     facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
@@ -122,7 +122,7 @@ def end_of_v2(api: str, today: date, *, answers: bool) -> Finding:
     return warning("end of v2", f"{said}!", f"{_MOVE} Make a last backup of v2 before that day.", **facts)
 
 
-def _after_the_end(days: int, *, answers: bool, facts: dict[str, Any]) -> Finding:
+def _after_the_end(days: int, *, answers: bool, facts: dict[str, Any]) -> CheckResult:
     if answers:
         return warning(
             "end of v2",
@@ -143,7 +143,7 @@ def _days(count: int) -> str:
     return {0: "this is the last day", 1: "1 day left"}.get(count, f"{count} days left")
 
 
-def readable(resource: str, answer: Answer | None) -> Finding:
+def readable(resource: str, answer: ProbeResponse | None) -> CheckResult:
     """Whether the account, with the scopes of its token, may list a resource of its own scope."""
     name = f"reads {resource}"
     if answer is None:

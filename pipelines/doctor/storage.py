@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from pipelines.doctor.findings import Finding, failed, ok, problem
+from pipelines.doctor.findings import CheckResult, failed, ok, problem
 from pipelines.errors import BookferryError
 from pipelines.store.objects.objects import Objects
 
@@ -13,7 +13,7 @@ FOLDER = "doctor"
 """Where the one small object is put, and removed again."""
 
 
-def bucket(objects: Objects) -> Finding:
+def bucket(objects: Objects) -> CheckResult:
     """Tries all of it, as a backup would do it."""
     try:
         return _tried(objects)
@@ -21,7 +21,7 @@ def bucket(objects: Objects) -> Finding:
         return failed(NAME, error)
 
 
-def _tried(objects: Objects) -> Finding:
+def _tried(objects: Objects) -> CheckResult:
     key, content = f"{FOLDER}/{uuid4().hex}", b"Bookferry's doctor was here; this may be deleted."
     objects.put(key, content)
     try:

@@ -16,26 +16,26 @@ from typing import NamedTuple, Self
 
 from pipelines.backup import read
 from pipelines.errors import ConfigurationError
-from pipelines.migration.apply.other_resources import check_others_fresh, listed_now
+from pipelines.migration.apply.other_resources import check_others_fresh, read_target_lists
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
-    Applied,
-    Applying,
     ApplyProgress,
+    ApplyResult,
+    ApplyRun,
     Limits,
     Selection,
     check_limits,
-    settle_doubtful,
+    reconcile_pending_records,
 )
 from pipelines.migration.apply.staleness import check_fresh
 from pipelines.migration.apply.writer import Writer
-from pipelines.migration.model.comparable import Side, lay_out
+from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import UNDONE, Journal
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, HTML, PEOPLE, ROWS, Plan
-from pipelines.migration.model.plan_folders import find_plan, growing, room_of, seal_plan
+from pipelines.migration.model.plan_folders import find_plan, seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.plan_table import PLAN
-from pipelines.migration.model.resource_types import PUBLICATIONS, referred
+from pipelines.migration.model.resource_types import PUBLICATIONS, referenced_resources
 from pipelines.migration.model.target_reading import files_of, local_table
 from pipelines.migration.plan.build import (
     after_writes,
@@ -49,18 +49,18 @@ from pipelines.migration.plan.build import (
     holds_all,
     same_library,
 )
-from pipelines.migration.plan.comparison import lay_out_both
+from pipelines.migration.plan.comparison import normalise_both
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.plan.other_resources import PlanRows, plan_all
 from pipelines.migration.plan.publications import plan_publications
 from pipelines.migration.plan.scope import TargetReader, chosen_others, listed_in, written_others
 from pipelines.migration.report.pages import make_pages
-from pipelines.migration.report.status import RecordView, Status, status_of, three_way
-from pipelines.migration.undo.run import Undone, keep, rehearse, undo
+from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
+from pipelines.migration.undo.run import UndoResult, dry_run, keep, undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
-from pipelines.migration.verify.other_resources import others_held
-from pipelines.migration.verify.run import Verification, verify
+from pipelines.migration.verify.other_resources import compare_other_resources
+from pipelines.migration.verify.run import MigrationVerification, verify
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD, INVALID
@@ -106,7 +106,7 @@ class Migration:
         """The plan that was made last."""
         self.result: Result | None = None
         """What the last apply did, also where it was ended."""
-        self.proved: Verification | None = None
+        self.proved: MigrationVerification | None = None
         """What the last verification found."""
 
     def plan_from(self, source: str, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
@@ -143,14 +143,14 @@ class Migration:
         clear_unfinished(self.data, target)
         now = self._clock.now()
         name, personal = free_name(self.data, source, target, now), not PERSONAL.isdisjoint(others)
-        with growing(self.data, name, personal=personal) as folder:
+        with unfinished_plan(self.data, name, personal=personal) as folder:
             with self._client(target) as client:
                 raw = self._reader.read(target, client, folder, "plan")
-                theirs = self._reader.others(target, client, folder, "plan", (*others, *referred(others)))
+                theirs = self._reader.others(target, client, folder, "plan", (*others, *referenced_resources(others)))
             listed = {one: (listed_in(self._source_data, source, one, folder), now_) for one, now_ in theirs.items()}
             sent = GOOD | {INVALID} if chosen.send_invalid_identifiers else GOOD
             there = local_table(self._source_data, source, f"raw_{PUBLICATIONS}", folder)
-            sides = lay_out_both(there, raw, folder, self._kinds.described, sorted(sent))
+            sides = normalise_both(there, raw, folder, self._kinds.described, sorted(sent))
             people = folder / PEOPLE, self.data.keys.to_write()
             rows = partial(plan_all, listed=listed, resources=others, people=people, overwrite=overwrite)
             self.planned = self._seal(source, target, folder, sides, rows, now=now, overwrite=overwrite)
@@ -161,7 +161,7 @@ class Migration:
         source: Snapshot,
         target: str,
         folder: Path,
-        sides: tuple[Side, Side],
+        sides: tuple[ComparableLibrary, ComparableLibrary],
         plan_rows: PlanRows,
         *,
         now: datetime,
@@ -210,18 +210,18 @@ class Migration:
         facts = plan.facts
         with self._at_target(plan) as (journal, client), self._writer(plan, journal, client) as writer:
 
-            def told(applied: Applied) -> None:
+            def told(applied: ApplyResult) -> None:
                 done = applied.created + applied.patched + applied.failed
                 left = max(0, facts.requests - client.requests)
                 self._on_progress(ApplyProgress(done, facts.writes, client.requests, left, client.requests_per_minute))
 
-            applying = Applying(
+            applying = ApplyRun(
                 plan, journal, writer, limits=limits, selection=selection, wait=client.wait, on_row=told
             )
             self.result = Result(applying.applied, 0)
             if applying.has_work():
                 check_limits(plan, limits)
-                settle_doubtful(plan, journal, writer)
+                reconcile_pending_records(plan, journal, writer)
                 self._check_fresh(plan, client, journal)
                 try:
                     applying.run(client.requests_per_minute)
@@ -240,11 +240,13 @@ class Migration:
             check_others_fresh(plan, others, room, journal=journal, begun=begun)
 
     @contextmanager
-    def _read_again(self, plan: Plan, client: LibraryClient, run: str) -> Iterator[tuple[Path, Path, Side]]:
+    def _read_again(
+        self, plan: Plan, client: LibraryClient, run: str
+    ) -> Iterator[tuple[Path, Path, ComparableLibrary]]:
         """A folder for the length of the block, with the target as it is now: its raw publications, and as they are compared."""
-        with room_of(plan) as room:
+        with workdir(plan) as room:
             raw = self._reader.read(plan.facts.target.tenant, client, room, run)
-            yield room, raw, lay_out(raw, room / "target", self._kinds.described)
+            yield room, raw, normalise(raw, room / "target", self._kinds.described)
 
     @contextmanager
     def _at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
@@ -261,7 +263,7 @@ class Migration:
 
     def verify_named(
         self, name: str, target: str, *, contents: bool = False, evidence: Path | None = None
-    ) -> Verification:
+    ) -> MigrationVerification:
         """Verify the plan that a person names."""
         return self.verify(self._named(name, target), contents=contents, evidence=evidence)
 
@@ -271,7 +273,7 @@ class Migration:
             raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
         return plan
 
-    def status(self, plan: Plan) -> Status:
+    def status(self, plan: Plan) -> PlanStatus:
         """How far a plan is, without a request."""
         with self.journal(plan.facts.source.base_url, plan.facts.target.base_url) as journal:
             return status_of(plan, journal)
@@ -307,16 +309,16 @@ class Migration:
             writer.stop()
             uploads.close()
 
-    def undo(self, plan: Plan, *, really: bool = False) -> Undone:
+    def undo(self, plan: Plan, *, really: bool = False) -> UndoResult:
         """Take back what the journal says a plan did, where nobody edited it since; without `really`, only tell what would be done."""
-        with self._at_target(plan) as (journal, client), room_of(plan) as room:
+        with self._at_target(plan) as (journal, client), workdir(plan) as room:
             run, target = after_writes("undo", plan, journal), plan.facts.target.tenant
             listed = self._reader.others(target, client, room, run, written_others(plan))
-            with listed_now(room, listed) as others:
+            with read_target_lists(room, listed) as others:
                 if not really:
                     raw = self._reader.read(target, client, room, run)
-                    now = lay_out(raw, room / "target", self._kinds.described)
-                    return rehearse(plan, journal, self._kinds, now, others, client)
+                    now = normalise(raw, room / "target", self._kinds.described)
+                    return dry_run(plan, journal, self._kinds, now, others, client)
                 with self._writer(plan, journal, client) as writer:
                     found = undo(
                         plan, journal, self._kinds, client, writer, others=others, on_progress=self._on_progress
@@ -324,7 +326,7 @@ class Migration:
             keep(plan, found, self._clock.now())
             return found
 
-    def verify(self, plan: Plan, *, contents: bool = False, evidence: Path | None = None) -> Verification:
+    def verify(self, plan: Plan, *, contents: bool = False, evidence: Path | None = None) -> MigrationVerification:
         """Read the target again and compare every record with what a plan says, field by field; the result is kept beside the plan.
 
         `contents`: fetch every file that was moved, and compare its bytes. `evidence`: a folder that is made, a bag of all that proves it.
@@ -339,7 +341,7 @@ class Migration:
             check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
             at, target, moved = self._clock.now(), plan.facts.target.tenant, plan.facts.resources
             listed = self._reader.others(target, client, room, after_writes("verify", plan, journal), moved)
-            with others_held(plan, journal, room, listed) as others:
+            with compare_other_resources(plan, journal, room, listed) as others:
                 self.proved = verify(
                     plan, journal, now, room, at=at, client=client, check_contents=check_contents, others=others
                 )
@@ -382,7 +384,7 @@ class Migration:
 class Result(NamedTuple):
     """What an apply did, and how many requests that took."""
 
-    applied: Applied
+    applied: ApplyResult
     requests: int
 
 

@@ -62,7 +62,7 @@ _QUOTES = 2
 _new = tuple.__new__
 
 
-class Texts(NamedTuple):
+class CanonicalPublication(NamedTuple):
     """What of a publication is compared and sent."""
 
     id: int
@@ -81,7 +81,7 @@ class Texts(NamedTuple):
     """Identifiers that are not sent."""
 
 
-class TextReader:
+class CanonicalReader:
     """Reads the records of one library. `sent`: verdicts of the identifiers that are sent."""
 
     def __init__(self, kinds: Kinds, sent: AbstractSet[str]) -> None:
@@ -92,7 +92,7 @@ class TextReader:
         self._repeated = lru_cache(2**14)(self._look_at_repeated)
         self._unknown = lru_cache(2**12)(self._look_at_unknown)
 
-    def read(self, payload: bytes) -> Texts | None:
+    def read(self, payload: bytes) -> CanonicalPublication | None:
         """What the JSON of a record says; None where it has no id that is a whole number. Never raises on data."""
         try:
             if not payload.isascii():
@@ -122,7 +122,7 @@ class TextReader:
         elif unknown:
             unsent = self._unknown(unknown[0], str(members[unknown[0]], "utf-8"))
         return _new(
-            Texts,
+            CanonicalPublication,
             (
                 number,
                 _fingerprint(compared, author),
@@ -135,14 +135,14 @@ class TextReader:
             ),
         )
 
-    def _read_any(self, record: Mapping[str, Any]) -> Texts | None:
+    def _read_any(self, record: Mapping[str, Any]) -> CanonicalPublication | None:
         """The same of what only the lenient reader takes, or is no object."""
         number = whole_number(record.get("id"))
         if number is None:
             return None
         form = form_of({name: value for name, value in record.items() if name not in _FILES}, self._kinds, self._sent)
         files = {name: msgspec.Raw(compact_json(record.get(name)).encode()) for name in ("id", *_FILES)}
-        return Texts(
+        return CanonicalPublication(
             number,
             fingerprint(form.fields),
             comparable(form.fields, self._kinds),

@@ -63,7 +63,7 @@ class _Rest:
     unsent: Json = field(default_factory=dict)
 
 
-class Form:
+class PublicationForm:
     """A publication as version 3 takes it. What is about its files is looked at when somebody asks: matching millions needs none of it."""
 
     __slots__ = ("_files", "_record", "_rest", "fields", "identifiers")
@@ -110,9 +110,9 @@ class Form:
         return self._rest
 
 
-def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> Form:
+def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> PublicationForm:
     """The form of a record of either version. `sent`: verdicts of the identifiers of flat fields that are sent; never raises on data."""
-    return Form(record, kinds, sent)
+    return PublicationForm(record, kinds, sent)
 
 
 def v2_of(
@@ -219,7 +219,9 @@ def _references(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             rest.residue[key] = without_addresses(value)
 
 
-def _identifiers(record: Mapping[str, Any], form: Form, rest: _Rest, kinds: Kinds, sent: AbstractSet[str]) -> None:
+def _identifiers(
+    record: Mapping[str, Any], form: PublicationForm, rest: _Rest, kinds: Kinds, sent: AbstractSet[str]
+) -> None:
     """service-api.md, Publication: "`type`, `value` … used in responses and in create/update payloads"; v2's "flat fields replace" them.
 
     Entries of version 3's list are sent as they are; of flat fields, the canonical values with a verdict of `sent`.

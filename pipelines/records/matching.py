@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipelines.inventory import IDENTIFIER_LIST
-from pipelines.records.forms import WRITTEN, Form
+from pipelines.records.forms import WRITTEN, PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import compact_json
@@ -44,7 +44,7 @@ def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     return [key for key in WRITTEN if one.get(key) != other.get(key)]
 
 
-def identifying_keys(form: Form, kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:
+def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:
     """Type and value of each identifier that names this publication and no other (trap A8).
 
     An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts where its table says `identifies`.

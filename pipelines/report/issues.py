@@ -19,7 +19,7 @@ from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, names
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.service.redaction import MASK, outside_text
-from pipelines.store.findings import Finding
+from pipelines.store.findings import IdentifierFinding
 
 COLUMNS = ("record", "field", "value", "problem", "suggestion")
 
@@ -67,7 +67,7 @@ class Sort(msgspec.Struct):
     examples: list[tuple[int | None, str]] = []
 
 
-class Tally:
+class IssueCounts:
     """Counts issues while they pass, and remembers the first ones of each sort."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Tally:
             sort.examples.append((issue.record, issue.part or issue.value))
 
 
-def issues_of(findings: Iterable[Finding]) -> Iterator[Issue]:
+def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
     """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
     show = lru_cache(ALIKE)(shown)  # fields and types are few, and records that are alike come one after the other
     fit = (
@@ -114,7 +114,7 @@ def issues_of(findings: Iterable[Finding]) -> Iterator[Issue]:
             yield from (_to_do(one) for one in group)
 
 
-def _mended(found: list[Finding]) -> Iterator[Issue]:
+def _mended(found: list[IdentifierFinding]) -> Iterator[Issue]:
     rules = list(dict.fromkeys(rule for one in found for rule in names(one.detail)))
     if not _SPELLINGS.issuperset(rules):
         first = found[0]
@@ -123,7 +123,7 @@ def _mended(found: list[Finding]) -> Iterator[Issue]:
         yield _issue(first, *mended(telling, becomes), sort=(REPAIRED, ""), to_do=False)
 
 
-def _to_do(one: Finding) -> Issue:
+def _to_do(one: IdentifierFinding) -> Issue:
     if one.kind in (INVALID, UNRECOGNISED):
         kind = "" if one.detail in ("unknown_type", "type_missing") else one.type
         part = "" if one.becomes == one.value else one.becomes
@@ -136,7 +136,7 @@ def _to_do(one: Finding) -> Issue:
 
 
 def _issue(
-    one: Finding, problem: str, suggestion: str, *, sort: tuple[str, str], to_do: bool = True, part: str = ""
+    one: IdentifierFinding, problem: str, suggestion: str, *, sort: tuple[str, str], to_do: bool = True, part: str = ""
 ) -> Issue:
     return Issue(one.record, one.field, one.value, problem, suggestion, sort, to_do, part)
 

@@ -15,7 +15,7 @@ from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.report.issues import Sort, shown, words_and
 from pipelines.report.plots import Bar, Plot
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
-from pipelines.store.findings import Figures, Group, Verdicts
+from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import Manifest
 from pipelines.version import VERSION
@@ -27,7 +27,7 @@ EXAMPLE = 120
 """Characters of an example of residue."""
 
 
-class Told(msgspec.Struct, kw_only=True):
+class ReportContext(msgspec.Struct, kw_only=True):
     """All that a report tells."""
 
     manifest: Manifest
@@ -35,23 +35,23 @@ class Told(msgspec.Struct, kw_only=True):
     sorts: list[Sort]
     to_do: int
     mended: int
-    shared: list[Group]
-    same_titles: list[Group]
+    shared: list[DuplicateGroup]
+    same_titles: list[DuplicateGroup]
     residue_examples: dict[tuple[str, str], list[tuple[int, str]]]
     made_at: datetime
 
 
-def html_of(told: Told) -> str:
+def html_of(told: ReportContext) -> str:
     """The page."""
     return html("pipelines.report", "report.html", _context(told), plots_of(told))
 
 
-def markdown_of(told: Told) -> str:
+def markdown_of(told: ReportContext) -> str:
     """The same as Markdown, without plots."""
     return markdown("pipelines.report", "report.md", _context(told))
 
 
-def plots_of(told: Told) -> dict[str, Plot]:
+def plots_of(told: ReportContext) -> dict[str, Plot]:
     """What is drawn: verdicts by field, what to look at by sort, publications by kind."""
     figures = told.figures
     verdicts = [
@@ -78,7 +78,7 @@ def plots_of(told: Told) -> dict[str, Plot]:
     }
 
 
-def _context(told: Told) -> dict[str, Any]:
+def _context(told: ReportContext) -> dict[str, Any]:
     """What the templates put into their places."""
     figures, manifest = told.figures, told.manifest
     started = datetime.fromisoformat(manifest.started_at)
@@ -129,7 +129,7 @@ def _share(part: int, whole: int) -> str:
     return f"{1000 * part // whole / 10:.1f} %" if whole else ""
 
 
-def _tiles(told: Told) -> list[dict[str, str]]:
+def _tiles(told: ReportContext) -> list[dict[str, str]]:
     figures = told.figures
     good = sum(one.valid + one.repaired for one in figures.verdicts.values())
     tiles = [
@@ -201,7 +201,7 @@ def _duplicates(figures: Figures) -> str:
     )
 
 
-def _table(title: str, columns: tuple[str, str], groups: Sequence[Group], count: int) -> dict[str, Any]:
+def _table(title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup], count: int) -> dict[str, Any]:
     rows = [
         {
             "key": name_of(one.type) if columns[0] == "type" else one.type,

@@ -20,9 +20,9 @@ from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import Network
 from pipelines.service.http.responses import as_object, checked, failed_write, never_sent, unclear, written
 from pipelines.service.http.retries import Retried
-from pipelines.service.http.transport import Budgeted, Meter, Pinned
+from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
 from pipelines.service.redaction import keep_secret
-from pipelines.service.search import MOST_PAGES, Found, ends_of, look_up
+from pipelines.service.search import MOST_PAGES, SearchResult, ends_of, look_up
 from pipelines.service.sign_in.bearer import OAuth, Signed, renewing
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
@@ -78,13 +78,13 @@ class LibraryClient:
         clock: Clock,
         on_wait: Callable[[Waiting], None] = lambda _: None,
         transport: httpx.BaseTransport | None = None,
-        meter: Meter | None = None,
+        meter: RequestMeter | None = None,
     ) -> None:
         self.api_url = f"{base_url}/api/{api}"
         self.requests_per_minute = requests_per_minute
         self.clock = clock
         self._on_wait = on_wait
-        self._meter = meter or Meter()
+        self._meter = meter or RequestMeter()
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
@@ -147,7 +147,7 @@ class LibraryClient:
                 return None
             raise
 
-    def search(self, params: Mapping[str, str], *, most_pages: int = MOST_PAGES) -> Found:
+    def search(self, params: Mapping[str, str], *, most_pages: int = MOST_PAGES) -> SearchResult:
         """Publications by flat parameters (`doi`, `isbn`, `query`, `year` …), of at most so many pages. Raises what `get` raises.
 
         The service may find inexactly and late: compare each record, and do not take an empty answer for a proof (trap A12).
@@ -257,7 +257,7 @@ def open_client(
             on_pause=lambda seconds: on_wait(Waiting(_asked_for(clock.now(), seconds), seconds)),
         )
         stack.callback(budget.close)
-        meter, network = Meter(), Network(chosen.base_url)
+        meter, network = RequestMeter(), Network(chosen.base_url)
         if chosen.api == "v2":
             auth: httpx.Auth = _sign_in(settings.credentials(tenant))
             transport: httpx.BaseTransport = network

@@ -20,7 +20,7 @@ from pipelines.errors import BookferryError, ProtocolError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import Signpost, read_signpost
+from pipelines.service.http.paging import PagingHeaders, read_paging_headers
 from pipelines.service.http.responses import checked
 
 PATIENCE = 2
@@ -28,7 +28,7 @@ PATIENCE = 2
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeResponse:
     """What came back for one question, whatever its status."""
 
     response: httpx.Response
@@ -83,10 +83,10 @@ class Answer:
         return [record for record in decoded if isinstance(record, dict)]
 
     @cached_property
-    def signpost(self) -> Signpost | None:
+    def signpost(self) -> PagingHeaders | None:
         """The paging headers; `None` where the next page's address cannot be understood."""
         try:
-            return read_signpost(self.response, self.response.request.url, len(self.records or []))
+            return read_paging_headers(self.response, self.response.request.url, len(self.records or []))
         except ProtocolError:
             return None
 
@@ -136,11 +136,11 @@ class Probe:
         """Requests sent so far."""
         return self._client.requests
 
-    def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> Answer | None:
+    def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
         """The answer to a GET below the tenant's own version; `None` where none came. A failure that will not pass is raised."""
         return self.ask_at(f"{self.api_url}/{path}", signed_in=signed_in, **params)
 
-    def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> Answer | None:
+    def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
         """The same for an address of the library's own origin; another origin is not asked, and nothing comes from there."""
         room_for_a_second_try = self.requests + 2 <= self._most
         if len(self.failures) >= PATIENCE or not room_for_a_second_try or _origin(address) != self._origin:
@@ -154,7 +154,7 @@ class Probe:
         except ProtocolError as error:
             self.failures.append(error)
             return None
-        return Answer(response, asked_at, self._clock.now())
+        return ProbeResponse(response, asked_at, self._clock.now())
 
 
 def _origin(address: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ CLIENT = "stand-in"
 
 
 @contextmanager
-def stand_in(options: Sequence[str]) -> Iterator[dict[str, Any]]:
+def sandbox_process(options: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The sandbox on a free port of this machine while the block runs; yields its ready line. It ends with us, even when we are killed."""
     with (
         tempfile.TemporaryFile("w+") as said,

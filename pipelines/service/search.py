@@ -12,21 +12,23 @@ import msgspec
 from pipelines.errors import ProtocolError
 from pipelines.records.values import decode_record
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import PER_PAGE, Route, identity, may_be_last, page_number, read_signpost
+from pipelines.service.http.paging import PER_PAGE, Route, identity, may_be_last, page_number, read_paging_headers
 from pipelines.service.redaction import outside_text
 
 MOST_PAGES = 4
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search brought, each record once. `complete`: the service has no more that it counts as found."""
 
     records: list[dict[str, Any]]
     complete: bool
 
 
-def look_up(get: Callable[[httpx.URL], httpx.Response], url: str, params: Mapping[str, str], most_pages: int) -> Found:
+def look_up(
+    get: Callable[[httpx.URL], httpx.Response], url: str, params: Mapping[str, str], most_pages: int
+) -> SearchResult:
     """The records of the first pages. Raises what `get` raises, and `ProtocolError` where a page is no listing."""
     page = httpx.URL(url, params={**params, "page": "1", "per_page": str(PER_PAGE)})
     route, found = Route(), dict[bytes, dict[str, Any]]()
@@ -34,12 +36,12 @@ def look_up(get: Callable[[httpx.URL], httpx.Response], url: str, params: Mappin
         response = get(page)
         records = _records(response)
         found.update((identity(record), decode_record(bytes(record))) for record in records)
-        signpost = read_signpost(response, page, len(records))
+        signpost = read_paging_headers(response, page, len(records))
         following = None if may_be_last(signpost) else route.after(signpost)
         if following is None:
-            return Found(list(found.values()), complete=True)
+            return SearchResult(list(found.values()), complete=True)
         page = following
-    return Found(list(found.values()), complete=False)
+    return SearchResult(list(found.values()), complete=False)
 
 
 def ends_of(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[str, Any]]:
@@ -47,7 +49,7 @@ def ends_of(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[s
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
     response, route = get(first), Route()
     records = _records(response)
-    signpost = read_signpost(response, first, len(records))
+    signpost = read_paging_headers(response, first, len(records))
     route.after(signpost)
     last = page_number(route.last_page(signpost, first) or first) or 1
     for number in range(max(2, last - 1), last + 1):

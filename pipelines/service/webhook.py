@@ -32,7 +32,7 @@ SHOWN = 400
 """Characters of what a command printed that are told when it fails."""
 
 
-class HookError(BookferryError):
+class WebhookError(BookferryError):
     """Nobody could be told; what the run did is not changed by that."""
 
 
@@ -74,7 +74,7 @@ def _post(address: str, body: bytes, sleep: Callable[[float], None], pauses: tup
                     break
             if pause is not None:
                 sleep(pause)
-    raise HookError(f"{shown} {why}. Is it the right one, and can this machine reach it?")
+    raise WebhookError(f"{shown} {why}. Is it the right one, and can this machine reach it?")
 
 
 def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], folder: Path, seconds: float) -> None:
@@ -93,17 +93,19 @@ def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], fo
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it cannot be run"
-            raise HookError(f"the command {command[0]} could not be started: {reason}.") from None
+            raise WebhookError(f"the command {command[0]} could not be started: {reason}.") from None
         try:
             status = process.wait(seconds)
         except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)  # it leads its group, and is not waited for yet
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise HookError(f"the command {command[0]} took more than {seconds:g} seconds and was ended.") from None
+                raise WebhookError(
+                    f"the command {command[0]} took more than {seconds:g} seconds and was ended."
+                ) from None
             raise
         if status != 0:
-            raise HookError(f"the command {command[0]} ended with {status}{_said(printed)}.")
+            raise WebhookError(f"the command {command[0]} ended with {status}{_said(printed)}.")
 
 
 def _said(printed: IO[bytes]) -> str:

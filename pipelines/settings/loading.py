@@ -28,7 +28,7 @@ from pipelines.settings.schedule import (
     WeeklyOrDaily,
 )
 from pipelines.settings.settings import Settings
-from pipelines.settings.storage import PostgresSettings, folder_of, places_of
+from pipelines.settings.storage import PostgresSettings, folder_of, storage_locations
 from pipelines.settings.tenant import TenantName, TenantSettings
 from pipelines.settings.validation_messages import explain
 
@@ -86,7 +86,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
     except ValidationError as error:
         raise ConfigurationError(explain(path, error, _known_keys)) from None
-    bucket, folder = places_of(path, checked.data, checked.work, environ)
+    bucket, folder = storage_locations(path, checked.data, checked.work, environ)
     return Settings(
         path.absolute(),
         folder,

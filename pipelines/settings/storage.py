@@ -35,7 +35,7 @@ class PostgresSettings(BaseModel):
     wait_seconds: int = Field(default=60, ge=0, le=86_400, strict=True)
 
 
-def places_of(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:
+def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:
     """The bucket that `data` names, if it does, and the folder on this machine: of all data, or of the work on it."""
     if "://" not in data:
         if work is not None:

@@ -16,7 +16,7 @@ from pipelines.store.parquet import open_table, reading, table_writer
 from pipelines.store.snapshots.captures import TEXT_ID
 
 
-class Repeats(msgspec.Struct):
+class DuplicateIds(msgspec.Struct):
     """Rows that were dropped because their record was read again later."""
 
     rows: int = 0
@@ -24,7 +24,7 @@ class Repeats(msgspec.Struct):
     """How many pages lie, at most, between two places in which one record was seen."""
 
 
-def drop_repeated(path: Path, resource: str, key: PersonalKey | None, *, texts: bool = False) -> Repeats:
+def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, texts: bool = False) -> DuplicateIds:
     """Leave of each record in a raw file what was read last, in its place. `texts`: as for `count_ids`."""
     with reading(path, key) as database:
         told_apart = f"COALESCE(CAST(id AS VARCHAR), {TEXT_ID})" if texts else "id"
@@ -39,7 +39,7 @@ def drop_repeated(path: Path, resource: str, key: PersonalKey | None, *, texts: 
         [(apart,)] = database.execute("SELECT coalesce(max(apart), 0) FROM repeated").fetchall()
     if len(dropped):
         _rewrite_without(path, dropped, resource, key)
-    return Repeats(len(dropped), apart)
+    return DuplicateIds(len(dropped), apart)
 
 
 def _rewrite_without(path: Path, dropped: pa.Array[Any], resource: str, key: PersonalKey | None) -> None:

@@ -83,7 +83,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def passing_folder(path: Path) -> Iterator[Path]:
+def temporary_folder(path: Path) -> Iterator[Path]:
     """An empty folder for the length of the block; what a killed process left in it goes."""
     with storage_errors(path):
         shutil.rmtree(path, ignore_errors=True)

@@ -106,7 +106,7 @@ class Figures(msgspec.Struct, kw_only=True):
     """Resource → residue key → in how many records."""
 
 
-class Group(NamedTuple):
+class DuplicateGroup(NamedTuple):
     """Some records that seem to be of one publication: what they share, how many they are, and the first ids."""
 
     type: str
@@ -117,7 +117,7 @@ class Group(NamedTuple):
     title: str | None
 
 
-class Finding(NamedTuple):
+class IdentifierFinding(NamedTuple):
     """One row that is worth a line. `kind` is file, a verdict, shared, same_title, no_title or no_date; the texts come from outside."""
 
     kind: str
@@ -165,19 +165,19 @@ class Findings:
             },
         )
 
-    def each(self) -> Iterator[Finding]:
+    def each(self) -> Iterator[IdentifierFinding]:
         """Every finding, the most urgent first; they are not in memory as a whole."""
         for view in FINDINGS:
             answer = self._database.execute(f"SELECT * FROM {view}")  # noqa: S608  a name of ours
-            yield from (Finding(*row) for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)  # noqa: B023  used up here
+            yield from (IdentifierFinding(*row) for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)  # noqa: B023  used up here
 
-    def shared_identifiers(self) -> list[Group]:
+    def shared_identifiers(self) -> list[DuplicateGroup]:
         """The largest groups of records with the same identifier."""
-        return [Group(*row) for row in self._rows("SELECT * FROM shared_examples")]
+        return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM shared_examples")]
 
-    def same_titles(self) -> list[Group]:
+    def same_titles(self) -> list[DuplicateGroup]:
         """The largest groups of records with the same title and year."""
-        return [Group(*row) for row in self._rows("SELECT * FROM title_examples")]
+        return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM title_examples")]
 
     def residue_examples(
         self, residue: Mapping[str, Mapping[str, int]]

@@ -12,7 +12,7 @@ from dagster._core.definitions.freshness import CronFreshnessPolicy
 
 from assets_defs.definitions import build_definitions
 from assets_defs.freshness import freshness_checks, freshness_watch
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -60,7 +60,7 @@ def looked(settings: Settings, now: datetime) -> tuple[bool, str]:
         result: Any = freshness_watch(settings, lambda: now)(context)
     (event,) = result.asset_events
     (check,) = freshness_checks(settings, lambda: now)
-    evaluated: Any = check(Library(settings))
+    evaluated: Any = check(Backup(settings))
     assert (evaluated.passed, evaluated.description) == (event.passed, event.description)
     assert event.asset_key == dg.AssetKey(["old", "snapshot"])
     return event.passed, event.description

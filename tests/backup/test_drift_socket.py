@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.verification import verify_named
 from tests.backup.files.shelf import Desk, Shelf
 from tests.backup.test_killed import the_snapshot
@@ -77,7 +77,7 @@ def test_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(tmp
         assert busy.throughout <= set(ids)
         assert len(ids) == len(set(ids))
     assert len(busy.library.received) <= 3 * 3 * (PAGES + 2)
-    [verified] = verify_named(Library.open(desk.config).data, snapshot.name, now=datetime.now(UTC))
+    [verified] = verify_named(Backup.open(desk.config).data, snapshot.name, now=datetime.now(UTC))
     assert verified.ok, verified.problems
 
 

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify_named
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -118,7 +118,7 @@ def tables(snapshot: Snapshot) -> dict[str, str]:
 
 
 def the_snapshot(desk: Desk) -> Snapshot:
-    [snapshot] = Library.open(desk.config).data.snapshots()
+    [snapshot] = Backup.open(desk.config).data.snapshots()
     return snapshot
 
 
@@ -132,7 +132,7 @@ def assert_as_if_nobody_had(desk: Desk, undisturbed: Snapshot) -> None:
     snapshot = the_snapshot(desk)
     assert snapshot.manifest.complete
     assert tables(snapshot) == tables(undisturbed)
-    data = Library.open(desk.config).data
+    data = Backup.open(desk.config).data
     [verified] = verify_named(data, None, now=datetime.now(UTC))
     assert (verified.ok, verified.blobs_read) == (True, verified.blobs)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
@@ -165,7 +165,7 @@ def test_killed_once_at_any_instant(
         library.issue = 1
         killed = backups(desk, kill_after=took * (kill + chance.random()) / KILLS) == -signal.SIGKILL
         early += killed
-        if not Library.open(desk.config).data.snapshots():  # else it was killed after all was done
+        if not Backup.open(desk.config).data.snapshots():  # else it was killed after all was done
             assert backups(desk) == 0
         assert_as_if_nobody_had(desk, expected)
         assert max(pages_read(library).values()) <= 2
@@ -183,7 +183,7 @@ def test_killed_again_and_again(
     library.issue = 1
     while backups(desk, kill_after=took * (0.1 + 0.03 * runs) * chance.uniform(0.5, 1)) != 0:
         runs += 1
-        if Library.open(desk.config).data.snapshots():
+        if Backup.open(desk.config).data.snapshots():
             break
     assert_as_if_nobody_had(desk, expected)
     assert sum(pages_read(library).values()) <= PAGES + 8 * runs

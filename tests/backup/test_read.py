@@ -20,7 +20,7 @@ import pytest
 from pydantic import ValidationError
 
 from pipelines.backup import read, staging
-from pipelines.backup.flow import Library, checked_resources
+from pipelines.backup.flow import Backup, checked_resources
 from pipelines.backup.read import Progress
 from pipelines.errors import (
     BookferryError,
@@ -79,9 +79,9 @@ class Desk:
     config: Path
     progress: list[Progress] = field(default_factory=list)
 
-    def library(self) -> Library:
+    def library(self) -> Backup:
         """A library of its own, as each run has one."""
-        return Library(Library.open(self.config).settings, on_progress=self.progress.append)
+        return Backup(Backup.open(self.config).settings, on_progress=self.progress.append)
 
     def back_up(self, run: str = "run") -> Snapshot:
         """The three steps of a backup."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.doctor.examination import Examination, Surroundings, examine
-from pipelines.doctor.findings import Finding
+from pipelines.doctor.findings import CheckResult
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
 from tests.cli.command import Home
@@ -44,7 +44,7 @@ class Patient(Home):
         """What there is to find."""
         return examine(load_settings(self.folder / "bookferry.toml"), self.tenant, self.around)
 
-    def find(self, name: str) -> Finding:
+    def find(self, name: str) -> CheckResult:
         """The one finding of that name."""
         (found,) = [finding for finding in self.examine().findings if finding.name == name]
         return found

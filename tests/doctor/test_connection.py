@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.doctor.examination import MOST_REQUESTS, Examination, examine
-from pipelines.doctor.findings import Finding, Status, worst
+from pipelines.doctor.findings import CheckResult, CheckStatus, worst
 from pipelines.errors import ExitStatus
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.connection import Connection, Grant, Moment, Registration
@@ -73,7 +73,7 @@ class SignedIn:
         with tokens.locked(SystemClock()) as locked:
             locked.write(connection)
 
-    def findings(self) -> tuple[Examination, dict[str, Finding]]:
+    def findings(self) -> tuple[Examination, dict[str, CheckResult]]:
         """What there is to find."""
         examined = self.patient.examine()
         return examined, {finding.name: finding for finding in examined.findings}
@@ -90,10 +90,12 @@ def test_a_healthy_connection(signed_in: SignedIn) -> None:
     signed_in.keep(*SCOPES)
     examined, found = signed_in.findings()
     assert worst(examined.findings) is ExitStatus.COMPLETE
-    assert {name: one.message for name, one in found.items() if one.status in (Status.WARNING, Status.PROBLEM)} == {}
+    assert {
+        name: one.message for name, one in found.items() if one.status in (CheckStatus.WARNING, CheckStatus.PROBLEM)
+    } == {}
     assert "backup@library.example" in found["sign-in"].message
-    assert found["reads users"].status is found["reads tasks"].status is Status.OK
-    assert found["end of v2"].status is Status.OK
+    assert found["reads users"].status is found["reads tasks"].status is CheckStatus.OK
+    assert found["end of v2"].status is CheckStatus.OK
     assert examined.requests == signed_in.patient.sandbox.counts()["requests"] <= MOST_REQUESTS
     assert [finding.message for finding in examined.findings if finding.facts.get("held") is False] == []
 
@@ -112,7 +114,7 @@ def test_no_secret_is_shown(signed_in: SignedIn) -> None:
 def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
     """Exit 4, with the command to run; the service is not asked."""
     examined, found = signed_in.findings()
-    assert (found["token"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.SIGN_IN)
+    assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
     assert "bookferry login library" in found["token"].message
     assert signed_in.patient.sandbox.counts()["requests"] == 0
 
@@ -124,7 +126,7 @@ def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(signed_in: SignedIn
     before = kept.read_text()
     kept.with_suffix(".new").mkdir()  # as little to be written as on a full disk
     examined, found = signed_in.findings()
-    assert (found["token"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.FAILED)
+    assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
     assert "cannot be read or written" in found["token"].message
     assert signed_in.patient.sandbox.counts()["requests"] == 0
     assert kept.read_text() == before
@@ -136,7 +138,7 @@ def test_a_sign_in_that_is_being_renewed(signed_in: SignedIn) -> None:
     tokens = open_tokens(load_settings(signed_in.patient.folder / "bookferry.toml"), "library")
     with tokens.locked(SystemClock()):
         _, found = signed_in.findings()
-    assert found["token"].status is Status.OK
+    assert found["token"].status is CheckStatus.OK
 
 
 def test_a_sign_in_that_has_ended(signed_in: SignedIn) -> None:
@@ -150,7 +152,7 @@ def test_a_token_that_the_service_does_not_know(signed_in: SignedIn) -> None:
     """Whatever the store says, the service has the last word."""
     signed_in.keep(*SCOPES, access_token="made-up-access-token", refresh_token=None)
     examined, found = signed_in.findings()
-    assert found["sign-in"].status is Status.PROBLEM
+    assert found["sign-in"].status is CheckStatus.PROBLEM
     assert worst(examined.findings) is ExitStatus.SIGN_IN
     assert "made-up-access-token" not in str([finding.document for finding in examined.findings])
 
@@ -160,7 +162,7 @@ def test_trap_a11_a_token_without_assets_read(signed_in: SignedIn) -> None:
     scopes = [scope for scope in SCOPES if scope != "assets:read"]
     signed_in.keep(*scopes)
     examined, found = signed_in.findings()
-    assert found["scopes"].status is Status.WARNING
+    assert found["scopes"].status is CheckStatus.WARNING
     assert "assets:read" in found["scopes"].message
     assert found["scopes"].facts["missing"] == ["assets:read"]
     assert worst(examined.findings) is ExitStatus.COMPLETE
@@ -170,16 +172,16 @@ def test_a_resource_that_the_token_may_not_list(signed_in: SignedIn) -> None:
     """The service's own refusal is told with its scope."""
     signed_in.keep("library:read", "assets:read", "tasks:read")
     examined, found = signed_in.findings()
-    assert found["reads users"].status is Status.WARNING
+    assert found["reads users"].status is CheckStatus.WARNING
     assert "users:read" in found["reads users"].message
-    assert found["reads tasks"].status is Status.OK
+    assert found["reads tasks"].status is CheckStatus.OK
     assert worst(examined.findings) is ExitStatus.COMPLETE
 
 
 def test_without_library_read_there_is_no_backup(signed_in: SignedIn) -> None:
     signed_in.keep("users:read")
     examined, found = signed_in.findings()
-    assert found["scopes"].status is Status.PROBLEM
+    assert found["scopes"].status is CheckStatus.PROBLEM
     assert worst(examined.findings) is ExitStatus.SIGN_IN
 
 
@@ -191,22 +193,22 @@ def test_scopes_that_the_service_did_not_tell(signed_in: SignedIn) -> None:
     assert kept.grant is not None
     signed_in.store(replace(kept, grant=replace(kept.grant, scopes=())))
     _, found = signed_in.findings()
-    assert found["scopes"].status is Status.NOTE
-    assert found["reads users"].status is Status.OK
+    assert found["scopes"].status is CheckStatus.NOTE
+    assert found["reads users"].status is CheckStatus.OK
 
 
 @pytest.mark.parametrize(
     ("grant", "connection", "status", "said"),
     [
-        ({"lifetime": 100}, {}, Status.OK, "renewed in"),
-        ({"refresh_token": None}, {}, Status.WARNING, "no refresh token"),
-        ({}, {"refreshing_since": 1.0}, Status.WARNING, "was lost"),
-        ({"ends_at": 1e12}, {}, Status.OK, "renewed in"),
-        ({}, {}, Status.OK, "signed in on"),
+        ({"lifetime": 100}, {}, CheckStatus.OK, "renewed in"),
+        ({"refresh_token": None}, {}, CheckStatus.WARNING, "no refresh token"),
+        ({}, {"refreshing_since": 1.0}, CheckStatus.WARNING, "was lost"),
+        ({"ends_at": 1e12}, {}, CheckStatus.OK, "renewed in"),
+        ({}, {}, CheckStatus.OK, "signed in on"),
     ],
 )
 def test_the_age_of_the_token(
-    signed_in: SignedIn, grant: dict[str, Any], connection: dict[str, Any], status: Status, said: str
+    signed_in: SignedIn, grant: dict[str, Any], connection: dict[str, Any], status: CheckStatus, said: str
 ) -> None:
     signed_in.keep(*SCOPES, connection=connection, **grant)
     _, found = signed_in.findings()
@@ -219,7 +221,7 @@ def test_a_sign_in_that_ends_soon(signed_in: SignedIn) -> None:
     in_two_days = Moment.now(SystemClock()).wall + timedelta(days=2).total_seconds()
     signed_in.keep(*SCOPES, ends_at=in_two_days)
     _, found = signed_in.findings()
-    assert found["token"].status is Status.WARNING
+    assert found["token"].status is CheckStatus.WARNING
 
 
 def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
@@ -249,8 +251,8 @@ def test_a_wrong_clock_is_told(signed_in: SignedIn) -> None:
     signed_in.keep(*SCOPES)
     shifted = signed_in.patient.amid(clock=ShiftedClock(timedelta(hours=2)))
     found = {finding.name: finding for finding in shifted.examine().findings}
-    assert found["clock"].status is Status.WARNING
-    assert found["token"].status in (Status.OK, Status.WARNING)
+    assert found["clock"].status is CheckStatus.WARNING
+    assert found["token"].status in (CheckStatus.OK, CheckStatus.WARNING)
 
 
 def test_v2_is_not_there_any_more(service: SandboxProcess, signed_in: SignedIn) -> None:
@@ -258,7 +260,7 @@ def test_v2_is_not_there_any_more(service: SandboxProcess, signed_in: SignedIn) 
     signed_in.keep(*SCOPES)
     service.fault("status", path="/api/v2/", status=410, times=5)
     _, found = signed_in.findings()
-    assert (found["versions"].status, found["versions"].facts["other_answers"]) == (Status.OK, False)
+    assert (found["versions"].status, found["versions"].facts["other_answers"]) == (CheckStatus.OK, False)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from pipelines.doctor.examination import MOST_REQUESTS
-from pipelines.doctor.findings import Status, worst
+from pipelines.doctor.findings import CheckStatus, worst
 from pipelines.errors import ExitStatus
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.loading import load_settings
@@ -27,7 +27,7 @@ from tests.service.scripted import Answer, Script, ScriptedServer
 PatientOf = Callable[..., Patient]
 
 
-def statuses(patient: Patient) -> dict[str, Status]:
+def statuses(patient: Patient) -> dict[str, CheckStatus]:
     """Name → status of every finding."""
     return {finding.name: finding.status for finding in patient.examine().findings}
 
@@ -40,7 +40,7 @@ def test_a_healthy_library(patient: Patient) -> None:
     assert {"configuration", "secrets", "service", "sign-in", "clock", "rate", "disk", "database", "versions"} <= set(
         found
     )
-    odd = {name: finding.message for name, finding in found.items() if finding.status is Status.PROBLEM}
+    odd = {name: finding.message for name, finding in found.items() if finding.status is CheckStatus.PROBLEM}
     assert odd == {}
     guesses = [finding for finding in examined.findings if "held" in finding.facts]
     assert len(guesses) >= 15
@@ -78,7 +78,7 @@ def test_a_wrong_password(patient: Patient, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
     examined = patient.examine()
     (found,) = [finding for finding in examined.findings if finding.name == "sign-in"]
-    assert (found.status, found.exit_status) == (Status.PROBLEM, ExitStatus.SIGN_IN)
+    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
     assert "401" in found.message
     assert PASSWORD not in str([finding.document for finding in examined.findings])
     assert examined.requests == 1
@@ -89,7 +89,7 @@ def test_a_missing_variable(patient: Patient, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("TEST_PASSWORD")
     examined = patient.examine()
     found = {finding.name: finding for finding in examined.findings}
-    assert (found["secrets"].status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.USAGE)
+    assert (found["secrets"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.USAGE)
     assert "TEST_PASSWORD" in found["secrets"].message
     assert (patient.sandbox.counts()["requests"], examined.requests) == (0, 0)
 
@@ -101,12 +101,12 @@ def test_the_key_for_personal_data(patient: Patient, monkeypatch: pytest.MonkeyP
     key = PersonalKey(bytes(range(32)))
     monkeypatch.setenv("TEST_KEY", key.text)
     found = patient.find("secrets")
-    assert (found.status, found.facts["personal_key"]) == (Status.OK, key.fingerprint)
+    assert (found.status, found.facts["personal_key"]) == (CheckStatus.OK, key.fingerprint)
     assert key.text not in str(found.document)
     monkeypatch.delenv("TEST_KEY")
     examined = patient.examine()
     [missing] = [one for one in examined.findings if one.name == "secrets"]
-    assert (missing.status, worst(examined.findings)) == (Status.PROBLEM, ExitStatus.USAGE)
+    assert (missing.status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.USAGE)
     assert "TEST_KEY, which is not set" in missing.message
     assert examined.requests == 0
 
@@ -114,7 +114,7 @@ def test_the_key_for_personal_data(patient: Patient, monkeypatch: pytest.MonkeyP
 def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> None:
     """Port 1 of this machine answers nobody."""
     found = patient_of(service, "http://127.0.0.1:1/library").find("service")
-    assert (found.status, found.exit_status) == (Status.PROBLEM, ExitStatus.FAILED)
+    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
     assert "cannot connect" in found.message
 
 
@@ -122,7 +122,7 @@ def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> 
 def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
     """Which of the two is wrong nobody can tell; that they differ, and by how much, can be told."""
     found = patient.amid(clock=ShiftedClock(timedelta(hours=hours))).find("clock")
-    assert found.status is Status.WARNING
+    assert found.status is CheckStatus.WARNING
     assert f"60 min {'behind' if hours > 0 else 'ahead of'} this machine's" in found.message
     assert found.facts["difference_seconds"] == pytest.approx(-3600 * hours, abs=60)
 
@@ -130,15 +130,15 @@ def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
 @pytest.mark.parametrize(
     ("day", "status", "said"),
     [
-        (datetime(2026, 6, 1, tzinfo=UTC), Status.NOTE, "213 days left"),
-        (datetime(2026, 11, 21, tzinfo=UTC), Status.WARNING, "40 days left"),
-        (datetime(2026, 12, 30, tzinfo=UTC), Status.WARNING, "1 day left!"),
-        (datetime(2026, 12, 31, 23, tzinfo=UTC), Status.WARNING, "this is the last day!"),
-        (datetime(2027, 1, 10, tzinfo=UTC), Status.WARNING, "still answers"),
+        (datetime(2026, 6, 1, tzinfo=UTC), CheckStatus.NOTE, "213 days left"),
+        (datetime(2026, 11, 21, tzinfo=UTC), CheckStatus.WARNING, "40 days left"),
+        (datetime(2026, 12, 30, tzinfo=UTC), CheckStatus.WARNING, "1 day left!"),
+        (datetime(2026, 12, 31, 23, tzinfo=UTC), CheckStatus.WARNING, "this is the last day!"),
+        (datetime(2027, 1, 10, tzinfo=UTC), CheckStatus.WARNING, "still answers"),
     ],
     ids=lambda value: f"{value:%Y-%m-%d}" if isinstance(value, datetime) else None,
 )
-def test_the_end_of_v2_comes_nearer(patient: Patient, day: datetime, status: Status, said: str) -> None:
+def test_the_end_of_v2_comes_nearer(patient: Patient, day: datetime, status: CheckStatus, said: str) -> None:
     """service-api.md, Versioning 2: "shut down at the end of 2026". No failure as long as it answers."""
     found = patient.amid(clock=ShiftedClock.at(day)).find("end of v2")
     assert found.status is status
@@ -151,7 +151,7 @@ def test_v2_is_over(patient: Patient, status: int) -> None:
     patient.sandbox.fault("status", path="/api/v2/", status=status, times=10)
     examined = patient.amid(clock=ShiftedClock.at(datetime(2027, 1, 10, tzinfo=UTC))).examine()
     found = {finding.name: finding for finding in examined.findings}
-    assert found["end of v2"].status is Status.PROBLEM
+    assert found["end of v2"].status is CheckStatus.PROBLEM
     assert 'api = "v3"' in found["end of v2"].todo
     assert worst(examined.findings) is ExitStatus.USAGE
 
@@ -159,7 +159,7 @@ def test_v2_is_over(patient: Patient, status: int) -> None:
 def test_the_rate_is_above_what_the_service_asks_for(patient: Patient) -> None:
     patient.configure(base_url=patient.sandbox.base_url(), requests_per_minute=600)
     found = patient.find("rate")
-    assert (found.status, found.facts["requests_per_minute"]) == (Status.WARNING, 600)
+    assert (found.status, found.facts["requests_per_minute"]) == (CheckStatus.WARNING, 600)
 
 
 def test_requests_of_other_runs_are_seen(patient: Patient) -> None:
@@ -169,9 +169,10 @@ def test_requests_of_other_runs_are_seen(patient: Patient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "status"), [(10**12, Status.OK), (300_000_000, Status.WARNING), (50_000_000, Status.PROBLEM)]
+    ("free", "status"),
+    [(10**12, CheckStatus.OK), (300_000_000, CheckStatus.WARNING), (50_000_000, CheckStatus.PROBLEM)],
 )
-def test_a_disk_that_is_nearly_full(patient: Patient, free: int, status: Status) -> None:
+def test_a_disk_that_is_nearly_full(patient: Patient, free: int, status: CheckStatus) -> None:
     found = patient.amid(free_bytes=lambda _: free).find("disk")
     assert (found.status, found.facts["free_bytes"]) == (status, free)
 
@@ -179,7 +180,7 @@ def test_a_disk_that_is_nearly_full(patient: Patient, free: int, status: Status)
 def test_a_folder_that_cannot_be_made(patient: Patient) -> None:
     (patient.folder / "library-data").write_text("a file")
     examined = patient.examine()
-    assert {finding.name: finding.status for finding in examined.findings}["disk"] is Status.PROBLEM
+    assert {finding.name: finding.status for finding in examined.findings}["disk"] is CheckStatus.PROBLEM
     assert worst(examined.findings) is ExitStatus.FAILED
     assert examined.requests == 0
 
@@ -193,7 +194,7 @@ def test_a_database_that_another_program_has_locked(patient: Patient) -> None:
         examined = patient.examine()
         other.execute("ROLLBACK")
     found = {finding.name: finding for finding in examined.findings}
-    assert found["database"].status is Status.PROBLEM
+    assert found["database"].status is CheckStatus.PROBLEM
     assert "locked" in found["database"].message
     assert (examined.requests, patient.sandbox.counts()["requests"]) == (0, 0)
 
@@ -207,7 +208,7 @@ def test_a_database_that_is_damaged(patient: Patient, damage: bytes) -> None:
     (data / "state.db").write_bytes(damage)
     examined = patient.examine()
     found = {finding.name: finding for finding in examined.findings}
-    assert found["database"].status is Status.PROBLEM
+    assert found["database"].status is CheckStatus.PROBLEM
     assert "damaged" in found["database"].message
     assert examined.requests == 0
 
@@ -226,20 +227,20 @@ def test_a_postgres_database_that_does_not_answer(
     if address is not None:
         monkeypatch.setenv("TEST_POSTGRES", address)
     found = patient.find("postgres")
-    assert (found.status, found.exit_status) == (Status.PROBLEM, exit_status)
+    assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, exit_status)
     assert "a-long-secret-word" not in str(found.document)
 
 
 def test_how_old_the_last_backup_is(patient: Patient) -> None:
     """Complaint B15: nobody knows when the backup was last good."""
-    assert patient.find("last backup").status is Status.NOTE
+    assert patient.find("last backup").status is CheckStatus.NOTE
     assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
-    assert patient.find("last backup").status is Status.OK
+    assert patient.find("last backup").status is CheckStatus.OK
     late = patient.amid(clock=ShiftedClock(timedelta(days=3))).find("last backup")
-    assert (late.status, "3 days old" in late.message) == (Status.WARNING, True)
+    assert (late.status, "3 days old" in late.message) == (CheckStatus.WARNING, True)
     (manifest,) = patient.folder.rglob("manifest.json")
     manifest.write_text("{")
-    assert patient.find("last backup").status is Status.PROBLEM
+    assert patient.find("last backup").status is CheckStatus.PROBLEM
 
 
 def sign_in_of(patient: Patient) -> dict[str, str]:
@@ -309,7 +310,7 @@ def test_who_is_told_to_wait_asks_no_more(patient: Patient) -> None:
     patient.sandbox.fault("status", path="/api/v2/", status=429, retry_after=3600, times=50)
     examined = patient.examine()
     found = {finding.name: finding for finding in examined.findings}
-    assert found["service"].status is Status.PROBLEM
+    assert found["service"].status is CheckStatus.PROBLEM
     assert "429" in found["service"].message
     assert patient.sandbox.counts()["requests"] == 1
 
@@ -373,7 +374,7 @@ def test_a_description_that_fits(
     service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf
 ) -> None:
     found = patient_of(service, serve(describing(DESCRIPTION)).url).find("description")
-    assert (found.status, found.facts["missing"], found.facts["missing_fields"]) == (Status.OK, [], [])
+    assert (found.status, found.facts["missing"], found.facts["missing_fields"]) == (CheckStatus.OK, [], [])
 
 
 def test_a_description_that_differs(
@@ -387,7 +388,7 @@ def test_a_description_that_differs(
     other["paths"]["/loans/{id}"] = {"post": {"responses": {}}}
     other["paths"] = {f"/api/v2{path}": item for path, item in other["paths"].items()}
     found = patient_of(service, serve(describing(other)).url).find("description")
-    assert found.status is Status.WARNING
+    assert found.status is CheckStatus.WARNING
     assert found.facts["missing_fields"] == ["isbn"]
     assert found.facts["missing_parameters"] == ["GET /publications: per_page"]
     assert found.facts["new"] == ["POST /loans/{}"]
@@ -416,7 +417,7 @@ def test_a_description_that_is_none(
 ) -> None:
     """It is from outside (I13): whatever it is, it is no reason to fail."""
     found = patient_of(service, serve(describing(description)).url).find("description")
-    assert found.status in (Status.NOTE, Status.WARNING)
+    assert found.status in (CheckStatus.NOTE, CheckStatus.WARNING)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +440,7 @@ def test_whatever_answers_is_no_reason_to_break(
     examined = patient_of(service, serve(lambda _: answer).url).examine()
     found = {finding.name: finding for finding in examined.findings}
     if answer.body != [1, 2, "three"]:
-        assert found["service"].status is Status.PROBLEM
+        assert found["service"].status is CheckStatus.PROBLEM
         assert worst(examined.findings) is ExitStatus.FAILED
     assert "abcdefgh12345678" not in str([finding.document for finding in examined.findings])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.doctor.findings import Status
+from pipelines.doctor.findings import CheckStatus
 from pipelines.doctor.notifications import who_is_told
 from pipelines.settings.loading import load_settings
 
@@ -17,21 +17,21 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
 @pytest.mark.parametrize(
     ("notify", "variables", "status", "said"),
     [
-        ("", {}, Status.NOTE, "nobody is told of a backup that fails"),
+        ("", {}, CheckStatus.NOTE, "nobody is told of a backup that fails"),
         (
             '[notify]\nsuccess_env = "ALIVE"\nfailure = ["sh"]',
             {"ALIVE": f"https://h/{SECRET}"},
-            Status.OK,
+            CheckStatus.OK,
             "on success the address at h, on failure the command sh",
         ),
-        ('[notify]\nsuccess_env = "ALIVE"', {}, Status.WARNING, "ALIVE, which is not set"),
-        ('[notify]\nsuccess_env = "ALIVE"', {"ALIVE": f"http://h/{SECRET}"}, Status.WARNING, "must be https://"),
-        ('[notify]\nfailure = ["no-such-command"]', {}, Status.WARNING, "no such command: no-such-command"),
-        ('[notify]\nfailure = ["./tell"]', {}, Status.WARNING, "no such command: ./tell"),
-        ('[notify]\nfailure = ["sh"]', {}, Status.NOTE, "on success nobody, on failure the command sh"),
+        ('[notify]\nsuccess_env = "ALIVE"', {}, CheckStatus.WARNING, "ALIVE, which is not set"),
+        ('[notify]\nsuccess_env = "ALIVE"', {"ALIVE": f"http://h/{SECRET}"}, CheckStatus.WARNING, "must be https://"),
+        ('[notify]\nfailure = ["no-such-command"]', {}, CheckStatus.WARNING, "no such command: no-such-command"),
+        ('[notify]\nfailure = ["./tell"]', {}, CheckStatus.WARNING, "no such command: ./tell"),
+        ('[notify]\nfailure = ["sh"]', {}, CheckStatus.NOTE, "on success nobody, on failure the command sh"),
     ],
 )
-def test_who_is_told(tmp_path: Path, notify: str, variables: dict[str, str], status: Status, said: str) -> None:
+def test_who_is_told(tmp_path: Path, notify: str, variables: dict[str, str], status: CheckStatus, said: str) -> None:
     """The address is a secret: only its host is shown (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
     found = who_is_told(load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables})
@@ -49,6 +49,6 @@ def test_one_switch_for_two_libraries(tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
     found = who_is_told(settings, "old", {})
-    assert (found.status, "new and old hold one switch" in found.message) == (Status.WARNING, True)
-    assert who_is_told(settings, "third", {}).status is Status.OK
+    assert (found.status, "new and old hold one switch" in found.message) == (CheckStatus.WARNING, True)
+    assert who_is_told(settings, "third", {}).status is CheckStatus.OK
     assert SECRET not in str(found.document)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.migration.flow import Migration, Result
 from pipelines.migration.model.plan import Plan
 from pipelines.service.clock import SystemClock
@@ -95,7 +95,7 @@ class Desk:
 
     def back_up(self, run: str = "run", *, tenant: str = "old", files: bool = True) -> Snapshot:
         """A backup with its files."""
-        with Library(load_settings(self.config), with_files=files) as library:
+        with Backup(load_settings(self.config), with_files=files) as library:
             library.read_raw(tenant, run, "publications")
             library.stage(tenant, run, "publications")
             library.fetch_files(tenant, run)

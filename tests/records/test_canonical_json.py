@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.migration.plan.files import described_files, unsent_with_files
-from pipelines.records.canonical_json import SENT_OTHERWISE, TextReader
+from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalReader
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
@@ -39,7 +39,7 @@ def decoded(text: str | None) -> Any:
 def check(payload: bytes, kinds: Kinds = STANDARD_KINDS, sent: frozenset[str] = GOOD) -> None:
     """What is read of a record is what its form says."""
     record = decode_record(payload)
-    found = TextReader(kinds, sent).read(payload)
+    found = CanonicalReader(kinds, sent).read(payload)
     number = whole_number(record.get("id"))
     if number is None:
         assert found is None
@@ -127,6 +127,6 @@ def test_what_careless_services_send_reads_as_its_form(payload: bytes) -> None:
 def test_no_address_stays() -> None:
     """I10: what is laid out holds no signed address, however that is written."""
     record = {**RECORD, "cover": {"id": "c", "thumb_url": SIGNED, "url": SIGNED + '\\"&'}}
-    found = TextReader(STANDARD_KINDS, GOOD).read(msgspec.json.encode(record))
+    found = CanonicalReader(STANDARD_KINDS, GOOD).read(msgspec.json.encode(record))
     assert found is not None
     assert "X-Amz-Signature" not in repr(found)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.inventory import IDENTIFIER_FIELDS
-from pipelines.records.forms import WRITTEN, Form, form_of, v2_of
+from pipelines.records.forms import WRITTEN, PublicationForm, form_of, v2_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys
@@ -46,7 +46,7 @@ RECORD: dict[str, Any] = {
 PMCID = kinds_of({"pmcid": IdentifierSettings(pattern="PMC[1-9][0-9]*", fields=("pmc", "pmcid"), identifies=True)})
 
 
-def form(**changes: Any) -> Form:
+def form(**changes: Any) -> PublicationForm:
     return form_of({**RECORD, **changes})
 
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pipelines.report.making import Report, make_report
+from pipelines.report.build import Report, make_report
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.steps import make_snapshot
 

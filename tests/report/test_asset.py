@@ -12,8 +12,8 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from assets_defs.report import report_assets
-from pipelines.backup.flow import Library
-from pipelines.report.making import Report
+from pipelines.backup.flow import Backup
+from pipelines.report.build import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
@@ -28,13 +28,13 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return settings
 
 
-def materialized(library: Library) -> dg.ExecuteInProcessResult:
+def materialized(library: Backup) -> dg.ExecuteInProcessResult:
     return dg.materialize(report_assets("old", ["publications"]), resources={"library": library})
 
 
 def test_its_picture_and_figures(settings: Settings) -> None:
     """Markdown with images that need no network, and a table; of the newest snapshot, partial as it is."""
-    with Library(settings) as library:
+    with Backup(settings) as library:
         result = materialized(library)
     [event] = result.get_asset_materialization_events()
     shown = event.materialization.metadata
@@ -49,7 +49,7 @@ def test_its_picture_and_figures(settings: Settings) -> None:
     assert check.passed
 
 
-class _Failing(Library):
+class _Failing(Backup):
     def report(self, tenant: str) -> Report:  # noqa: ARG002  it is the same for all
         raise RuntimeError("the disk is full; see https://store.example.org/f?X-Amz-Signature=0123456789abcdef")
 
@@ -71,7 +71,7 @@ def test_a_backup_of_a_large_library_makes_none_and_says_who_does(
 ) -> None:
     """I11: the memory that a backup takes is that of its reading, however large the library."""
     monkeypatch.setattr("pipelines.backup.flow.REPORTED", 3)
-    with Library(settings) as library:
+    with Backup(settings) as library:
         result = materialized(library)
     assert result.get_asset_materialization_events() == []
     [check] = result.get_asset_check_evaluations()

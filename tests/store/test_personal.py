@@ -21,7 +21,7 @@ from pipelines.records.tables import RAW_TABLES, TABLES
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare
-from pipelines.store.maintenance.verification import Verification, keys_to_verify, verify
+from pipelines.store.maintenance.verification import SnapshotVerification, keys_to_verify, verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.steps import NIGHT, begin, make_snapshot, read, records
 
@@ -269,7 +269,7 @@ class TestDifferences:
 class TestVerification:
     """`verify` proves what it can without the key, and says what it cannot."""
 
-    def verify(self, data: DataFolder, *keys: PersonalKey) -> Verification:
+    def verify(self, data: DataFolder, *keys: PersonalKey) -> SnapshotVerification:
         """The newest snapshot, verified by somebody with these keys."""
         here = folder(data, *keys)
         [key] = keys_to_verify(here, None)

@@ -14,7 +14,7 @@ from typing import Any
 from pipelines.errors import RefusedError
 from pipelines.inventory import IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.resource_types import PUBLICATIONS, Other
+from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import (
@@ -43,7 +43,7 @@ class Present:
 
 
 @dataclass(frozen=True)
-class Doubtful:
+class Ambiguous:
     """Records that may be it, and differ from what was sent: a person must look."""
 
     ids: list[int]
@@ -52,7 +52,7 @@ class Doubtful:
 ABSENT = None
 """Certainly not there."""
 
-Finding = Present | Doubtful | None
+LookupResult = Present | Ambiguous | None
 
 
 class Lookup:
@@ -82,7 +82,7 @@ class Lookup:
         *,
         sent_at: datetime,
         looks: int = len(PAUSES),
-    ) -> Finding:
+    ) -> LookupResult:
         """What became of a publication that was sent. `expected`: field → digest of all that is compared."""
         sent = form_of(payload, self._kinds)
         keys, title = set(identifying_keys(sent, self._kinds)), fingerprint(sent.fields)
@@ -113,7 +113,7 @@ class Lookup:
                 break  # by now what others write at the same time is accounted for
         if alike:
             return Present(alike)
-        return Doubtful(doubtful) if doubtful else ABSENT
+        return Ambiguous(doubtful) if doubtful else ABSENT
 
     def _is_alike(self, sent: Mapping[str, Any], shown: Mapping[str, Any]) -> bool:
         """Whether a record is what was sent but for blanks, and for a kind of publication where none was sent: services set such."""
@@ -122,13 +122,13 @@ class Lookup:
 
     def other(
         self,
-        other: Other,
+        other: ResourceType,
         payload: Mapping[str, Any],
         expected: Mapping[str, str | None],
         *,
         sent_at: datetime,
         looks: int = len(PAUSES),
-    ) -> Finding:
+    ) -> LookupResult:
         """What became of a record of another resource that was sent: nobody shows a search there, so the ends of its list tell."""
         key = other.key(payload)
         for look, pause in self._looks(sent_at)[:looks]:
@@ -147,7 +147,7 @@ class Lookup:
             if exact:
                 return Present(exact)
             if doubtful:
-                return Doubtful(doubtful)
+                return Ambiguous(doubtful)
             if look >= UNDER_WAY and not seen.keys().isdisjoint(self._created_after(other.resource, sent_at)):
                 break
         return ABSENT

@@ -12,8 +12,8 @@ from http import HTTPStatus
 from typing import Any, BinaryIO, Literal
 
 from pipelines.errors import RefusedError, StorageError, UnclearError
-from pipelines.migration.apply.file_visibility import ShownFiles
-from pipelines.migration.model.journal import ASSET, DONE, Entry, FailedWriteError, Journal, in_doubt, is_done
+from pipelines.migration.apply.file_visibility import FileVisibility
+from pipelines.migration.model.journal import ASSET, DONE, FailedWriteError, Journal, JournalEntry, in_doubt, is_done
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, part_of
 from pipelines.records.files import ASSET as AN_ASSET
@@ -50,9 +50,9 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
-        self._shown = ShownFiles(client, journal.attached_to)
+        self._shown = FileVisibility(client, journal.attached_to)
 
-    def attach(self, row: PlanRow, target_id: int, file: PlannedFile, known: Entry | None) -> None:
+    def attach(self, row: PlanRow, target_id: int, file: PlannedFile, known: JournalEntry | None) -> None:
         """Attach one file, unless an earlier process did. Raises `FailedWriteError` where that cannot be."""
         asset_id = None
         key = (self._plan, row.resource, row.source_id, ASSET, part_of(file))
@@ -64,7 +64,7 @@ class Attachments:
             if uploaded is not None:
                 asset_id = self._post(row, number, target_id, file, uploaded)
         except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others (trap B9)
-            told, status = f"{told_file(file)}: {refusal}", getattr(refusal, "status", None)
+            told, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
             self._journal.refused(self._journal.intend(*key, target_id=target_id), told, status)
             raise FailedWriteError(told) from None
         self._journal.done(number, target_id=target_id, asset_id=asset_id)
@@ -101,7 +101,7 @@ class Attachments:
             found = self._made(row, number, target_id, file)
             if found is not None:
                 return found
-        told = f"{told_file(file)} could not be attached in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
+        told = f"{describe_file(file)} could not be attached in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
         self._journal.refused(number, told)
         raise FailedWriteError(told)
 
@@ -114,7 +114,7 @@ class Attachments:
             if not self._shown.are_all(record):
                 self._park(
                     number,
-                    f"{told_file(file)}: whether it was attached cannot be told, because the service does not show the files",
+                    f"{describe_file(file)}: whether it was attached cannot be told, because the service does not show the files",
                 )
             known = self._known(row)
             new = [one for one in attached_files(record) if one.kind == AN_ASSET and one.asset_id not in known]
@@ -142,7 +142,7 @@ class Attachments:
 
     def _known(self, row: PlanRow) -> set[int | None]:
         """Assets of the record that were there before, or that the journal accounts for."""
-        written: list[Entry] = self._journal.of_record(row.resource, row.source_id)
+        written: list[JournalEntry] = self._journal.of_record(row.resource, row.source_id)
         ours = {one.asset_id for one in written if one.kind == ASSET and one.state == DONE}
         return ours | {one.target_asset_id for one in row.files}
 
@@ -166,6 +166,6 @@ def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
     return {**named, "content_type": file.content_type or OCTETS, "file": uploaded}
 
 
-def told_file(file: PlannedFile) -> str:
+def describe_file(file: PlannedFile) -> str:
     """A file, for people."""
     return f"The {'cover' if file.kind == A_COVER else 'file'} {file.filename or file.name or ''}".rstrip()

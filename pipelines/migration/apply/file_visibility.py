@@ -12,7 +12,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.service.client import LibraryClient
 
 
-class ShownFiles:
+class FileVisibility:
     """Asks a library whether it shows the files of its publications, once. `attached_to`: some to which files were attached."""
 
     def __init__(self, client: LibraryClient, attached_to: Callable[[], list[int]]) -> None:

@@ -17,8 +17,8 @@ from pipelines.errors import StopError
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow
-from pipelines.migration.model.resource_types import OTHERS
-from pipelines.migration.plan.match_store import Listed, key_digest, numbered, sealing, unsealing
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.plan.match_store import TargetListing, key_digest, numbered, sealing, unsealing
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 
@@ -32,7 +32,7 @@ _SCHEMA = """
 
 def check_others_fresh(
     plan: Plan,
-    listed: Mapping[str, Listed],
+    listed: Mapping[str, TargetListing],
     room: Path,
     *,
     journal: Journal,
@@ -44,21 +44,21 @@ def check_others_fresh(
     """
     if not listed:
         return
-    with listed_now(room, listed) as now:
+    with read_target_lists(room, listed) as now:
         now.check(plan, journal, listed, begun)
 
 
 @contextmanager
-def listed_now(room: Path, listed: Mapping[str, Listed]) -> Iterator[Now]:
+def read_target_lists(room: Path, listed: Mapping[str, TargetListing]) -> Iterator[TargetLists]:
     """What the target lists, for the length of the block."""
     key = next((records.key for records in listed.values() if records.key is not None), None)
-    with Now(room / "others.sqlite", key) as now:
+    with TargetLists(room / "others.sqlite", key) as now:
         for resource, records in listed.items():
             now.take(resource, records)
         yield now
 
 
-class Now:
+class TargetLists:
     """What the target lists, in a file that goes when it has been compared."""
 
     def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
@@ -67,9 +67,9 @@ class Now:
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
 
-    def take(self, resource: str, listed: Listed) -> None:
+    def take(self, resource: str, listed: TargetListing) -> None:
         """Take the records of a resource."""
-        other = OTHERS[resource]
+        other = RESOURCE_TYPES[resource]
         seal = sealing(other, self._key)
         with storage_errors(self._path):
             for number, record in numbered(listed.records(), [0]):
@@ -85,7 +85,7 @@ class Now:
         row = self._db.execute(
             "SELECT record FROM records WHERE resource = ? AND id = ?", (resource, number)
         ).fetchone()
-        return msgspec.json.decode(unsealing(OTHERS[resource], self._key)(row[0])) if row else None
+        return msgspec.json.decode(unsealing(RESOURCE_TYPES[resource], self._key)(row[0])) if row else None
 
     def check(
         self, plan: Plan, journal: Journal, resources: Collection[str], begun: Collection[tuple[str, int]]
@@ -113,7 +113,7 @@ class Now:
                 yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({there[0]})"
 
     def _edited(self, row: PlanRow) -> str | None:
-        other, now = OTHERS[row.resource], self.record(row.resource, row.matched)
+        other, now = RESOURCE_TYPES[row.resource], self.record(row.resource, row.matched)
         what = f"{row.resource} {row.source_id} was to change {row.matched}"
         if now is None:
             return f"{what}, which is not there any more"
@@ -126,7 +126,7 @@ class Now:
 
     def new_alike(self, plan: Plan, journal: Journal, row: PlanRow) -> list[int]:
         """Records that are new there and have its name."""
-        key = OTHERS[row.resource].key({**row.payload, **{name: {"source": 0} for name in row.references}})
+        key = RESOURCE_TYPES[row.resource].key({**row.payload, **{name: {"source": 0} for name in row.references}})
         rows = self._db.execute(
             "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
         ).fetchall()

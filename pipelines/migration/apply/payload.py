@@ -18,7 +18,7 @@ from pipelines.records.publications import REFERENCES
 
 
 @dataclass
-class Outcome:
+class RowResult:
     """What became of one row. `problem`: why it, or a file of it, could not be written."""
 
     row: PlanRow
@@ -51,7 +51,7 @@ class Uploaded:
 NOTHING = Uploaded()
 
 
-def without_references(row: PlanRow, refusal: RefusedError, outcome: Outcome) -> PlanRow | None:
+def without_references(row: PlanRow, refusal: RefusedError, outcome: RowResult) -> PlanRow | None:
     """The row without its references where they may be why a publication is refused: one that is gone must not cost the record (A15)."""
     refer = [name for name in REFERENCES if row.payload.get(name)] if row.resource == PUBLICATIONS else []
     if refusal.status != HTTPStatus.NOT_FOUND or not refer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import duckdb
 
-from pipelines.migration.model.comparable import RECORDS, Side
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.journal import CREATE, INTENDED, PARKED, Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.store.parquet import exactly, literal
@@ -21,7 +21,7 @@ _ALIKE = """
 """
 
 
-def settle_publications(plan: Plan, now: Side, journal: Journal) -> None:
+def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: Journal) -> None:
     """Enter what an earlier process began to create and is there, word for word; what is not stays in doubt, and is looked up in its turn.
 
     Records that say the same cannot be told apart, and need not be: each takes one that nobody knew before. Where there are more of them

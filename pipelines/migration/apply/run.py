@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
-from pipelines.migration.apply.payload import Outcome
-from pipelines.migration.apply.worker_pool import Crew, hands
+from pipelines.migration.apply.payload import RowResult
+from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.journal import ASSET, COVER, CREATE, INTENDED, PARKED, PATCH, Journal, is_done
 from pipelines.migration.model.plan import CREATE as TO_CREATE
@@ -87,7 +87,7 @@ class Failure(msgspec.Struct, kw_only=True):
 
 
 @dataclass
-class Applied:
+class ApplyResult:
     """What an apply did."""
 
     created: int = 0
@@ -139,7 +139,7 @@ def check_limits(plan: Plan, limits: Limits) -> None:
             )
 
 
-class Applying:
+class ApplyRun:
     """One run over the rows of a plan."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Applying:
         limits: Limits,
         selection: Selection,
         wait: Callable[[Waiting], None],
-        on_row: Callable[[Applied], None] = lambda _: None,
+        on_row: Callable[[ApplyResult], None] = lambda _: None,
     ) -> None:
         self._plan = plan
         self._journal = journal
@@ -176,17 +176,17 @@ class Applying:
         self.applied = self._nothing_yet()
         return True
 
-    def _nothing_yet(self) -> Applied:
+    def _nothing_yet(self) -> ApplyResult:
         facts = self._plan.facts
-        return Applied(unchanged=facts.count(UNCHANGED), quarantined=facts.count(QUARANTINED) + facts.unfit)
+        return ApplyResult(unchanged=facts.count(UNCHANGED), quarantined=facts.count(QUARANTINED) + facts.unfit)
 
-    def run(self, requests_per_minute: int) -> Applied:
+    def run(self, requests_per_minute: int) -> ApplyResult:
         """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result.
 
         One resource after the other: what the records of the next one refer to is there by then. Rows that met a service that was not
         itself have a second turn.
         """
-        self._hands = hands(requests_per_minute)
+        self._hands = worker_count(requests_per_minute)
         for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
             self._later = set()
             self._write_all(rows)
@@ -197,7 +197,7 @@ class Applying:
         return self.applied
 
     def _write_all(self, rows: Iterator[PlanRow]) -> None:
-        with Crew(self._write, self._hands) as crew:
+        with WorkerPool(self._write, self._hands) as crew:
             for row in rows:
                 crew.give(row)
 
@@ -228,7 +228,7 @@ class Applying:
         return not wanted <= done
 
     def _write(self, row: PlanRow) -> None:
-        outcome = Outcome(row)
+        outcome = RowResult(row)
         try:
             self._writer.write(row, outcome)
         except TemporaryError as error:
@@ -258,7 +258,7 @@ class Applying:
             self._waited += PAUSE / self._hands
         self._wait(Waiting("the service does not recover", PAUSE))
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: RowResult) -> None:
         applied, row = self.applied, outcome.row
         self._tried += 1
         applied.created += outcome.created
@@ -287,7 +287,7 @@ class Applying:
             )
 
 
-def settle_doubtful(plan: Plan, journal: Journal, writer: Writer) -> None:
+def reconcile_pending_records(plan: Plan, journal: Journal, writer: Writer) -> None:
     """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn.
 
     Publications are looked for in the listing that is compared (`settling`).
@@ -301,7 +301,7 @@ def settle_doubtful(plan: Plan, journal: Journal, writer: Writer) -> None:
             writer.settle(row, entry)
 
 
-def as_json(applied: Applied, requests: int) -> dict[str, Any]:
+def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
     """What others may rely on."""
     return {
         "created": applied.created,

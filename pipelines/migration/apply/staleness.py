@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipelines.errors import StopError
-from pipelines.migration.apply.reconcile_pending import settle_publications
-from pipelines.migration.model.comparable import RECORDS, Side
+from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan
-from pipelines.migration.plan.comparison import compared
+from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
 from pipelines.records.forms import WRITTEN
 from pipelines.store.parquet import exactly, literal, quoted
@@ -38,13 +38,13 @@ _STALE = """
 """
 
 
-def check_fresh(plan: Plan, now: Side, room: Path, *, journal: Journal, begun: Iterable[int]) -> None:
+def check_fresh(plan: Plan, now: ComparableLibrary, room: Path, *, journal: Journal, begun: Iterable[int]) -> None:
     """Raise `StopError` where the target as it is `now` asks for something else than the plan says.
 
     Looks at records that are to be written and that nobody has `begun` to write: at what they match, and at the values that are replaced.
     """
-    settle_publications(plan, now, journal)
-    with compared(
+    reconcile_pending_publications(plan, now, journal)
+    with compare_libraries(
         plan.source,
         now,
         room,

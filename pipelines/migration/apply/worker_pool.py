@@ -16,12 +16,12 @@ FEWEST = 4
 """Threads at least: enough for 60 requests a minute at 3 s each, with a file on its way to the storage."""
 
 
-def hands(requests_per_minute: int) -> int:
+def worker_count(requests_per_minute: int) -> int:
     """How many threads keep a budget busy although each answer takes up to six seconds (Little's law)."""
     return max(FEWEST, min(MOST, requests_per_minute // 10))
 
 
-class Crew(Generic[_Task]):
+class WorkerPool(Generic[_Task]):
     """Gives each task to a thread that is free; `give` waits where none is, so that tasks are made no sooner than they are done.
 
     Once a thread raised, `give` and the end of the block raise the same, and no task is begun any more. Daemon threads: they never keep an

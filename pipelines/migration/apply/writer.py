@@ -14,24 +14,24 @@ from typing import Any, BinaryIO
 import msgspec
 
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
-from pipelines.migration.apply.ambiguous_writes import PAUSES, Doubtful, Lookup
-from pipelines.migration.apply.attachments import Attachments, told_file
-from pipelines.migration.apply.payload import NOTHING, Outcome, Uploaded, content_of, without_references
+from pipelines.migration.apply.ambiguous_writes import PAUSES, Ambiguous, Lookup
+from pipelines.migration.apply.attachments import Attachments, describe_file
+from pipelines.migration.apply.payload import NOTHING, RowResult, Uploaded, content_of, without_references
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import (
     ASSET,
     COVER,
     CREATE,
     PATCH,
-    Entry,
     FailedWriteError,
     Journal,
+    JournalEntry,
     in_doubt,
     is_done,
 )
 from pipelines.migration.model.plan import CREATE as TO_CREATE
 from pipelines.migration.model.plan import UPLOAD, PlannedFile, PlanRow
-from pipelines.migration.model.resource_types import OTHERS
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.forms import form_of
@@ -87,7 +87,7 @@ class Writer:
         """From now on what fails does so because the run is being ended."""
         self.stopped = True
 
-    def write(self, row: PlanRow, outcome: Outcome) -> None:
+    def write(self, row: PlanRow, outcome: RowResult) -> None:
         """Do what a row says, as far as it is not done; what was done and what cannot be is told in `outcome`, the rest raises."""
         known = self._known(row)
         cover = next((one for one in row.files if one.kind == A_COVER and one.action == UPLOAD), None)
@@ -117,16 +117,16 @@ class Writer:
                     outcome.files += 1
         outcome.patched |= row.action != TO_CREATE and outcome.files > 0
 
-    def settle(self, row: PlanRow, entry: Entry, *, looks: int = 1) -> bool:
+    def settle(self, row: PlanRow, entry: JournalEntry, *, looks: int = 1) -> bool:
         """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""
         try:
-            row = self._resolved(row, Outcome(row))
+            row = self._resolved(row, RowResult(row))
             sent_at, content = datetime.fromisoformat(entry.begun_at), content_of(row.expected)
             return self._found(row, entry.number, content, sent_at, looks=looks) is None
         except FailedWriteError:
             return False
 
-    def _resolved(self, row: PlanRow, outcome: Outcome) -> PlanRow:
+    def _resolved(self, row: PlanRow, outcome: RowResult) -> PlanRow:
         """The row with the ids of what it refers to, which earlier rows have created."""
         if not row.references:
             return row
@@ -157,12 +157,12 @@ class Writer:
             expected[name] = digest(self._compared(row.resource, {name: payload[name]}).get(name))
         return msgspec.structs.replace(row, payload=payload, expected=expected, references={})
 
-    def _known(self, row: PlanRow) -> dict[tuple[str, str], Entry]:
+    def _known(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
         """What the journal has of this plan's writes of a record."""
         entries = self._journal.of_record(row.resource, row.source_id)
         return {(one.kind, one.part): one for one in entries if one.plan == self._plan}
 
-    def _create(self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome) -> int:
+    def _create(self, row: PlanRow, known: JournalEntry | None, cover: PlannedFile | None, outcome: RowResult) -> int:
         """The record that a row creates, with its cover, and with its files where they can be sent together."""
         if known is not None and is_done(known) and known.target_id is not None:
             target_id, covered = known.target_id, False
@@ -179,7 +179,7 @@ class Writer:
         return target_id
 
     def _created(
-        self, row: PlanRow, known: Entry | None, cover: PlannedFile | None, outcome: Outcome, *, together: bool
+        self, row: PlanRow, known: JournalEntry | None, cover: PlannedFile | None, outcome: RowResult, *, together: bool
     ) -> tuple[int, bool]:
         """The record, and whether there is nothing left to do for its cover: that is sent with it, which saves a request."""
         content, doubtful = content_of(row.expected), in_doubt(known)
@@ -206,7 +206,7 @@ class Writer:
         return self._journal.intend(*key, content=content, wanted=row.expected)
 
     def _post(
-        self, row: PlanRow, number: int, content: str, sent: Uploaded, outcome: Outcome
+        self, row: PlanRow, number: int, content: str, sent: Uploaded, outcome: RowResult
     ) -> tuple[dict[str, Any], Uploaded]:
         """Create a record; look it up after every unclear end. The record, and what was sent with it."""
         error: BookferryError | None = None
@@ -234,7 +234,7 @@ class Writer:
         )
 
     def _less(
-        self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, outcome: Outcome
+        self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, outcome: RowResult
     ) -> tuple[PlanRow, Uploaded]:
         """What of a refused record may be taken: a reference, or a file, that the service does not take must not cost the record (B9)."""
         if (alone := without_references(row, refusal, outcome)) is not None:
@@ -243,7 +243,7 @@ class Writer:
             return row, NOTHING
         raise self._refused(number, str(refusal), refusal.status) from None
 
-    def _shows_files(self, row: PlanRow, target_id: int, outcome: Outcome) -> bool:
+    def _shows_files(self, row: PlanRow, target_id: int, outcome: RowResult) -> bool:
         """Whether a record that was read back has the files that were sent with it."""
         record = self._client.get_record(f"{row.resource}/{target_id}")
         outcome.files += self._attachments.note_made(row, target_id, record)
@@ -251,7 +251,7 @@ class Writer:
         return all(is_done(known.get((ASSET, part_of(one)))) for one in row.attached)
 
     def _change(
-        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: Outcome
+        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: RowResult
     ) -> None:
         """Change fields and set the cover, in one request; may be repeated at any time."""
         sent = self._upload(row, cover, outcome, together=False)
@@ -286,24 +286,24 @@ class Writer:
         if cover is not None and sent:
             self._note_cover(row, cover, target_id, outcome)
 
-    def _upload(self, row: PlanRow, cover: PlannedFile | None, outcome: Outcome, *, together: bool) -> Uploaded:
+    def _upload(self, row: PlanRow, cover: PlannedFile | None, outcome: RowResult, *, together: bool) -> Uploaded:
         """What is sent with a record; what cannot be uploaded is told, and the record goes without."""
         files = row.attached if together else []
         uploaded = [(one, sent) for one in files if (sent := self._uploaded(row, one, outcome)) is not None]
         return Uploaded(self._uploaded(row, cover, outcome) if cover is not None else None, tuple(uploaded))
 
-    def _uploaded(self, row: PlanRow, file: PlannedFile, outcome: Outcome) -> dict[str, Any] | None:
+    def _uploaded(self, row: PlanRow, file: PlannedFile, outcome: RowResult) -> dict[str, Any] | None:
         try:
             return self._attachments.uploaded(file)
         except (RefusedError, StorageError) as refusal:
-            told = f"{told_file(file)}: {refusal}"
+            told = f"{describe_file(file)}: {refusal}"
             kind = COVER if file.kind == A_COVER else ASSET
             number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
             self._journal.refused(number, told, getattr(refusal, "status", None))
             outcome.problems.append(told)
             return None
 
-    def _note_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, outcome: Outcome) -> None:
+    def _note_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, outcome: RowResult) -> None:
         key = (self._plan, row.resource, row.source_id, COVER, part_of(cover))
         self._journal.done(self._journal.intend(*key, target_id=target_id), target_id=target_id)
         outcome.files += 1
@@ -312,15 +312,15 @@ class Writer:
         self, row: PlanRow, number: int, content: str, sent_at: datetime, *, looks: int = len(PAUSES)
     ) -> dict[str, Any] | None:
         """The record that an unclear POST made, if it made one. Parks the entry where nobody can tell."""
-        if row.resource in OTHERS:
-            other = OTHERS[row.resource]
+        if row.resource in RESOURCE_TYPES:
+            other = RESOURCE_TYPES[row.resource]
             finding = self._lookup.other(other, row.payload, row.expected, sent_at=sent_at, looks=looks)
         else:
             finding = self._lookup.publication(row.payload, row.expected, sent_at=sent_at, looks=looks)
         if finding is None:
             return None
         with self._adopting:  # of twins, each takes another one
-            if isinstance(finding, Doubtful):
+            if isinstance(finding, Ambiguous):
                 ids, why = finding.ids, "which differ from it"
             else:
                 records = {one["id"]: one for one in finding.records}
@@ -343,7 +343,7 @@ class Writer:
 
     def _compared(self, resource: str, record: Mapping[str, Any]) -> dict[str, str]:
         """Field → what is compared of it."""
-        if other := OTHERS.get(resource):
+        if other := RESOURCE_TYPES.get(resource):
             return other.compared(other.values(record))
         return comparable(form_of(record, self._kinds).fields, self._kinds)
 

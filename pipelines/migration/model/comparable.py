@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pipelines.inventory import IDENTIFIER_LIST
 from pipelines.records.batches import table_batch
-from pipelines.records.canonical_json import SENT_OTHERWISE, TextReader, Texts
+from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
 from pipelines.records.forms import WRITTEN
 from pipelines.records.identifiers.configured import kinds_described
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -98,7 +98,7 @@ KEYS = Table(
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparableLibrary:
     """One side, laid out in a folder."""
 
     folder: Path
@@ -116,7 +116,7 @@ class Side:
             yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(exactly(self.path(table)))})"
 
 
-def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> Side:
+def normalise(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> ComparableLibrary:
     """Lay out the publications of a raw table.
 
     `kinds_text`: what `Kinds.described` says, for it goes from process to process. `sent`: verdicts of the identifiers that are sent.
@@ -132,7 +132,7 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] =
                 table: stack.enter_context(table_writer(folder / f"{table.name}.parquet", table))
                 for table in (RECORDS, KEYS)
             }
-            reader = TextReader(kinds, frozenset(sent))
+            reader = CanonicalReader(kinds, frozenset(sent))
             for batch in row_batches(file, ["payload", "sha256"], STEP):
                 found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
                 unfit += batch.num_rows - len(found)
@@ -143,16 +143,16 @@ def lay_out(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] =
     finally:
         if collecting:
             gc.enable()
-    return Side(folder, records, unfit)
+    return ComparableLibrary(folder, records, unfit)
 
 
-def _texts(batch: pa.RecordBatch, reader: TextReader) -> Iterator[tuple[Texts | None, str]]:
+def _texts(batch: pa.RecordBatch, reader: CanonicalReader) -> Iterator[tuple[CanonicalPublication | None, str]]:
     payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
     for payload, sha256 in zip(payloads, cast("list[str]", batch.column("sha256").to_pylist()), strict=True):
         yield reader.read(payload), sha256
 
 
-def _columns(found: Sequence[tuple[Texts, str]]) -> list[Sequence[Any]]:
+def _columns(found: Sequence[tuple[CanonicalPublication, str]]) -> list[Sequence[Any]]:
     rows = [texts for texts, _sha256 in found]
     return [
         [one.id for one in rows],

@@ -28,15 +28,15 @@ def value_of(text: str | None) -> Any:
         return text
 
 
-def told(field: str, value: Any) -> str:
+def display_text(field: str, value: Any) -> str:
     """A value of a field in one line: `A history of printing`, `DOI 10.1000/182; ISBN 9780306406157`, `Doe, Jane; Roe, Richard`."""
     items = value if type(value) is list else [] if value is None else [value]
     return shown("; ".join(filter(None, (_item(field, one) for one in items))), WHOLE) or NOTHING
 
 
-def both(field: str, ours: Any, theirs: Any, most: int = 80) -> tuple[str, str]:
+def display_both(field: str, ours: Any, theirs: Any, most: int = 80) -> tuple[str, str]:
     """Two values of one field, cut so that the first difference between them is seen."""
-    one, other = told(field, ours), told(field, theirs)
+    one, other = display_text(field, ours), display_text(field, theirs)
     if one == other and ours != theirs:
         one, other = _exact(ours), _exact(theirs)
     if max(len(one), len(other)) <= most:

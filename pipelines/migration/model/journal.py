@@ -51,7 +51,7 @@ class FailedWriteError(Exception):
     """This write was refused or parked, as the journal knows; the others go on."""
 
 
-class Entry(msgspec.Struct, kw_only=True, frozen=True):
+class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     """One write. `part` tells the files of a record apart, and is empty for the record itself."""
 
     number: int
@@ -78,7 +78,7 @@ class Entry(msgspec.Struct, kw_only=True, frozen=True):
     ended_at: str | None
 
 
-class Written(msgspec.Struct, kw_only=True):
+class WrittenRecord(msgspec.Struct, kw_only=True):
     """What all plans made of one record of the source."""
 
     source_id: int
@@ -159,13 +159,13 @@ class Journal:
                 (state, *columns.values(), self._now(), number),
             )
 
-    def of_record(self, resource: str, source_id: int) -> list[Entry]:
+    def of_record(self, resource: str, source_id: int) -> list[JournalEntry]:
         """All that any plan wrote of one record, oldest first."""
         return self._entries(
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
-    def of_plan(self, plan: str, *states: str) -> Iterator[Entry]:
+    def of_plan(self, plan: str, *states: str) -> Iterator[JournalEntry]:
         """The entries of one plan in these states, or all, oldest first; a thousand in memory."""
         last = 0
         wanted = states or (INTENDED, DONE, REFUSED, PARKED, UNDONE)
@@ -228,20 +228,20 @@ class Journal:
             ).fetchall()
         return {(kind, state): count for kind, state, count in rows}
 
-    def written(self, resource: str) -> Iterator[Written]:
+    def written(self, resource: str) -> Iterator[WrittenRecord]:
         """What all plans made of each record of the source, in the order of their ids."""
         rows = self._stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
             "AND state = ? AND kind IN (?, ?) ORDER BY source_id, number",
             (*self._pair, resource, DONE, CREATE, PATCH),
         )
-        current: Written | None = None
+        current: WrittenRecord | None = None
         for source_id, target_id, kind, wanted, held in rows:
             if current is not None and current.source_id != source_id:
                 yield current
                 current = None
             if current is None or kind == CREATE or current.target_id != target_id:
-                current = Written(source_id=source_id, target_id=target_id, wanted={}, held={})
+                current = WrittenRecord(source_id=source_id, target_id=target_id, wanted={}, held={})
             current.wanted |= msgspec.json.decode(wanted) if wanted else {}
             current.held |= msgspec.json.decode(held) if held else {}
         if current is not None:
@@ -283,7 +283,7 @@ class Journal:
         """Give the connection up."""
         self._file.close()
 
-    def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[Entry]:
+    def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[JournalEntry]:
         with self._file.transaction() as db:
             rows = db.execute(
                 f"SELECT {_COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  words of ours
@@ -305,21 +305,21 @@ class Journal:
         return moment.isoformat(timespec="milliseconds")
 
 
-def is_done(entry: Entry | None) -> bool:
+def is_done(entry: JournalEntry | None) -> bool:
     """Whether there is nothing left to do for it."""
     return entry is not None and entry.state == DONE
 
 
-def in_doubt(entry: Entry | None) -> bool:
+def in_doubt(entry: JournalEntry | None) -> bool:
     """Whether it may have happened and nobody knows."""
     return entry is not None and entry.state in (INTENDED, PARKED)
 
 
-def _entry(row: tuple[Any, ...]) -> Entry:
+def _entry(row: tuple[Any, ...]) -> JournalEntry:
     values = dict(zip(_COLUMNS.split(", "), row, strict=True))
     for name in ("wanted", "held", "before"):
         values[name] = msgspec.json.decode(values[name]) if values[name] else {}
-    return Entry(**values)
+    return JournalEntry(**values)
 
 
 def _json(value: dict[str, Any] | None) -> str | None:

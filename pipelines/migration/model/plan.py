@@ -16,7 +16,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import StopError
-from pipelines.migration.model.comparable import RECORDS, Side
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.records.files import COVER
 from pipelines.records.tables import PERSONAL
 from pipelines.store.durable import sha256_of, storage_errors
@@ -252,14 +252,16 @@ class Plan:
         return self.folder / name
 
     @property
-    def source(self) -> Side:
+    def source(self) -> ComparableLibrary:
         """The source's publications as they were compared."""
-        return Side(self.folder / "source", self.facts.source.records.get("publications", 0), self.facts.unfit)
+        return ComparableLibrary(
+            self.folder / "source", self.facts.source.records.get("publications", 0), self.facts.unfit
+        )
 
     @property
-    def target(self) -> Side:
+    def target(self) -> ComparableLibrary:
         """The target's publications as they were when the plan was made."""
-        return Side(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
+        return ComparableLibrary(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
 
     def rows(self, *actions: str, resources: Collection[str] = ()) -> Iterator[PlanRow]:
         """The rows with these actions, of these resources, or all, people first; one row group in memory."""

@@ -14,7 +14,7 @@ import msgspec
 
 from pipelines.errors import ConfigurationError, StopError, StorageError
 from pipelines.migration.model.plan import FACTS, FORMAT, Plan, PlanFacts
-from pipelines.store.durable import passing_folder, storage_errors, write_atomically
+from pipelines.store.durable import storage_errors, temporary_folder, write_atomically
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.snapshots.snapshots import DataFolder
 
@@ -90,7 +90,7 @@ def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
 
 
 @contextmanager
-def growing(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[Path]:
+def unfinished_plan(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[Path]:
     """The folder in which a plan grows; it goes again where the plan does not come to its end. `personal`: for nobody else to read."""
     folder = plans_folder(data) / name
     with storage_errors(folder):
@@ -103,6 +103,6 @@ def growing(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[
         raise
 
 
-def room_of(plan: Plan) -> AbstractContextManager[Path]:
+def workdir(plan: Plan) -> AbstractContextManager[Path]:
     """A folder in the plan's for the length of the block, for the target as it is now."""
-    return passing_folder(plan.folder / "now")
+    return temporary_folder(plan.folder / "now")

@@ -22,7 +22,7 @@ REFERENCE_LISTS = frozenset({"publication_ids"})
 
 
 @dataclass(frozen=True)
-class Other:
+class ResourceType:
     """How the records of one resource are moved."""
 
     resource: str
@@ -85,33 +85,35 @@ class Other:
         return text_of(next((values[name] for name in names if name in values), None))
 
 
-AUTHORITIES = Other("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"}))
-OTHERS = {
+AUTHORITIES = ResourceType(
+    "authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"})
+)
+RESOURCE_TYPES = {
     one.resource: one
     for one in (
         AUTHORITIES,
-        Other(
+        ResourceType(
             USERS,
             ("email", "name", "roles"),
             (("email",),),
             lists=frozenset({"roles"}),
             guarded=frozenset({"roles"}),
         ),
-        Other(
+        ResourceType(
             "collections",
             ("name", "description", "publication_ids"),
             (("name",),),
             references={"publication_ids": PUBLICATIONS},
             lists=REFERENCE_LISTS,
         ),
-        Other(LOCATIONS, ("name", "note"), (("name",),), created=False),
-        Other(
+        ResourceType(LOCATIONS, ("name", "note"), (("name",),), created=False),
+        ResourceType(
             "hard_copies",
             ("publication_id", "location_id", "barcode", "call_number", "status", "acquired_on", "note"),
             (("barcode",), ("publication_id", "location_id", "call_number")),
             references={"publication_id": PUBLICATIONS, "location_id": LOCATIONS},
         ),
-        Other(
+        ResourceType(
             "tasks",
             ("title", "description", "publication_id", "assignee_id", "due_on"),
             (("title", "publication_id", "assignee_id", "due_on"),),
@@ -121,7 +123,7 @@ OTHERS = {
 }
 """Resource → how it is moved."""
 
-REFERENCES = frozenset(name for one in OTHERS.values() for name in one.references)
+REFERENCES = frozenset(name for one in RESOURCE_TYPES.values() for name in one.references)
 """Every field that holds ids of other records."""
 
 BEFORE = ("authorities", USERS)
@@ -142,15 +144,15 @@ def chosen_resources(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(one for one in (*BEFORE, *AFTER) if one in wanted)
 
 
-def referred(resources: Collection[str]) -> tuple[str, ...]:
+def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because records of others refer to them."""
-    needed = {name for one in resources for name in OTHERS[one].references.values()}
+    needed = {name for one in resources for name in RESOURCE_TYPES[one].references.values()}
     return tuple(one for one in (*BEFORE, *AFTER) if one in needed and one not in resources)
 
 
-def fields_of(resource: str, text: str) -> dict[str, str]:
+def compared_fields(resource: str, text: str) -> dict[str, str]:
     """A stored record as it is compared."""
-    other = OTHERS[resource]
+    other = RESOURCE_TYPES[resource]
     record = decode_json(text.encode())
     return other.compared(other.values(record)) if isinstance(record, dict) else {}
 

@@ -20,7 +20,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 
 
-class Reading:
+class ResourceReading:
     """One reading of a resource of a target, under its lease. `run`: what for; what was broken off is gone on with by the same."""
 
     def __init__(self, data: DataFolder, chosen: TenantSettings, target: str, run: str, clock: Clock) -> None:

@@ -12,10 +12,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, FIELDS, Side, lay_out
+from pipelines.migration.model.comparable import CONTRIBUTOR, FIELDS, ComparableLibrary, normalise
 from pipelines.migration.plan.contributors import UNKNOWN, show_contributors
 from pipelines.migration.plan.matching import match
-from pipelines.migration.plan.three_way_merge import classify
+from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
@@ -51,26 +51,26 @@ WORTH_A_PROCESS = 20_000
 """Records of both sides from which on a process of its own for each is quicker than none."""
 
 
-def lay_out_both(
+def normalise_both(
     source: Path, target: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)
-) -> tuple[Side, Side]:
+) -> tuple[ComparableLibrary, ComparableLibrary]:
     """Both sides from their raw tables, large ones each in a process of its own; `sent`: verdicts of the identifiers that are sent."""
     given = ((source, folder / "source"), (target, folder / "target"))
     with storage_errors(folder):
         rows = sum(pq.read_metadata(raw).num_rows for raw, _ in given)
     if rows < WORTH_A_PROCESS:
-        one, other = (lay_out(raw, to, kinds_text, tuple(sent)) for raw, to in given)
+        one, other = (normalise(raw, to, kinds_text, tuple(sent)) for raw, to in given)
         return one, other
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        begun = [processes.submit(lay_out, raw, to, kinds_text, tuple(sent)) for raw, to in given]
+        begun = [processes.submit(normalise, raw, to, kinds_text, tuple(sent)) for raw, to in given]
         one, other = (each.result() for each in begun)
         return one, other
 
 
 @contextmanager
-def compared(
-    source: Side,
-    target: Side,
+def compare_libraries(
+    source: ComparableLibrary,
+    target: ComparableLibrary,
     folder: Path,
     *,
     written: Iterable[pa.RecordBatch] = (),
@@ -102,5 +102,5 @@ def compared(
         led = show_contributors(database, source)
         match(database)
         fields = [one for one in FIELDS if same_library or one.name not in REFERENCES or one.name in led]
-        classify(database, fields, overwrite=overwrite, kept={CONTRIBUTOR: UNKNOWN} if led else {})
+        merge_three_ways(database, fields, overwrite=overwrite, kept={CONTRIBUTOR: UNKNOWN} if led else {})
         yield database

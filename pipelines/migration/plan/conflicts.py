@@ -18,7 +18,7 @@ import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.formatting import both, value_of
+from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, FACTS, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.wording import advice_on
@@ -180,7 +180,7 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
 
 def differing(fields: Mapping[str, Sequence[str | None]]) -> str:
     """What differs: `title: «source» | «target»`."""
-    pairs = ((field, *both(field, *map(value_of, values))) for field, values in fields.items())
+    pairs = ((field, *display_both(field, *map(value_of, values))) for field, values in fields.items())
     return " · ".join(f"{shown(field, 40)}: «{ours}» | «{theirs}»" for field, ours, theirs in pairs)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pyarrow as pa
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, Side
+from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.resource_types import USERS
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.tables import Column, Table
@@ -22,7 +22,7 @@ from pipelines.store.parquet import exactly, literal, table_writer
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-    from pipelines.migration.plan.match_store import Room
+    from pipelines.migration.plan.match_store import MatchStore
 
 _NUMBER = pa.int64()
 CONTRIBUTORS = Table(
@@ -40,7 +40,7 @@ UNKNOWN = '{"id":null}'
 """How a contributor is compared whom the target does not know: whatever stands there is left."""
 
 
-def note_contributors(side: Side, room: Room) -> None:
+def note_contributors(side: ComparableLibrary, room: MatchStore) -> None:
     """Keep beside the publications of the source what their contributors become; `room` knows the users."""
     records, path = literal(exactly(side.path(RECORDS))), side.path(CONTRIBUTORS)
     with storage_errors(path), duckdb.connect() as database, table_writer(path, CONTRIBUTORS) as writer:
@@ -54,7 +54,7 @@ def note_contributors(side: Side, room: Room) -> None:
 
 
 def show_contributors(
-    database: DuckDBPyConnection, side: Side, *, became: Callable[[str, int], int | None] | None = None
+    database: DuckDBPyConnection, side: ComparableLibrary, *, became: Callable[[str, int], int | None] | None = None
 ) -> Sequence[str]:
     """Let the view `source` of a database show contributors as those of the target, where they are known; the references that are.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.migration.model.journal import ASSET, COVER, DONE, Entry
+from pipelines.migration.model.journal import ASSET, COVER, DONE, JournalEntry
 from pipelines.migration.model.plan import CREATE, MISSING, PATCH, THERE, UPLOAD, PlannedFile
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
@@ -45,7 +45,7 @@ def planned_files(
     described: Sequence[AttachedFile],
     contents: Sequence[dict[str, Any]],
     there: Sequence[AttachedFile],
-    written: Sequence[Entry],
+    written: Sequence[JournalEntry],
 ) -> list[PlannedFile]:
     """What to do with each file of a record.
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, UNCHANGED
-from pipelines.migration.model.resource_types import Other
+from pipelines.migration.model.resource_types import ResourceType
 from pipelines.records.tables import PERSONAL
 from pipelines.records.values import decode_record, whole_number
 from pipelines.store.durable import storage_errors
@@ -86,7 +86,7 @@ _OUTCOMES = """
 
 
 @dataclass(frozen=True)
-class Listed:
+class TargetListing:
     """The raw table of a resource on this machine, and the key where it is encrypted."""
 
     path: Path
@@ -106,7 +106,7 @@ class Listed:
             return file.metadata.num_rows
 
 
-class Ours(msgspec.Struct, kw_only=True):
+class JournalledRecord(msgspec.Struct, kw_only=True):
     """A record of the source as the target would take it: what it refers to has the target's ids, or is still to be created."""
 
     values: dict[str, Any]
@@ -116,11 +116,11 @@ class Ours(msgspec.Struct, kw_only=True):
     """Why it cannot be created."""
 
 
-class Outcome(NamedTuple):
+class MatchResult(NamedTuple):
     """What was found of one record of the source."""
 
     source_id: int
-    ours: Ours
+    ours: JournalledRecord
     target_id: int | None
     matched_by: str | None
     theirs: dict[str, Any] | None
@@ -130,7 +130,7 @@ class Outcome(NamedTuple):
     candidates: list[int]
 
 
-class Room:
+class MatchStore:
     """Where both sides of a resource lie, one resource after the other, and what records of all of them became."""
 
     def __init__(self, path: Path, *, same_library: bool, key: PersonalKey | None = None) -> None:
@@ -166,7 +166,10 @@ class Room:
         return (True, source_id) if self._same_library and resource not in self._read else (False, None)
 
     def lay_out(
-        self, other: Other, ours: Iterable[tuple[int, Ours]], theirs: Iterable[tuple[int, dict[str, Any]]]
+        self,
+        other: ResourceType,
+        ours: Iterable[tuple[int, JournalledRecord]],
+        theirs: Iterable[tuple[int, dict[str, Any]]],
     ) -> None:
         """Take both sides of a resource."""
         for table in ("ours", "theirs", "written", "settled", "matched", "unclear"):
@@ -176,7 +179,7 @@ class Room:
         self._insert("ours (id, exact, folded, record)", rows)
         self._insert("theirs", ((number, *_keys(other, values), seal(_json(values))) for number, values in theirs))
 
-    def match(self, other: Other, journal: Journal, decisions: Mapping[int, Decision]) -> None:
+    def match(self, other: ResourceType, journal: Journal, decisions: Mapping[int, Decision]) -> None:
         """Find out which are one: by a decision, the journal, the id within one library, and what names them."""
         written = journal.written(other.resource)
         self._insert("written", ((one.source_id, one.target_id, _json(one.wanted), _json(one.held)) for one in written))
@@ -189,16 +192,16 @@ class Room:
         for key in ("exact", "folded"):
             self._db.executescript(_KEY.format(key=key, candidates=CANDIDATES))
 
-    def outcomes(self, other: Other) -> Iterator[Outcome]:
+    def outcomes(self, other: ResourceType) -> Iterator[MatchResult]:
         """What was found, in the order of the source."""
         unseal = unsealing(other, self._key)
         for number, record, target_id, matched_by, theirs, wanted, held, reason, candidates in self._db.execute(
             _OUTCOMES
         ):
-            ours = msgspec.json.decode(unseal(record), type=Ours)
+            ours = msgspec.json.decode(unseal(record), type=JournalledRecord)
             known = [msgspec.json.decode(one) if one else None for one in (theirs and unseal(theirs), wanted, held)]
             ids = msgspec.json.decode(candidates, type=list[int]) if candidates else []
-            yield Outcome(number, ours, target_id, matched_by, known[0], known[1], known[2], reason, ids)
+            yield MatchResult(number, ours, target_id, matched_by, known[0], known[1], known[2], reason, ids)
 
     def their_ids(self) -> Iterator[list[int]]:
         """The ids of the target, in steps."""
@@ -224,7 +227,7 @@ class Room:
 class NotingWriter(TableWriter):
     """Writes the rows of a plan, and notes in a room what becomes of the records."""
 
-    def __init__(self, writer: TableWriter, room: Room) -> None:
+    def __init__(self, writer: TableWriter, room: MatchStore) -> None:
         self._inner = writer
         self._room = room
         self.rows = 0
@@ -246,7 +249,7 @@ def numbered(records: Iterable[dict[str, Any]], unfit: list[int]) -> Iterator[tu
             yield number, record
 
 
-def sealing(other: Other, key: PersonalKey | None) -> Callable[[str], str | bytes]:
+def sealing(other: ResourceType, key: PersonalKey | None) -> Callable[[str], str | bytes]:
     """How a record of a resource is kept on the way: of people only for who has the key, where there is one."""
     if key is None or other.resource not in PERSONAL:
         return str
@@ -254,7 +257,7 @@ def sealing(other: Other, key: PersonalKey | None) -> Callable[[str], str | byte
     return lambda text: seal(text.encode())
 
 
-def unsealing(other: Other, key: PersonalKey | None) -> Callable[[Any], str | bytes]:
+def unsealing(other: ResourceType, key: PersonalKey | None) -> Callable[[Any], str | bytes]:
     """The way back."""
     return key.unseal if key is not None and other.resource in PERSONAL else str
 
@@ -270,7 +273,7 @@ def _steps(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
         yield step
 
 
-def _keys(other: Other, values: Mapping[str, Any]) -> Iterator[bytes | None]:
+def _keys(other: ResourceType, values: Mapping[str, Any]) -> Iterator[bytes | None]:
     """Digests of what names a record: as it is written, and whatever its case."""
     for folded in (False, True):
         yield key_digest(other.key(values, folded=folded))

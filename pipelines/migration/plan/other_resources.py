@@ -22,12 +22,20 @@ from pipelines.migration.model.resource_types import (
     BEFORE,
     COMPLETED,
     LOCATIONS,
-    OTHERS,
     PUBLICATIONS,
+    RESOURCE_TYPES,
     USERS,
-    Other,
+    ResourceType,
 )
-from pipelines.migration.plan.match_store import STEP, Listed, NotingWriter, Ours, Outcome, Room, numbered
+from pipelines.migration.plan.match_store import (
+    STEP,
+    JournalledRecord,
+    MatchResult,
+    MatchStore,
+    NotingWriter,
+    TargetListing,
+    numbered,
+)
 from pipelines.migration.plan.publications import NOTHING_TO_SEND, Totals, as_json, batched
 from pipelines.migration.plan.three_way_merge import SKIPPED
 from pipelines.records.batches import Row, table_batch, transposed
@@ -56,10 +64,10 @@ _Verdicts = dict[str, str]
 
 def plan_other(
     writer: NotingWriter,
-    room: Room,
-    other: Other,
-    source: Listed,
-    target: Listed,
+    room: MatchStore,
+    other: ResourceType,
+    source: TargetListing,
+    target: TargetListing,
     *,
     ids: Path,
     journal: Journal,
@@ -78,7 +86,9 @@ def plan_other(
     return totals
 
 
-def match_other(room: Room, other: Other, source: Listed, target: Listed, *, journal: Journal) -> None:
+def match_other(
+    room: MatchStore, other: ResourceType, source: TargetListing, target: TargetListing, *, journal: Journal
+) -> None:
     """Only find out what the records of the source are in the target: others refer to them."""
     totals = _laid_out(room, other, source, target)
     room.match(other, journal, {})
@@ -86,7 +96,7 @@ def match_other(room: Room, other: Other, source: Listed, target: Listed, *, jou
         room.note(table_batch(PLAN, transposed(batch, PLAN)), to_be_created=False)
 
 
-def _laid_out(room: Room, other: Other, source: Listed, target: Listed) -> Totals:
+def _laid_out(room: MatchStore, other: ResourceType, source: TargetListing, target: TargetListing) -> Totals:
     unfit, theirs_unfit = [0], [0]
     theirs = ((number, other.values(record)) for number, record in numbered(target.records(), theirs_unfit))
     ours = ((number, _ours(room, other, record)) for number, record in numbered(source.records(), unfit))
@@ -94,7 +104,7 @@ def _laid_out(room: Room, other: Other, source: Listed, target: Listed) -> Total
     return Totals(source.rows - unfit[0], target.rows, unfit[0], together=False)
 
 
-def _ours(room: Room, other: Other, record: dict[str, Any]) -> Ours:
+def _ours(room: MatchStore, other: ResourceType, record: dict[str, Any]) -> JournalledRecord:
     """A record as the target would take it. What it refers to and will only be created there stands in its place as `{"source": id}`."""
     values, unsent = other.values(record), other.unsent(record)
     references: dict[str, PlannedReference] = {}
@@ -120,10 +130,10 @@ def _ours(room: Room, other: Other, record: dict[str, Any]) -> Ours:
         if any(target_id is None for _number, target_id in kept):
             source_ids, target_ids = zip(*kept, strict=True)
             references[name] = PlannedReference(resource, [*source_ids], [*target_ids], many)
-    return Ours(values=values, references=references, unsent=unsent, reason=reason)
+    return JournalledRecord(values=values, references=references, unsent=unsent, reason=reason)
 
 
-def _row(other: Other, found: Outcome, decision: Decision | None, totals: Totals, *, overwrite: bool) -> Row:
+def _row(other: ResourceType, found: MatchResult, decision: Decision | None, totals: Totals, *, overwrite: bool) -> Row:
     """One row of the plan, in the order of its columns."""
     ours, theirs = other.compared(found.ours.values), other.compared(found.theirs or {})
     verdicts: _Verdicts = {}
@@ -169,7 +179,7 @@ def _row(other: Other, found: Outcome, decision: Decision | None, totals: Totals
 
 
 def _action(  # noqa: PLR0911  one line a case
-    other: Other, found: Outcome, decision: Decision | None, verdicts: _Verdicts
+    other: ResourceType, found: MatchResult, decision: Decision | None, verdicts: _Verdicts
 ) -> tuple[str, str | None]:
     if decision is not None and decision.decision == "skip":
         return SKIPPED, None
@@ -188,7 +198,7 @@ def _action(  # noqa: PLR0911  one line a case
     return (CREATE, None) if found.ours.values else (QUARANTINED, NOTHING_TO_SEND)
 
 
-def _sent(other: Other, found: Outcome, action: str, verdicts: _Verdicts) -> list[str]:
+def _sent(other: ResourceType, found: MatchResult, action: str, verdicts: _Verdicts) -> list[str]:
     """The fields that are sent."""
     if action == CREATE:
         return [name for name in other.fields if name in found.ours.values]
@@ -196,11 +206,11 @@ def _sent(other: Other, found: Outcome, action: str, verdicts: _Verdicts) -> lis
 
 
 def _verdict(  # noqa: PLR0911, PLR0917  one line a rule, in the order of classifying.py
-    other: Other,
+    other: ResourceType,
     name: str,
     ours: str | None,
     theirs: str | None,
-    found: Outcome,
+    found: MatchResult,
     decision: Decision | None,
     *,
     overwrite: bool,
@@ -239,7 +249,7 @@ def _entries(text: str) -> Iterator[Any]:
     yield from found if isinstance(found, list) else ()
 
 
-def _count(totals: Totals, other: Other, found: Outcome, action: str, unsent: str | None) -> None:
+def _count(totals: Totals, other: ResourceType, found: MatchResult, action: str, unsent: str | None) -> None:
     totals.actions[action] += 1
     if found.matched_by is not None:
         totals.matched_by[found.matched_by] += 1
@@ -258,7 +268,7 @@ def _count(totals: Totals, other: Other, found: Outcome, action: str, unsent: st
 class PlanPublications(Protocol):
     """`plan_publications`, as far as its sides are chosen."""
 
-    def __call__(self, writer: TableWriter, *, users: Room | None = None) -> Totals:
+    def __call__(self, writer: TableWriter, *, users: MatchStore | None = None) -> Totals:
         """Append the rows of the publications."""
 
 
@@ -283,7 +293,7 @@ def plan_all(
     publications: PlanPublications,
     folder: Path,
     *,
-    listed: Mapping[str, tuple[Listed, Listed]],
+    listed: Mapping[str, tuple[TargetListing, TargetListing]],
     resources: Collection[str],
     people: tuple[Path, PersonalKey | None],
     journal: Journal,
@@ -299,7 +309,7 @@ def plan_all(
     if not resources:
         return {PUBLICATIONS: publications(writer)}
     found: dict[str, Totals] = {}
-    with Room(folder / "others.sqlite", same_library=same_library, key=people[1]) as room, ExitStack() as stack:
+    with MatchStore(folder / "others.sqlite", same_library=same_library, key=people[1]) as room, ExitStack() as stack:
         noting = dict.fromkeys((*BEFORE, PUBLICATIONS, *AFTER), NotingWriter(writer, room))
         if USERS in resources:
             noting[USERS] = NotingWriter(stack.enter_context(table_writer(people[0], PLAN, people[1])), room)
@@ -311,7 +321,7 @@ def plan_all(
                 found[resource] = plan_other(
                     noting[resource],
                     room,
-                    OTHERS[resource],
+                    RESOURCE_TYPES[resource],
                     *listed[resource],
                     ids=folder / "target" / f"{resource}.parquet",
                     journal=journal,
@@ -319,5 +329,5 @@ def plan_all(
                     overwrite=overwrite,
                 )
             elif resource in listed:
-                match_other(room, OTHERS[resource], *listed[resource], journal=journal)
+                match_other(room, RESOURCE_TYPES[resource], *listed[resource], journal=journal)
     return found

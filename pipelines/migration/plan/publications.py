@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, Side, digest, sent_json
+from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, digest, sent_json
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import (
     CONFLICT,
@@ -33,7 +33,7 @@ from pipelines.migration.model.plan import (
 )
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, compared
+from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, compare_libraries
 from pipelines.migration.plan.contributors import UNKNOWN, note_contributors
 from pipelines.migration.plan.files import described_files, planned_files, requests_of, unsent_with_files
 from pipelines.records.batches import Row, table_batch, transposed
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from pipelines.migration.plan.conflicts import Decision
-    from pipelines.migration.plan.match_store import Room
+    from pipelines.migration.plan.match_store import MatchStore
 
 ORGANIZATION = "organization"
 
@@ -81,8 +81,8 @@ class Totals:
 
 def plan_publications(
     writer: TableWriter,
-    source: Side,
-    target: Side,
+    source: ComparableLibrary,
+    target: ComparableLibrary,
     folder: Path,
     *,
     journal: Journal,
@@ -91,7 +91,7 @@ def plan_publications(
     same_library: bool = False,
     overwrite: bool = False,
     together: bool = False,
-    users: Room | None = None,
+    users: MatchStore | None = None,
 ) -> Totals:
     """Append a row for each publication of the source. `files`: address of the snapshot's table publication_files, if it has one.
 
@@ -102,7 +102,7 @@ def plan_publications(
         note_contributors(source, users)
     room = folder / "comparison"
     room.mkdir()
-    with compared(
+    with compare_libraries(
         source,
         target,
         room,
@@ -137,7 +137,7 @@ def _decision_batches(decisions: Iterable[Decision]) -> Iterator[pa.RecordBatch]
 
 
 def _prepare(
-    database: duckdb.DuckDBPyConnection, source: Side, files: str | None, told: Sequence[str], *, led: bool
+    database: duckdb.DuckDBPyConnection, source: ComparableLibrary, files: str | None, told: Sequence[str], *, led: bool
 ) -> None:
     """The table `outcome`: what was found of each record of the source, in the order of its file, with its files' contents."""
     content = (
@@ -178,7 +178,11 @@ def _held(names: Sequence[str]) -> str:
 
 
 def _rows(
-    database: duckdb.DuckDBPyConnection, source: Side, journal: Journal, totals: Totals, told: Sequence[str]
+    database: duckdb.DuckDBPyConnection,
+    source: ComparableLibrary,
+    journal: Journal,
+    totals: Totals,
+    told: Sequence[str],
 ) -> Iterator[Row]:
     """Both in the same order, a step at a time."""
     outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)

@@ -9,9 +9,9 @@ from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
 from pipelines.migration.model.plan import CREATE, PATCH, PEOPLE, QUARANTINED, Plan
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, chosen_resources, referred
-from pipelines.migration.model.target_reading import Reading, local_table
-from pipelines.migration.plan.match_store import Listed
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, chosen_resources, referenced_resources
+from pipelines.migration.model.target_reading import ResourceReading, local_table
+from pipelines.migration.plan.match_store import TargetListing
 from pipelines.migration.plan.publications import Totals
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.tables import PERSONAL
@@ -28,7 +28,7 @@ def chosen_others(source: Snapshot, names: Iterable[str]) -> tuple[str, ...]:
         chosen = chosen_resources(names)
     except ValueError as error:
         raise ConfigurationError(f"--resources: {error}.") from None
-    for resource in (*chosen, *referred(chosen)):
+    for resource in (*chosen, *referenced_resources(chosen)):
         facts = source.manifest.resources.get(resource)
         why = "" if resource in chosen else f", to which {_referring(resource, chosen)} refer"
         if facts is None:
@@ -44,14 +44,14 @@ def chosen_others(source: Snapshot, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _referring(resource: str, chosen: Iterable[str]) -> str:
-    return " and ".join(one for one in chosen if resource in referred([one]))
+    return " and ".join(one for one in chosen if resource in referenced_resources([one]))
 
 
-def listed_in(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> Listed:
+def listed_in(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> TargetListing:
     """A resource of a snapshot, on this machine; what is encrypted stays so."""
     name = f"raw_{resource}"
     fingerprint = source.manifest.tables[name].key
-    return Listed(
+    return TargetListing(
         local_table(data, source, name, folder),
         data.keys.to_read(fingerprint, f"What {source.name} holds of {resource}"),
     )
@@ -75,16 +75,16 @@ class TargetReader:
         self._on_progress = on_progress
 
     def read(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS) -> Path:
-        """The raw table of a resource, in `folder`. `run`: see `Reading`."""
-        reading = Reading(self._data, self._settings.tenant(target), target, run, self._clock)
+        """The raw table of a resource, in `folder`. `run`: see `ResourceReading`."""
+        reading = ResourceReading(self._data, self._settings.tenant(target), target, run, self._clock)
         return reading.read(client, folder, self._kinds, self._on_progress, resource)
 
     def others(
         self, target: str, client: LibraryClient, folder: Path, run: str, resources: Iterable[str]
-    ) -> dict[str, Listed]:
+    ) -> dict[str, TargetListing]:
         """The same of several others, by resource; what is of people is encrypted where there is a key."""
         return {
-            one: Listed(
+            one: TargetListing(
                 self.read(target, client, folder, run, one), self._data.keys.to_write() if one in PERSONAL else None
             )
             for one in resources

@@ -19,7 +19,7 @@ CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED = "create", "patch", "unchanged", "c
 """What may be done with a record."""
 
 
-def classify(
+def merge_three_ways(
     database: duckdb.DuckDBPyConnection,
     fields: Sequence[Field],
     *,

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from pipelines.inventory import IDENTIFIER_FIELDS
-from pipelines.migration.model.formatting import both
+from pipelines.migration.model.formatting import display_both
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.migration.plan.conflicts import differing, numbers
@@ -102,7 +102,7 @@ Line = tuple[str | int, str, str, str, str]
 """The record, and these."""
 
 
-class Example(msgspec.Struct):
+class IssueExample(msgspec.Struct):
     """A record that the page shows; of two values, the source's is `value`."""
 
     record: str
@@ -111,40 +111,40 @@ class Example(msgspec.Struct):
     before: str = ""
 
 
-class Group(msgspec.Struct):
+class IssueGroup(msgspec.Struct):
     """Records that are alike: how many, and the first ones."""
 
     count: int = 0
-    examples: list[Example] = []
+    examples: list[IssueExample] = []
 
 
-class Patched(msgspec.Struct):
+class PatchedField(msgspec.Struct):
     """A field that is changed: in how many records, in how many of them something is replaced, and examples of before and after."""
 
     resource: str
     field: str
     records: int
     replaced: int
-    examples: list[Example]
+    examples: list[IssueExample]
 
 
 @dataclass
-class Looked:
+class PlanSummary:
     """What was seen. `conflicts` and `unfit` by reason, `unsent` by path without positions."""
 
     lines: int = 0
-    conflicts: dict[str, Group] = field(default_factory=dict)
-    unfit: dict[str, Group] = field(default_factory=dict)
-    unsent: dict[str, Group] = field(default_factory=dict)
-    missing: Group = field(default_factory=Group)
-    patched: list[Patched] = field(default_factory=list)
+    conflicts: dict[str, IssueGroup] = field(default_factory=dict)
+    unfit: dict[str, IssueGroup] = field(default_factory=dict)
+    unsent: dict[str, IssueGroup] = field(default_factory=dict)
+    missing: IssueGroup = field(default_factory=IssueGroup)
+    patched: list[PatchedField] = field(default_factory=list)
     replaced: int = 0
     """Records in which something is replaced."""
 
 
-def look(plan: Plan) -> Looked:
+def summarise(plan: Plan) -> PlanSummary:
     """Look at the rows of a plan, and write its issues.tsv."""
-    looked, path = Looked(), plan.path(ISSUES)
+    looked, path = PlanSummary(), plan.path(ISSUES)
     with plan.reading() as database:
         looked.patched = list(_patched(database))
         ((looked.replaced,),) = database.execute(_REPLACED).fetchall()
@@ -166,7 +166,7 @@ def sorts(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(added.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _write(database: duckdb.DuckDBPyConnection, looked: Looked, file: IO[str], later: IO[str]) -> None:
+def _write(database: duckdb.DuckDBPyConnection, looked: PlanSummary, file: IO[str], later: IO[str]) -> None:
     """The lines of all rows that have any, in the plan's order; those about which nothing can be done are put off to the end."""
     first, last = LineWriter(file, COLUMNS), LineWriter(later)
     noting = _Noting(looked)
@@ -182,7 +182,7 @@ def _write(database: duckdb.DuckDBPyConnection, looked: Looked, file: IO[str], l
 class _Noting:
     """Makes the lines of rows; values and advice that come again are remembered."""
 
-    def __init__(self, looked: Looked) -> None:
+    def __init__(self, looked: PlanSummary) -> None:
         self._looked = looked
         self._show = lru_cache(ALIKE)(shown)
         self._path = lru_cache(ALIKE)(_path)
@@ -217,7 +217,7 @@ class _Noting:
         title = NOT_SHOWN if hidden else self._show(row["title"] or "")
         what = differing(fields) if fields and not hidden else numbers(candidates)
         groups = self._looked.conflicts if conflict else self._looked.unfit
-        _add(groups, reason, Example(record, title, what))
+        _add(groups, reason, IssueExample(record, title, what))
         if conflict:
             suggestion = f"{suggestion} The place for it is {CONFLICTS}."
         return ", ".join(self._show(one) for one in fields), what or title, problem, suggestion
@@ -226,7 +226,7 @@ class _Noting:
         name, sort, personal = self._path(path)
         text = value if type(value) is str else compact_json(value)
         text = NOT_SHOWN if personal or resource == PEOPLE else self._show(text)
-        _add(self._looked.unsent, sort, Example(record, "", text), most=1)
+        _add(self._looked.unsent, sort, IssueExample(record, "", text), most=1)
         return name, text, *self._advice(path, text if path in IDENTIFIER_FIELDS else "")
 
     def _missing(self, record: str, file: PlannedFile) -> _Told:
@@ -234,7 +234,7 @@ class _Noting:
         problem, suggestion = advice_on_finding("file")
         self._looked.missing.count += 1
         if len(self._looked.missing.examples) < EXAMPLES:
-            self._looked.missing.examples = [*self._looked.missing.examples, Example(record, "", name)]
+            self._looked.missing.examples = [*self._looked.missing.examples, IssueExample(record, "", name)]
         return file.kind, name, self._show(file.problem or "") or problem, suggestion
 
 
@@ -244,32 +244,32 @@ def _path(path: str) -> tuple[str, str, bool]:
     return name, _POSITIONS.sub("[]", name), names_a_person(path)
 
 
-def _add(groups: dict[str, Group], key: str, example: Example, most: int = EXAMPLES) -> None:
+def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: int = EXAMPLES) -> None:
     group = groups.get(key)
     if group is None:
         if len(groups) >= MOST_SORTS:
             return
-        group = groups[key] = Group(examples=[])
+        group = groups[key] = IssueGroup(examples=[])
     group.count += 1
     if len(group.examples) < most:
         group.examples.append(example)
 
 
-def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[Patched]:
+def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
     """The fields that are changed, those first in which most is replaced."""
     for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
         shows = [] if resource == PEOPLE else _before_and_after(database, resource, name, ids)
-        yield Patched(resource, name, records, replaced, shows)
+        yield PatchedField(resource, name, records, replaced, shows)
 
 
 def _before_and_after(
     database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: Sequence[int]
-) -> list[Example]:
+) -> list[IssueExample]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
     found = []
     for number, title, ours, theirs in rows:
-        after, before = both(name, _value(ours), _value(theirs))
-        found.append(Example(f"{noun(resource)} {number}", shown(title or ""), after, before))
+        after, before = display_both(name, _value(ours), _value(theirs))
+        found.append(IssueExample(f"{noun(resource)} {number}", shown(title or ""), after, before))
     return found
 
 

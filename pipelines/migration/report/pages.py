@@ -33,14 +33,14 @@ from pipelines.migration.model.wording import (
     margin,
     plural,
 )
-from pipelines.migration.report.issues import Example, Group, Looked, Patched, look, sorts
+from pipelines.migration.report.issues import IssueExample, IssueGroup, PatchedField, PlanSummary, sorts, summarise
 from pipelines.report.issues import shown
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
 from pipelines.store.durable import storage_errors, write_atomically
 
 if TYPE_CHECKING:
-    from pipelines.migration.verify.run import Verification
+    from pipelines.migration.verify.run import MigrationVerification
 
 PACKAGE = "pipelines.migration.report"
 
@@ -64,9 +64,9 @@ COLOURS = {
 """Action → its colour; the two that need a person have one."""
 
 
-def make_pages(plan: Plan, *, now: datetime) -> Looked:
+def make_pages(plan: Plan, *, now: datetime) -> PlanSummary:
     """Write plan.md, plan.html and issues.tsv beside the rows of a plan. `now`: when it would begin."""
-    looked = look(plan)
+    looked = summarise(plan)
     context = _context(plan.facts, looked, now)
     with storage_errors(plan.folder):
         write_atomically(plan.path(MARKDOWN), markdown(PACKAGE, "plan.md", context).encode())
@@ -82,7 +82,7 @@ def plan_picture(plan: Plan, *, now: datetime) -> str:
     return "\n\n".join([lines, *plots])
 
 
-def proof_picture(found: Verification) -> str:
+def proof_picture(found: MigrationVerification) -> str:
     """What a verification came to, as Markdown with its plot in it."""
     rows = (
         ("records compared", found.compared, 0),
@@ -115,7 +115,7 @@ def plots_of(facts: PlanFacts) -> dict[str, Plot]:
     }
 
 
-def _plot_of_fields(looked: Looked) -> Plot:
+def _plot_of_fields(looked: PlanSummary) -> Plot:
     bars = [
         Bar(shown(one.field, 24), [one.records - one.replaced, one.replaced], f"{one.records:,}")
         for one in looked.patched[:BARS]
@@ -123,7 +123,7 @@ def _plot_of_fields(looked: Looked) -> Plot:
     return Plot("Fields that are changed", ("plain", "invalid"), bars, ("added", "replaced"))
 
 
-def _context(facts: PlanFacts, looked: Looked, now: datetime) -> dict[str, Any]:
+def _context(facts: PlanFacts, looked: PlanSummary, now: datetime) -> dict[str, Any]:
     """What the templates put into their places."""
     unsent = sorts(facts.unsent)
     return {
@@ -193,7 +193,7 @@ def _alarm(facts: PlanFacts, now: datetime) -> str:
     return f"It would be done {_moment(finishes_at(facts, now))}; {margin(facts, now)}. There is little room for what goes wrong."
 
 
-def _tiles(facts: PlanFacts, looked: Looked, now: datetime) -> list[dict[str, str]]:
+def _tiles(facts: PlanFacts, looked: PlanSummary, now: datetime) -> list[dict[str, str]]:
     tiles = [(f"{facts.count(CREATE):,}", "to be created"), (f"{facts.count(PATCH):,}", "to be changed")]
     if looked.replaced:
         tiles.append((f"{looked.replaced:,}", "in which something is replaced"))
@@ -230,7 +230,7 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
     return times
 
 
-def _patched(one: Patched) -> dict[str, Any]:
+def _patched(one: PatchedField) -> dict[str, Any]:
     return {
         "resource": plural(one.resource),
         "field": shown(one.field, 40),
@@ -240,7 +240,7 @@ def _patched(one: Patched) -> dict[str, Any]:
     }
 
 
-def _groups(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
+def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
     """Records by reason, the commonest first."""
     return [
         {
@@ -254,9 +254,9 @@ def _groups(groups: Mapping[str, Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _unsent(path: str, count: int, group: Group | None) -> dict[str, str]:
+def _unsent(path: str, count: int, group: IssueGroup | None) -> dict[str, str]:
     problem, suggestion = advice_on_unsent(path, None)
-    example = group.examples[0] if group else Example("")
+    example = group.examples[0] if group else IssueExample("")
     told = {"path": shown(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
     return {**told, "record": example.record, "example": shown(example.value, 120)}
 

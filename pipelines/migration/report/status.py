@@ -12,14 +12,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
-from pipelines.migration.model.comparable import RECORDS, Side, digest
-from pipelines.migration.model.formatting import told, value_of
-from pipelines.migration.model.journal import ASSET, COVER, DONE, INTENDED, PARKED, REFUSED, UNDONE, Entry, Journal
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
+from pipelines.migration.model.formatting import display_text, value_of
+from pipelines.migration.model.journal import (
+    ASSET,
+    COVER,
+    DONE,
+    INTENDED,
+    PARKED,
+    REFUSED,
+    UNDONE,
+    Journal,
+    JournalEntry,
+)
 from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import PATCH as PATCHED
 from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.verify.run import Verification, read_verification, verifications
+from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
 from pipelines.records.forms import WRITTEN
 from pipelines.store.durable import storage_errors
 
@@ -38,7 +48,7 @@ class Work(msgspec.Struct, kw_only=True):
     covers: int = 0
 
 
-class Problem(msgspec.Struct, kw_only=True):
+class StatusProblem(msgspec.Struct, kw_only=True):
     """A write that did not come to its end. `state`: refused, parked (a person must look) or intended (its answer was never seen)."""
 
     resource: str
@@ -50,7 +60,7 @@ class Problem(msgspec.Struct, kw_only=True):
     message: str
 
 
-class Status(msgspec.Struct, kw_only=True):
+class PlanStatus(msgspec.Struct, kw_only=True):
     """How far a plan is."""
 
     plan: str
@@ -66,9 +76,9 @@ class Status(msgspec.Struct, kw_only=True):
     minutes_left: float
     last_change: str
     """When a write was last begun or answered; empty where none was."""
-    problems: list[Problem]
+    problems: list[StatusProblem]
     """The first of what was refused, is parked or was never answered."""
-    verification: Verification | None
+    verification: MigrationVerification | None
     """The last one."""
 
     @property
@@ -105,7 +115,7 @@ class RecordView(msgspec.Struct, kw_only=True):
     fields: list[FieldView]
 
 
-def status_of(plan: Plan, journal: Journal) -> Status:
+def status_of(plan: Plan, journal: Journal) -> PlanStatus:
     """How far a plan is."""
     counts, facts = journal.counts(plan.name), plan.facts
     done = {kind: counts.get((kind, DONE), 0) for kind in REQUESTS}
@@ -120,7 +130,7 @@ def status_of(plan: Plan, journal: Journal) -> Status:
     def of(state: str) -> int:
         return sum(count for (_kind, its), count in counts.items() if its == state)
 
-    return Status(
+    return PlanStatus(
         plan=plan.name,
         created_at=facts.created_at,
         planned=planned,
@@ -169,22 +179,26 @@ def three_way(
 
 
 def _view(
-    name: str, row: PlanRow, entry: Entry | None, known: Sequence[str | None], live: Mapping[str, str] | None
+    name: str, row: PlanRow, entry: JournalEntry | None, known: Sequence[str | None], live: Mapping[str, str] | None
 ) -> FieldView:
     """A digest is told by the text that has it; there is no other copy of what was written."""
     shown = None if live is None else live.get(name)
 
     def words(value: str | None) -> str:
         text = next((one for one in (*known, shown) if digest(one) == value), None)
-        return told(name, value_of(text)) if text is not None or value is None else "(a value that nobody has any more)"
+        return (
+            display_text(name, value_of(text))
+            if text is not None or value is None
+            else "(a value that nobody has any more)"
+        )
 
     held = entry.held if entry is not None else {}
     return FieldView(
         field=name,
-        source=told(name, value_of(known[0])),
+        source=display_text(name, value_of(known[0])),
         wanted=words(row.expected[name]) if name in row.expected else None,
         held=words(held[name]) if name in held else None,
-        live=None if live is None else told(name, value_of(shown)),
+        live=None if live is None else display_text(name, value_of(shown)),
         equal=name not in row.expected or (live is not None and digest(shown) == row.expected[name]),
     )
 
@@ -204,9 +218,9 @@ def _work(done: Mapping[str, int]) -> Work:
     return Work(create=done[CREATED], patch=done[PATCHED], files=done[ASSET], covers=done[COVER])
 
 
-def _problem(one: Entry) -> Problem:
+def _problem(one: JournalEntry) -> StatusProblem:
     unseen = "its answer was never seen; applying the plan again looks it up"
-    return Problem(
+    return StatusProblem(
         resource=one.resource,
         source_id=one.source_id,
         target_id=one.target_id,
@@ -224,7 +238,7 @@ def _row(plan: Plan, source_id: int) -> PlanRow:
     return plan_row(found[0])
 
 
-def _side(side: Side, number: int | None) -> dict[str, Any]:
+def _side(side: ComparableLibrary, number: int | None) -> dict[str, Any]:
     found = _rows(side.path(RECORDS), "id", number) if number is not None else []
     return found[0] if found else {}
 

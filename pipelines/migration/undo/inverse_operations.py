@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.migration.apply.attachments import is_like, told_file
+from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import ASSET, COVER, CREATE, DONE, INTENDED, PARKED, PATCH, Entry
+from pipelines.migration.model.journal import ASSET, COVER, CREATE, DONE, INTENDED, PARKED, PATCH, JournalEntry
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import ASSET as AN_ASSET
@@ -30,14 +30,14 @@ NOT_SHOWN = "the service does not show its files, so nobody can tell whose they 
 
 
 @dataclass(frozen=True)
-class Shown:
+class TargetRecord:
     """A record as the target shows it. `files`: nothing where the service does not tell which it has."""
 
     fields: Mapping[str, str]
     files: Sequence[AttachedFile] | None
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], kinds: Kinds, *, all_files: bool) -> Shown:
+    def of(cls, record: Mapping[str, Any], kinds: Kinds, *, all_files: bool) -> TargetRecord:
         """From its JSON. `all_files`: whether the files that it shows are all that it has."""
         form = form_of(record, kinds)
         return cls(comparable(form.fields, kinds), form.files if all_files else None)
@@ -54,7 +54,7 @@ class Shown:
 
 
 @dataclass
-class Steps:
+class InverseOperations:
     """What is to be done, files first and the record last, as it was made the other way round."""
 
     assets: list[tuple[int, int]] = field(default_factory=list)
@@ -71,21 +71,21 @@ class Steps:
     """What is not taken back, and why."""
 
 
-def steps_for(
+def inverse_operations(
     row: PlanRow,
-    entries: Sequence[Entry],
-    shown: Shown | None,
+    entries: Sequence[JournalEntry],
+    shown: TargetRecord | None,
     *,
     plan: str,
     compare: Compare,
     empty: Mapping[str, Any],
     had: Sequence[AttachedFile],
-) -> Steps:
+) -> InverseOperations:
     """What to do about a record. `entries`: all that the journal has of it. `had`: the files that it had when the plan was made.
 
     `compare`: field → text of values that are sent. `empty`: field → what empties it, where that is not null.
     """
-    steps = Steps()
+    steps = InverseOperations()
     ours = [one for one in entries if one.plan == plan and one.state in OPEN]
     last = max((one.number for one in ours), default=0)
     later = next((one.plan for one in entries if one.plan != plan and one.number > last and one.state == DONE), None)
@@ -101,7 +101,9 @@ def steps_for(
     return steps
 
 
-def _judge_created(steps: Steps, row: PlanRow, created: Entry, ours: Sequence[Entry], shown: Shown) -> None:
+def _judge_created(
+    steps: InverseOperations, row: PlanRow, created: JournalEntry, ours: Sequence[JournalEntry], shown: TargetRecord
+) -> None:
     """A record that the plan created goes as a whole, or stays."""
     held = created.held or created.wanted
     edited = [name for name, value in held.items() if digest(shown.fields.get(name)) != value]
@@ -123,10 +125,10 @@ def _judge_created(steps: Steps, row: PlanRow, created: Entry, ours: Sequence[En
 
 
 def _judge_changed(
-    steps: Steps,
+    steps: InverseOperations,
     row: PlanRow,
-    ours: Sequence[Entry],
-    shown: Shown,
+    ours: Sequence[JournalEntry],
+    shown: TargetRecord,
     *,
     compare: Compare,
     empty: Mapping[str, Any],
@@ -148,13 +150,18 @@ def _judge_changed(
         elif any(
             is_like(file, one) for number, one in shown.assets.items() if number not in {one.asset_id for one in had}
         ):
-            steps.left.append(f"{told_file(file)}: whether it was attached by this plan cannot be told")
+            steps.left.append(f"{describe_file(file)}: whether it was attached by this plan cannot be told")
         else:
             steps.whole.append(entry.number)
 
 
 def _judge_fields(  # noqa: PLR0917  what is looked at
-    steps: Steps, entry: Entry, was: Mapping[str, Any], shown: Shown, compare: Compare, empty: Mapping[str, Any]
+    steps: InverseOperations,
+    entry: JournalEntry,
+    was: Mapping[str, Any],
+    shown: TargetRecord,
+    compare: Compare,
+    empty: Mapping[str, Any],
 ) -> None:
     before = compare(was)
     held = entry.held or entry.wanted
@@ -173,7 +180,11 @@ def _judge_fields(  # noqa: PLR0917  what is looked at
 
 
 def _judge_cover(
-    steps: Steps, entry: Entry, file: PlannedFile, cover: AttachedFile | None, had: Sequence[AttachedFile]
+    steps: InverseOperations,
+    entry: JournalEntry,
+    file: PlannedFile,
+    cover: AttachedFile | None,
+    had: Sequence[AttachedFile],
 ) -> None:
     if cover is not None and not is_like(file, cover):
         steps.left.append("people set another cover since")
@@ -185,11 +196,11 @@ def _judge_cover(
         steps.patched.append(entry.number)
 
 
-def _judge_asset(steps: Steps, entry: Entry, file: PlannedFile, shown: Shown) -> None:
+def _judge_asset(steps: InverseOperations, entry: JournalEntry, file: PlannedFile, shown: TargetRecord) -> None:
     one = shown.assets.get(entry.asset_id)
     if one is None or entry.asset_id is None:
         steps.whole.append(entry.number)
     elif is_like(file, one):
         steps.assets.append((entry.number, entry.asset_id))
     else:
-        steps.left.append(f"{told_file(file)} was replaced since")
+        steps.left.append(f"{describe_file(file)} was replaced since")

@@ -21,20 +21,20 @@ import pyarrow.parquet as pq
 
 from pipelines.errors import RefusedError, TemporaryError
 from pipelines.migration.apply.ambiguous_writes import PAUSES
-from pipelines.migration.apply.file_visibility import ShownFiles
-from pipelines.migration.apply.other_resources import Now
+from pipelines.migration.apply.file_visibility import FileVisibility
+from pipelines.migration.apply.other_resources import TargetLists
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
-from pipelines.migration.apply.worker_pool import Crew, hands
+from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
-from pipelines.migration.model.comparable import RECORDS, STEP, Side
+from pipelines.migration.model.comparable import RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import INTENDED, PARKED, Entry, Journal
+from pipelines.migration.model.journal import INTENDED, PARKED, Journal, JournalEntry
 from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow, plan_row
-from pipelines.migration.model.resource_types import OTHERS, PUBLICATIONS
+from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
 from pipelines.migration.plan.publications import NOTHING
-from pipelines.migration.undo.inverse_operations import OPEN, Shown, Steps, steps_for
+from pipelines.migration.undo.inverse_operations import OPEN, InverseOperations, TargetRecord, inverse_operations
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import WRITTEN, form_of
 from pipelines.records.identifiers.kinds import Kinds
@@ -56,7 +56,7 @@ LEFT_TOLD = 1000
 """Records left that a result holds."""
 
 
-class Left(msgspec.Struct, kw_only=True):
+class LeftRecord(msgspec.Struct, kw_only=True):
     """What of a record was not taken back, and why."""
 
     resource: str
@@ -66,7 +66,7 @@ class Left(msgspec.Struct, kw_only=True):
     reason: str
 
 
-class Undone(msgspec.Struct, kw_only=True):
+class UndoResult(msgspec.Struct, kw_only=True):
     """What an undo did; of a rehearsal, what one would do."""
 
     plan: str
@@ -82,7 +82,7 @@ class Undone(msgspec.Struct, kw_only=True):
     left: int = 0
     """Records of which something was not taken back."""
     requests: int = 0
-    examples: list[Left] = []
+    examples: list[LeftRecord] = []
     """The first of what was left."""
 
 
@@ -90,12 +90,12 @@ class _Task(NamedTuple):
     """A row with what the journal has of it, and the files that its record had when the plan was made."""
 
     row: PlanRow
-    entries: list[Entry]
+    entries: list[JournalEntry]
     had: list[AttachedFile]
     listed: Mapping[str, Any] | None = None
     """Of another resource than publications: the record as the target lists it; none where it is not there."""
 
-    def of(self, plan: str) -> list[Entry]:
+    def of(self, plan: str) -> list[JournalEntry]:
         """What this plan wrote and did not take back."""
         return [one for one in self.entries if one.plan == plan and one.state in OPEN]
 
@@ -111,8 +111,8 @@ class _Undoing:
     plan: Plan
     journal: Journal
     kinds: Kinds
-    result: Undone
-    others: Now
+    result: UndoResult
+    others: TargetLists
     """The records of other resources in which the plan wrote, as the target lists them."""
 
     def tasks(self) -> Iterator[_Task]:
@@ -131,11 +131,11 @@ class _Undoing:
                     task = task._replace(listed=self.others.record(row.resource, number))
                 yield task
 
-    def judge(self, task: _Task, shown: Shown | None) -> Steps:
+    def judge(self, task: _Task, shown: TargetRecord | None) -> InverseOperations:
         """What is to be done about a record."""
-        other = OTHERS.get(task.row.resource)
+        other = RESOURCE_TYPES.get(task.row.resource)
         empty = NOTHING if other is None else {name: [] for name in other.lists}
-        steps = steps_for(
+        steps = inverse_operations(
             task.row,
             task.entries,
             shown,
@@ -146,13 +146,13 @@ class _Undoing:
         )
         if steps.delete and other is not None and other.resource not in DELETED:
             kept = f"the service lets nobody delete {plural(other.resource)}; a person must retire it there"
-            return Steps(left=[kept])
+            return InverseOperations(left=[kept])
         return steps
 
     def _compared(self, values: Mapping[str, Any]) -> Mapping[str, str]:
         return comparable(form_of(values, self.kinds).fields, self.kinds)
 
-    def count(self, task: _Task, steps: Steps) -> None:
+    def count(self, task: _Task, steps: InverseOperations) -> None:
         """Take what was done of a record into the result."""
         result = self.result
         result.deleted += steps.delete
@@ -168,7 +168,7 @@ class _Undoing:
             if len(self.result.examples) < LEFT_TOLD:
                 row = task.row
                 self.result.examples.append(
-                    Left(
+                    LeftRecord(
                         resource=row.resource,
                         source_id=row.source_id,
                         target_id=task.target_id(self.plan.name),
@@ -178,11 +178,11 @@ class _Undoing:
                 )
 
 
-def rehearse(  # noqa: PLR0917  what both ways look at
-    plan: Plan, journal: Journal, kinds: Kinds, now: Side, others: Now, client: LibraryClient
-) -> Undone:
+def dry_run(  # noqa: PLR0917  what both ways look at
+    plan: Plan, journal: Journal, kinds: Kinds, now: ComparableLibrary, others: TargetLists, client: LibraryClient
+) -> UndoResult:
     """What an undo would do to the target as it is `now`; nothing is written."""
-    undoing = _Undoing(plan, journal, kinds, Undone(plan=plan.name, really=False), others)
+    undoing = _Undoing(plan, journal, kinds, UndoResult(plan=plan.name, really=False), others)
     with storage_errors(now.folder), duckdb.connect() as database:
         database.execute("SET threads = 1; SET memory_limit = '256MB'")
         for batch in _batched(undoing.tasks()):
@@ -204,15 +204,15 @@ def undo(
     client: LibraryClient,
     writer: Writer,
     *,
-    others: Now,
+    others: TargetLists,
     on_progress: Callable[[ApplyProgress], None] = lambda _: None,
-) -> Undone:
+) -> UndoResult:
     """Take a plan back. What one record alone brings about is told as left; the rest raises, and running it again goes on.
 
     One resource after the other, the last one first: what others refer to goes after them, or they would look as if people had edited them.
     """
     taking = _Taking(
-        _Undoing(plan, journal, kinds, Undone(plan=plan.name, really=True), others), client, writer, on_progress
+        _Undoing(plan, journal, kinds, UndoResult(plan=plan.name, really=True), others), client, writer, on_progress
     )
     try:
         for _resource, tasks in groupby(taking.undoing.tasks(), key=lambda task: task.row.resource):
@@ -220,7 +220,7 @@ def undo(
                 for task in tasks:
                     taking.undoing.leave(task, [LATER])
                 continue
-            with Crew(taking.take_back, hands(client.requests_per_minute)) as crew:
+            with WorkerPool(taking.take_back, worker_count(client.requests_per_minute)) as crew:
                 for task in tasks:
                     crew.give(task)
     finally:
@@ -244,13 +244,13 @@ class _Taking:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._done = self._temporary = 0
-        self._shown = ShownFiles(client, undoing.journal.attached_to)
+        self._shown = FileVisibility(client, undoing.journal.attached_to)
         self.put_off = False
         """Whether a record could not be taken back for now, so that what it may refer to has to stay for now."""
 
     def take_back(self, task: _Task) -> None:
         """One record, as far as it is still as the plan left it."""
-        undoing, steps = self.undoing, Steps()
+        undoing, steps = self.undoing, InverseOperations()
         try:
             task, why = self._settled(task)
             if why:
@@ -264,9 +264,9 @@ class _Taking:
                 self._temporary += 1
                 if self._temporary >= TEMPORARY_IN_A_ROW or self._writer.stopped:
                     raise
-            steps = Steps(left=[f"{error} It is tried again when this is run again."])
+            steps = InverseOperations(left=[f"{error} It is tried again when this is run again."])
         except RefusedError as refusal:
-            steps = Steps(left=[str(refusal)])
+            steps = InverseOperations(left=[str(refusal)])
         else:
             with self._lock:
                 self._temporary = 0
@@ -290,16 +290,16 @@ class _Taking:
         task = task._replace(entries=self.undoing.journal.of_record(row.resource, row.source_id))
         return task, _doubt(task, plan)
 
-    def _look(self, task: _Task) -> Shown | None:
+    def _look(self, task: _Task) -> TargetRecord | None:
         number = task.target_id(self.undoing.plan.name)
         if number is None or task.row.resource != PUBLICATIONS:
             return _listed(task)
         record = self._client.find_record(f"{task.row.resource}/{number}")
         if record is None:
             return None
-        return Shown.of(record, self.undoing.kinds, all_files=self._shown.are_all(record))
+        return TargetRecord.of(record, self.undoing.kinds, all_files=self._shown.are_all(record))
 
-    def _do(self, task: _Task, steps: Steps) -> None:
+    def _do(self, task: _Task, steps: InverseOperations) -> None:
         """The steps, each noted once it is answered."""
         journal, path = self.undoing.journal, f"{task.row.resource}/{task.target_id(self.undoing.plan.name)}"
         for entry, asset_id in steps.assets:
@@ -323,9 +323,9 @@ class _Taking:
                 raise
 
 
-def _listed(task: _Task) -> Shown | None:
+def _listed(task: _Task) -> TargetRecord | None:
     """A record of another resource, as it was listed when the undo began: the document shows no way to read one alone."""
-    return None if task.listed is None else Shown(OTHERS[task.row.resource].compared(task.listed), [])
+    return None if task.listed is None else TargetRecord(RESOURCE_TYPES[task.row.resource].compared(task.listed), [])
 
 
 def _doubt(task: _Task, plan: str) -> str:
@@ -357,7 +357,9 @@ def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[Attac
     return {row["id"]: described_files(row["files"]) for row in found.to_pylist()}
 
 
-def _shown(database: DuckDBPyConnection, now: Side, ids: Sequence[int | None]) -> dict[int | None, Shown]:
+def _shown(
+    database: DuckDBPyConnection, now: ComparableLibrary, ids: Sequence[int | None]
+) -> dict[int | None, TargetRecord]:
     """Some records as they were laid out."""
     known = [number for number in ids if number is not None]
     if not known:
@@ -369,7 +371,7 @@ def _shown(database: DuckDBPyConnection, now: Side, ids: Sequence[int | None]) -
         [min(known), max(known), known],
     ).fetchall()
     return {
-        number: Shown(
+        number: TargetRecord(
             {name: text for name, text in zip(WRITTEN, texts, strict=True) if text is not None}, described_files(files)
         )
         for number, files, *texts in rows
@@ -387,7 +389,7 @@ def _batched(tasks: Iterator[_Task]) -> Iterator[list[_Task]]:
         yield batch
 
 
-def keep(plan: Plan, undone: Undone, at: datetime) -> Path:
+def keep(plan: Plan, undone: UndoResult, at: datetime) -> Path:
     """Keep what was really taken back, dated, beside the plan."""
     path = plan.path(f"undo-{at.astimezone(UTC):%Y%m%dT%H%M%SZ}.json")
     with storage_errors(plan.folder):

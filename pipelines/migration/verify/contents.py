@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from pipelines.migration.apply.run import ApplyProgress
-from pipelines.migration.apply.worker_pool import Crew, hands
+from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.verify.discrepancies import COVER, DIFFERING, FILES, UNREAD, Discrepancies, Discrepancy
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import FileReference, file_references
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.download import Failed, Received, Transfers
-from pipelines.service.files.signed_urls import FreshAddresses
+from pipelines.service.files.download import Downloads, Failed, Received
+from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.parquet import exactly, literal
 
 STEP = 100
@@ -72,8 +72,8 @@ class Contents:
     ) -> None:
         self._raw = raw
         self._client = client
-        self._addresses = FreshAddresses(lambda: client)
-        self._transfers = Transfers(base_url, client=lambda: client, clock=client.clock)
+        self._addresses = SignedUrls(lambda: client)
+        self._transfers = Downloads(base_url, client=lambda: client, clock=client.clock)
         self._on_file = on_file
         self._lock = threading.Lock()
         self._done = self._compared = 0
@@ -87,7 +87,7 @@ class Contents:
         ).to_arrow_reader(STEP)
         check = partial(self._check, discrepancies, total)
         try:
-            with Crew(check, hands(self._client.requests_per_minute)) as crew:
+            with WorkerPool(check, worker_count(self._client.requests_per_minute)) as crew:
                 for batch in found:
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                         crew.give(_Present(*row))

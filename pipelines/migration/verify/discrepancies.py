@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, STEP, Side
+from pipelines.migration.model.comparable import CONTRIBUTOR, STEP, ComparableLibrary
 from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import DONE, INTENDED, UNDONE, Journal
 from pipelines.migration.model.journal import PATCH as PATCHED
@@ -141,7 +141,7 @@ class Discrepancies:
 
 
 @contextmanager
-def held_against(plan: Plan, now: Side, room: Path, journal: Journal) -> Iterator[Discrepancies]:
+def compare_with_target(plan: Plan, now: ComparableLibrary, room: Path, journal: Journal) -> Iterator[Discrepancies]:
     """Compares the records; a database in `room` for the length of the block.
 
     It has the tables `checked` (source_id, action, target_id, state, message, is_there, fields: one row for each record that should be

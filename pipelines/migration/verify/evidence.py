@@ -22,7 +22,7 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.verify.run import Verification
+from pipelines.migration.verify.run import MigrationVerification
 from pipelines.records.residue import record_json
 from pipelines.records.tables import raw_table
 from pipelines.records.values import decode_record
@@ -66,7 +66,14 @@ def check_free(folder: Path) -> None:
 
 
 def write_evidence(
-    folder: Path, plan: Plan, found: Verification, journal: Journal, *, target: Path, source: bytes | None, at: datetime
+    folder: Path,
+    plan: Plan,
+    found: MigrationVerification,
+    journal: Journal,
+    *,
+    target: Path,
+    source: bytes | None,
+    at: datetime,
 ) -> None:
     """Make the bag, all of it or nothing. `target`: the raw table of what was read. `source`: the manifest of the source's snapshot."""
     with _growing(folder) as bag:

@@ -66,7 +66,7 @@ _RECORDS = """
 """
 
 
-class Written(NamedTuple):
+class WrittenFile(NamedTuple):
     """What the journal says of one file."""
 
     state: str
@@ -74,7 +74,7 @@ class Written(NamedTuple):
     message: str | None
 
 
-class Problem(NamedTuple):
+class FileProblem(NamedTuple):
     """What is wrong with a file. `found`: what is there instead, or beside it."""
 
     problem: str
@@ -98,12 +98,13 @@ def check_files(discrepancies: Discrepancies) -> int:
         for row in batch.to_pylist():
             planned = [one for one in _PLANNED.decode(row["files"]) if one.action != NOT_KEPT]
             checked += len(planned)
-            problems, there = held_files(
+            problems, there = compare_files(
                 planned,
                 described_files(row["now"]),
                 known={one.asset_id for one in described_files(row["before"])} | set(row["made"] or ()),
                 written={
-                    one["part"]: Written(one["state"], one["asset_id"], one["message"]) for one in row["entries"] or ()
+                    one["part"]: WrittenFile(one["state"], one["asset_id"], one["message"])
+                    for one in row["entries"] or ()
                 },
             )
             discrepancies.add(_discrepancy(one, row["source_id"], row["target_id"]) for one in problems)
@@ -112,19 +113,19 @@ def check_files(discrepancies: Discrepancies) -> int:
     return checked
 
 
-def held_files(
+def compare_files(
     planned: Sequence[PlannedFile],
     now: Sequence[AttachedFile],
     *,
     known: AbstractSet[int | None],
-    written: Mapping[str, Written],
-) -> tuple[list[Problem], list[tuple[PlannedFile, AttachedFile]]]:
+    written: Mapping[str, WrittenFile],
+) -> tuple[list[FileProblem], list[tuple[PlannedFile, AttachedFile]]]:
     """What is wrong with the files of one record, and those that are there.
 
     `known`: assets of the target that were there before, or that a plan made. `written`: what the journal says of each part.
     A file that people replaced by one of the same name and size is there; what is like a planned one and is left over is a duplicate.
     """
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     there: list[tuple[PlannedFile, AttachedFile]] = []
     assets = {one.asset_id: one for one in now if one.kind == AN_ASSET}
     cover = next((one for one in now if one.kind == A_COVER), None)
@@ -144,24 +145,24 @@ def held_files(
     for file in gone:
         same = next((one for one in free if file.kind == AN_ASSET and is_like(file, one)), None)
         if same is None:
-            problems.append(Problem(MISSING, file, None, _why_missing(file, written.get(part_of(file)))))
+            problems.append(FileProblem(MISSING, file, None, _why_missing(file, written.get(part_of(file)))))
         else:
             free.remove(same)
             there.append((file, same))
     problems += (
-        Problem(DIFFERING, file, one, why)
+        FileProblem(DIFFERING, file, one, why)
         for file, one in there
         if file.action == UPLOAD and (why := _difference(file, one, written.get(part_of(file))))
     )
     for one in free:
         if double := next((file for file in planned if file.kind == AN_ASSET and is_like(file, one)), None):
             problems.append(
-                Problem(DUPLICATED, double, one, f"nobody knows who attached {one.asset_id}, which is like it")
+                FileProblem(DUPLICATED, double, one, f"nobody knows who attached {one.asset_id}, which is like it")
             )
     return problems, there
 
 
-def _why_missing(file: PlannedFile, entry: Written | None) -> str:
+def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
     if file.action != UPLOAD:
         return "it was there when the plan was made, and is not there any more"
     if entry is None:
@@ -175,7 +176,7 @@ def _why_missing(file: PlannedFile, entry: Written | None) -> str:
     return entry.message or entry.state
 
 
-def _difference(file: PlannedFile, one: AttachedFile, entry: Written | None) -> str:
+def _difference(file: PlannedFile, one: AttachedFile, entry: WrittenFile | None) -> str:
     """In what a file that is there is not what was sent; the service need not tell everything."""
     pairs = (
         ("size", file.size, one.size),
@@ -193,20 +194,20 @@ def _difference(file: PlannedFile, one: AttachedFile, entry: Written | None) -> 
     return f"another {' and '.join(different)}: {when}"
 
 
-def _discrepancy(one: Problem, source_id: int, target_id: int) -> Discrepancy:
+def _discrepancy(one: FileProblem, source_id: int, target_id: int) -> Discrepancy:
     found = None if one.found is None else told(one.found.filename or one.found.name, one.found.size)
     field = COVER if one.file.kind == A_COVER else FILES
-    return Discrepancy(one.problem, source_id, target_id, field, told_file(one.file), found, one.why)
+    return Discrepancy(one.problem, source_id, target_id, field, describe_file_finding(one.file), found, one.why)
 
 
 def _present(there: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:
     """A cover that was there before the plan may be another one: it was left."""
     for file, one in there:
         if file.sha256 is not None and (file.action == UPLOAD or file.kind == AN_ASSET):
-            yield source_id, target_id, file.kind, one.asset_id, told_file(file), file.sha256, file.size
+            yield source_id, target_id, file.kind, one.asset_id, describe_file_finding(file), file.sha256, file.size
 
 
-def told_file(file: PlannedFile) -> str:
+def describe_file_finding(file: PlannedFile) -> str:
     """A planned file, for people."""
     return told(file.filename or file.name, file.size)
 

@@ -10,34 +10,36 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pipelines.migration.apply.other_resources import Now, listed_now
+from pipelines.migration.apply.other_resources import TargetLists, read_target_lists
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import DONE, UNDONE, Journal
 from pipelines.migration.model.journal import PATCH as PATCHED
 from pipelines.migration.model.plan import CREATE, PATCH, UNCHANGED, Plan, PlanRow
-from pipelines.migration.model.resource_types import OTHERS, USERS
-from pipelines.migration.plan.match_store import Listed
+from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
+from pipelines.migration.plan.match_store import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
-from pipelines.migration.verify.run import LONGEST, Finding
+from pipelines.migration.verify.run import LONGEST, VerificationFinding
 from pipelines.report.issues import shown
 from pipelines.report.rendering import NOT_SHOWN
 
 
 @contextmanager
-def others_held(plan: Plan, journal: Journal, room: Path, listed: Mapping[str, Listed]) -> Iterator[OthersHeld]:
+def compare_other_resources(
+    plan: Plan, journal: Journal, room: Path, listed: Mapping[str, TargetListing]
+) -> Iterator[OtherResourcesComparison]:
     """The other resources of a plan, and how the target lists them now; what that takes is in `room` for the length of the block."""
-    with listed_now(room, listed) as now:
-        yield OthersHeld(plan, journal, now, tuple(listed))
+    with read_target_lists(room, listed) as now:
+        yield OtherResourcesComparison(plan, journal, now, tuple(listed))
 
 
 @dataclass(frozen=True)
-class OthersHeld:
+class OtherResourcesComparison:
     """What the other resources of a plan come to in the target as it is listed `now`. `resources`: those that are listed."""
 
     plan: Plan
     journal: Journal
-    now: Now
+    now: TargetLists
     resources: tuple[str, ...]
 
     @property
@@ -51,7 +53,7 @@ class OthersHeld:
         records = groupby(self.findings(), key=lambda one: (one.problem, one.resource, one.source_id, one.target_id))
         return Counter(problem for (problem, *_which), _fields in records)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[VerificationFinding]:
         """Every difference, in the plan's order."""
         if not self.resources:
             return
@@ -77,8 +79,10 @@ class OthersHeld:
         told = "it was created, and taken back" if entry.state == UNDONE else entry.message or entry.state
         return row.target_id, told
 
-    def _differing(self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str) -> Iterator[Finding]:
-        compared = OTHERS[row.resource].compared
+    def _differing(
+        self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str
+    ) -> Iterator[VerificationFinding]:
+        compared = RESOURCE_TYPES[row.resource].compared
         now, payload = compared(record), dict(row.payload)
         expected = dict(row.expected)
         for name, reference in row.references.items():
@@ -94,7 +98,7 @@ class OthersHeld:
                 texts = wanted.get(name, ""), now.get(name, "")
                 yield _finding(row, DIFFERING, target_id, name, *texts, why=why)
 
-    def _doubles(self, row: PlanRow) -> Iterator[Finding]:
+    def _doubles(self, row: PlanRow) -> Iterator[VerificationFinding]:
         if row.action == CREATE:
             for number in self.now.new_alike(self.plan, self.journal, row):
                 yield _finding(row, DUPLICATED, number, why="nobody knows who made it, and it has the same name")
@@ -102,11 +106,11 @@ class OthersHeld:
 
 def _finding(  # noqa: PLR0917  a row
     row: PlanRow, problem: str, target_id: int | None, field: str = "", wanted: str = "", found: str = "", *, why: str
-) -> Finding:
+) -> VerificationFinding:
     """Of people, no value is told."""
     hidden = row.resource == USERS
     texts = [NOT_SHOWN if hidden and text else shown(text, LONGEST) for text in (row.title or "", wanted, found)]
-    return Finding(
+    return VerificationFinding(
         problem=problem,
         resource=row.resource,
         source_id=row.source_id,

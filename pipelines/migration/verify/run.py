@@ -16,8 +16,8 @@ from typing import Protocol
 import msgspec
 
 from pipelines.errors import StorageError
-from pipelines.migration.model.comparable import Side
-from pipelines.migration.model.formatting import both, value_of
+from pipelines.migration.model.comparable import ComparableLibrary
+from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICT, QUARANTINED, SKIPPED, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -28,7 +28,7 @@ from pipelines.migration.verify.discrepancies import (
     UNREAD,
     Discrepancies,
     Discrepancy,
-    held_against,
+    compare_with_target,
 )
 from pipelines.migration.verify.files import check_files
 from pipelines.records.forms import WRITTEN
@@ -47,7 +47,7 @@ PREFIX = "verification-"
 COLUMNS = ("problem", "resource", "record", "in the target", "title", "field", "wanted", "found", "what is known")
 
 
-class Finding(msgspec.Struct, kw_only=True):
+class VerificationFinding(msgspec.Struct, kw_only=True):
     """One difference. `field`: empty where it is the record, `files` or `cover` where it is a file."""
 
     problem: str
@@ -69,7 +69,7 @@ class Finding(msgspec.Struct, kw_only=True):
         return f"{what}{values}; {self.why}"
 
 
-class OthersHeld(Protocol):
+class OtherResources(Protocol):
     """What the other resources of a plan come to: others_verifying.py."""
 
     @property
@@ -79,7 +79,7 @@ class OthersHeld(Protocol):
     def counts(self) -> Counter[str]:
         """Problem → records."""
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[VerificationFinding]:
         """Every difference; the same each time."""
 
 
@@ -93,7 +93,7 @@ class FileFindings(msgspec.Struct, kw_only=True):
     """Files whose bytes could not be fetched: nothing is proved of them."""
 
 
-class Verification(msgspec.Struct, kw_only=True):
+class MigrationVerification(msgspec.Struct, kw_only=True):
     """What a verification found."""
 
     plan: str
@@ -119,7 +119,7 @@ class Verification(msgspec.Struct, kw_only=True):
     requests: int
     table: str
     """Name of the table of all findings, beside the plan."""
-    findings: list[Finding]
+    findings: list[VerificationFinding]
     """The first of them."""
 
     @property
@@ -131,19 +131,19 @@ class Verification(msgspec.Struct, kw_only=True):
 def verify(
     plan: Plan,
     journal: Journal,
-    now: Side,
+    now: ComparableLibrary,
     room: Path,
     *,
     at: datetime,
     client: LibraryClient,
     check_contents: Callable[[Discrepancies], int] | None = None,
-    others: OthersHeld,
-) -> Verification:
+    others: OtherResources,
+) -> MigrationVerification:
     """Hold a plan against the target as it is `now`, and keep the result beside the plan. `room`: a folder for what is needed meanwhile.
 
     `check_contents` adds what the bytes of the files tell, and returns how many it compared. `others`: what is found of other resources.
     """
-    with held_against(plan, now, room, journal) as discrepancies:
+    with compare_with_target(plan, now, room, journal) as discrepancies:
         files = check_files(discrepancies)
         contents = check_contents(discrepancies) if check_contents is not None else None
         counts = Counter(discrepancies.counts())
@@ -151,7 +151,7 @@ def verify(
         compared, name = discrepancies.compared() + others.compared, _free_name(plan, at)
         findings = _write_table(plan.path(f"{name}.tsv"), discrepancies, others)
     facts = plan.facts
-    found = Verification(
+    found = MigrationVerification(
         plan=plan.name,
         tool=f"bookferry {VERSION}",
         verified_at=at.isoformat(timespec="seconds"),
@@ -182,11 +182,11 @@ def verifications(plan: Plan) -> list[Path]:
     return sorted(plan.folder.glob(f"{PREFIX}*.json"))
 
 
-def read_verification(path: Path) -> Verification:
+def read_verification(path: Path) -> MigrationVerification:
     """One of them. Raises `StorageError` for one that cannot be read."""
     try:
         with storage_errors(path):
-            return msgspec.json.decode(path.read_bytes(), type=Verification)
+            return msgspec.json.decode(path.read_bytes(), type=MigrationVerification)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StorageError(f"{path} is damaged, or of another version of Bookferry ({error}). Verify again.") from None
 
@@ -199,9 +199,9 @@ def _free_name(plan: Plan, at: datetime) -> str:
     return f"{PREFIX}{moment:%Y%m%dT%H%M%SZ}"
 
 
-def _write_table(path: Path, discrepancies: Discrepancies, others: OthersHeld) -> list[Finding]:
+def _write_table(path: Path, discrepancies: Discrepancies, others: OtherResources) -> list[VerificationFinding]:
     """Every finding a line; the first ones are returned."""
-    first: list[Finding] = []
+    first: list[VerificationFinding] = []
 
     def lines() -> Iterator[tuple[str | int, ...]]:
         publications = (_finding(found, title) for found, title in discrepancies.told())
@@ -221,11 +221,11 @@ def _write_table(path: Path, discrepancies: Discrepancies, others: OthersHeld) -
     return first
 
 
-def _finding(one: Discrepancy, title: str | None) -> Finding:
+def _finding(one: Discrepancy, title: str | None) -> VerificationFinding:
     wanted, found = one.wanted or "", one.found or ""
     if one.field in WRITTEN:
-        wanted, found = both(one.field, value_of(one.wanted), value_of(one.found), LONGEST)
-    return Finding(
+        wanted, found = display_both(one.field, value_of(one.wanted), value_of(one.found), LONGEST)
+    return VerificationFinding(
         problem=one.problem,
         resource=PUBLICATIONS,
         source_id=one.source_id,

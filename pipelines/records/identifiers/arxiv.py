@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from pipelines.records.identifiers.tidying import AFTER, BEFORE, in_ascii, tidied
-from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good, once
+from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, FoundIdentifier, good, once
 
 # fmt: off
 ARCHIVES = frozenset({
@@ -39,31 +39,31 @@ _TOKEN = re.compile(
 _SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)
 
 
-def quick(text: str) -> Found | None:
+def quick(text: str) -> FoundIdentifier | None:
     """The value of a text that is an identifier of today's scheme as it stands; else None."""
     if (new := _NEW.fullmatch(text)) and not _new_fault(new[1], new[2]):
-        return Found("arxiv_id", text, VALID, "")
+        return FoundIdentifier("arxiv_id", text, VALID, "")
     return None
 
 
-def read(text: str) -> list[Found]:
+def read(text: str) -> list[FoundIdentifier]:
     """Every arXiv identifier of a text, and what is wrong with the others."""
     tidy, rules = tidied(text)
     tidy, more = in_ascii(tidy)
-    found: list[Found] = []
+    found: list[FoundIdentifier] = []
     position = 0
     while token := _TOKEN.match(tidy, position):
         found.append(_judge(token, [*rules, *more]))
         separator = _SEPARATOR.match(tidy, token.end())
         position = separator.end() if separator else token.end()
     if not found:
-        return [Found("arxiv_id", text, UNRECOGNISED, "text")]
+        return [FoundIdentifier("arxiv_id", text, UNRECOGNISED, "text")]
     if rest := tidy[position:].strip():
-        found.append(Found("arxiv_id", rest, UNRECOGNISED, "text"))
+        found.append(FoundIdentifier("arxiv_id", rest, UNRECOGNISED, "text"))
     return once(found)
 
 
-def _judge(token: re.Match[str], rules: list[str]) -> Found:
+def _judge(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
     written = token["id"]
     for name, rule in (("address", "address"), ("doi", "arxiv_doi"), ("label", "label"), ("version", "version")):
         rules += [rule] * (token[name] is not None)
@@ -77,7 +77,7 @@ def _judge(token: re.Match[str], rules: list[str]) -> Found:
         value = f"{archive}/{number}"
         fault = _old_fault(archive, number)
         rules += more
-    return Found("arxiv_id", written, INVALID, fault) if fault else good("arxiv_id", value, rules)
+    return FoundIdentifier("arxiv_id", written, INVALID, fault) if fault else good("arxiv_id", value, rules)
 
 
 def _old_parts(token: re.Match[str]) -> tuple[str, str, list[str]]:

@@ -12,7 +12,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from pipelines.records.identifiers.tidying import in_ascii, tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, UNRECOGNISED, Found, good, joined, once
+from pipelines.records.identifiers.verdicts import (
+    GOOD,
+    INVALID,
+    REPAIRED,
+    UNRECOGNISED,
+    FoundIdentifier,
+    good,
+    joined,
+    once,
+)
 
 
 class Judged(NamedTuple):
@@ -74,31 +83,31 @@ ZEROS = "leading_zeros"
 """The rule that a number's surroundings have to allow."""
 
 
-def read_numbers(numbers: Numbers, text: str) -> list[Found]:
+def read_numbers(numbers: Numbers, text: str) -> list[FoundIdentifier]:
     """Every value of a text. What is around the numbers must be known words, or their piece is not recognised."""
     if _LONE.fullmatch(text):
         return once(_with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None))
     tidy, rules = tidied(text)
     if _PLACEHOLDER.fullmatch(tidy):
-        return [Found(numbers.name, text, UNRECOGNISED, "nothing")]
+        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
     alone = _BARE.fullmatch(numbers.label.sub("", tidy).strip()) is not None
     found = _with_zeros(numbers, _read_pieces(numbers, tidy, (*rules, *more)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
-        return [Found(numbers.name, text, UNRECOGNISED, "text")]
+        return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "text")]
     return once(found)
 
 
-def _read_pieces(numbers: Numbers, text: str, rules: tuple[str, ...]) -> list[Found]:
-    found: list[Found] = []
+def _read_pieces(numbers: Numbers, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+    found: list[FoundIdentifier] = []
     for piece in _PIECES.findall(text):
         found += _read_piece(numbers, piece.strip(), rules)
     return found
 
 
-def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[Found]:
+def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     """The numbers of a piece between separators; nothing, if it holds only known words. No number goes on behind a word."""
-    rest, used, inner = piece, list(rules), list[Found]()
+    rest, used, inner = piece, list(rules), list[FoundIdentifier]()
     while brackets := _BRACKETS.search(rest):
         content = brackets[0][1:].rstrip(")]")
         if _MANY_DIGITS.search(content):
@@ -114,11 +123,11 @@ def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[Fo
         used.append("punctuation")
     runs = [run for run in runs if run]
     if not all(map(_ONLY_NUMBERS.fullmatch, runs)):
-        return [Found(numbers.name, piece, UNRECOGNISED, "text")]
+        return [FoundIdentifier(numbers.name, piece, UNRECOGNISED, "text")]
     return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
 
 
-def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]:
+def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     """The numbers of a run of digit groups."""
     whole = numbers.judge(run)
     if whole.value is not None:
@@ -126,7 +135,7 @@ def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]
         return [one._replace(value=run, verdict=INVALID) if ZEROS in whole.rules else one]
     row = _row(numbers, run)
     if row is None:
-        return [Found(numbers.name, run, INVALID, "ambiguous")]
+        return [FoundIdentifier(numbers.name, run, INVALID, "ambiguous")]
     if row:
         return [good(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
     chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
@@ -134,13 +143,13 @@ def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[Found]
         found = [one for chunk in chunks for one in _read_chunk(numbers, chunk, rules)]
         if any(one.verdict in GOOD for one in found):
             return found
-    return [Found(numbers.name, run, INVALID, joined(whole.rules))]
+    return [FoundIdentifier(numbers.name, run, INVALID, joined(whole.rules))]
 
 
-def _with_zeros(numbers: Numbers, found: list[Found], *, alone: bool) -> list[Found]:
+def _with_zeros(numbers: Numbers, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
     """The same, with a verdict on those numbers that need zeros at the front, which `_read_run` leaves as they are."""
     proved = {one.value for one in found if one.verdict in GOOD}
-    settled: list[Found] = []
+    settled: list[FoundIdentifier] = []
     for one in found:
         if one.verdict == INVALID and ZEROS in one.rule:
             value = numbers.judge(one.value).value or ""
@@ -153,10 +162,10 @@ def _with_zeros(numbers: Numbers, found: list[Found], *, alone: bool) -> list[Fo
     return settled
 
 
-def _read_chunk(numbers: Numbers, chunk: str, rules: tuple[str, ...]) -> list[Found]:
+def _read_chunk(numbers: Numbers, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     if _ONLY_NUMBERS.fullmatch(chunk):
         return _read_run(numbers, chunk, rules)
-    return [Found(numbers.name, chunk, UNRECOGNISED, "text")]
+    return [FoundIdentifier(numbers.name, chunk, UNRECOGNISED, "text")]
 
 
 def _row(numbers: Numbers, run: str) -> list[Judged] | None:

@@ -11,7 +11,7 @@ from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kind, Kinds
 from pipelines.records.identifiers.tidying import tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, Found, good, once
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, FoundIdentifier, good, once
 from pipelines.settings.identifier_types import IdentifierSettings
 
 _TABLES = TypeAdapter(dict[str, IdentifierSettings])
@@ -62,13 +62,13 @@ class _Reader:
         self._addresses = _any_of(settings.addresses)
         self._separators = re.compile(rf"\s*[{re.escape(settings.separators)}]\s*") if settings.separators else None
 
-    def quick(self, text: str) -> Found | None:
+    def quick(self, text: str) -> FoundIdentifier | None:
         """The value of a text that is one as it stands; else None."""
         if self._pattern.fullmatch(text) and self._in_case(text) == text and self._checked(text):
-            return Found(self._name, text, VALID, "")
+            return FoundIdentifier(self._name, text, VALID, "")
         return None
 
-    def read(self, text: str) -> list[Found]:
+    def read(self, text: str) -> list[FoundIdentifier]:
         """Every value of a text, and what is wrong with the others. What is one value as a whole is never split."""
         tidy, rules = tidied(text)
         whole = self._read_one(tidy, rules)
@@ -78,7 +78,7 @@ class _Reader:
                 return once(pieces)
         return [whole]
 
-    def _read_one(self, text: str, rules: tuple[str, ...]) -> Found:
+    def _read_one(self, text: str, rules: tuple[str, ...]) -> FoundIdentifier:
         used = list(rules)
         bare, before = text, None
         while before != bare:
@@ -90,9 +90,11 @@ class _Reader:
         value = self._in_case(bare)
         used += ["case"] * (value != bare)
         if not self._pattern.fullmatch(value):
-            return Found(self._name, bare, INVALID, "form")
+            return FoundIdentifier(self._name, bare, INVALID, "form")
         return (
-            good(self._name, value, used) if self._checked(value) else Found(self._name, bare, INVALID, "check_digit")
+            good(self._name, value, used)
+            if self._checked(value)
+            else FoundIdentifier(self._name, bare, INVALID, "check_digit")
         )
 
     def _checked(self, value: str) -> bool:

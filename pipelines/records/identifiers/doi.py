@@ -11,7 +11,7 @@ import re
 from urllib.parse import unquote
 
 from pipelines.records.identifiers.tidying import BEFORE, DASHES, tidied
-from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, Found, good, once
+from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, FoundIdentifier, good, once
 
 _PREFIX = r"10\.[1-9][0-9]{3,8}(?:\.[0-9]+)*"
 _SHORT = r"10/[a-z0-9]{3,12}"
@@ -47,21 +47,25 @@ _TO_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWX
 _DASH = re.compile(f"[{DASHES}]")
 
 
-def quick(text: str) -> Found | None:
+def quick(text: str) -> FoundIdentifier | None:
     """The value of a text that is a DOI of plain characters, alone, in its address or behind its name; else None."""
     if _PLAIN.fullmatch(text):
         lower = text.lower()
-        return Found("doi", lower, VALID, "") if lower == text else Found("doi", lower, REPAIRED, "case")
+        return (
+            FoundIdentifier("doi", lower, VALID, "")
+            if lower == text
+            else FoundIdentifier("doi", lower, REPAIRED, "case")
+        )
     if wrapped := _WRAPPED.fullmatch(text):
         written, rule = wrapped[2], "address" if wrapped[1] else "label"
         lower = written.lower()
-        return Found("doi", lower, REPAIRED, rule if lower == written else f"{rule}+case")
+        return FoundIdentifier("doi", lower, REPAIRED, rule if lower == written else f"{rule}+case")
     return None
 
 
-def read(text: str) -> list[Found]:
+def read(text: str) -> list[FoundIdentifier]:
     """Every DOI of a text, and what is wrong with the others. Each is unwrapped until nothing changes."""
-    found: list[Found] = []
+    found: list[FoundIdentifier] = []
     waiting: list[tuple[str, tuple[str, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
@@ -77,7 +81,7 @@ def read(text: str) -> list[Found]:
         elif bare:
             found.append(_judge(bare, rules))
     if all(one.verdict == UNRECOGNISED for one in found):
-        return [Found("doi", text, UNRECOGNISED, "text")]
+        return [FoundIdentifier("doi", text, UNRECOGNISED, "text")]
     return once(found)
 
 
@@ -123,10 +127,10 @@ def _decoded(encoded: re.Match[str]) -> str:
     return text if text.isprintable() and " " not in text and "\ufffd" not in text else encoded[0]
 
 
-def _judge(text: str, rules: tuple[str, ...]) -> Found:
+def _judge(text: str, rules: tuple[str, ...]) -> FoundIdentifier:
     lower = text.translate(_TO_LOWER)
     if not _SHORT_DOI.fullmatch(lower) and (fault := _fault(text)):
-        return Found("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
+        return FoundIdentifier("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
     return good("doi", lower, rules if lower == text else (*rules, "case"))
 
 

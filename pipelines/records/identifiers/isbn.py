@@ -11,7 +11,7 @@ import re
 from pipelines.records.identifiers.check_digit_numbers import LABEL_ISBN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
 from pipelines.records.identifiers.tidying import AFTER, BEFORE
-from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found, joined, names
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier, joined, names
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
@@ -37,10 +37,10 @@ _MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
 _SBN_DIGITS, _ISBN_13_DIGITS = 9, 13
 
 
-def quick(text: str) -> Found | None:
+def quick(text: str) -> FoundIdentifier | None:
     """The value of a text that is one good number, alone or with a remark in brackets behind it; else None."""
     if _13.fullmatch(text):
-        return Found("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
+        return FoundIdentifier("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
     if _10.fullmatch(text):
         number, rule = text, "isbn_10"
     elif _SHORT.fullmatch(text):
@@ -49,17 +49,19 @@ def quick(text: str) -> Found | None:
         number, rule = text.replace("-", ""), "hyphens+isbn_10"
         if _13.fullmatch(number):
             holds = isbn_13_holds(number) and number not in _MADE_UP
-            return Found("isbn", number, REPAIRED, "hyphens") if holds else None
+            return FoundIdentifier("isbn", number, REPAIRED, "hyphens") if holds else None
         if not _10.fullmatch(number):
             return None
     else:
         return _with_remark(text)
     return (
-        Found("isbn", isbn_13_of(number), REPAIRED, rule) if isbn_10_holds(number) and number not in _MADE_UP else None
+        FoundIdentifier("isbn", isbn_13_of(number), REPAIRED, rule)
+        if isbn_10_holds(number) and number not in _MADE_UP
+        else None
     )
 
 
-def _with_remark(text: str) -> Found | None:
+def _with_remark(text: str) -> FoundIdentifier | None:
     qualified = _QUALIFIED.fullmatch(text)
     found = quick(qualified[1]) if qualified else None
     if found is None or ZEROS in found.rule:
@@ -120,7 +122,7 @@ def _isbn_13(number: str, rules: list[str]) -> Judged:
 _NUMBERS = Numbers("isbn", labels(LABEL_ISBN), frozenset({10, 13}), judge)
 
 
-def read(text: str) -> list[Found]:
+def read(text: str) -> list[FoundIdentifier]:
     """Every ISBN of a text, and what is wrong with the others."""
     return read_numbers(_NUMBERS, text)
 

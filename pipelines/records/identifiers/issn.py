@@ -7,7 +7,7 @@ import re
 from pipelines.records.identifiers.check_digit_numbers import LABEL_ISSN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
 from pipelines.records.identifiers.tidying import AFTER, BEFORE
-from pipelines.records.identifiers.verdicts import REPAIRED, VALID, Found
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier
 
 _ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
 _8 = re.compile(r"[0-9]{7}[0-9X]")
@@ -23,7 +23,7 @@ _MADE_UP = frozenset({"00000000", "12345679"})
 """Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
 
 
-def quick(text: str) -> Found | None:
+def quick(text: str) -> FoundIdentifier | None:
     """The value of a text that is an ISSN, with or without its hyphen; else None."""
     if _ISSN.fullmatch(text):
         number, value, rule = text[:4] + text[5:], text, ""
@@ -32,7 +32,7 @@ def quick(text: str) -> Found | None:
     else:
         return None
     if issn_holds(number) and number not in _MADE_UP:
-        return Found("issn", value, REPAIRED if rule else VALID, rule)
+        return FoundIdentifier("issn", value, REPAIRED if rule else VALID, rule)
     return None
 
 
@@ -68,7 +68,7 @@ def judge(run: str) -> Judged:
 _NUMBERS = Numbers("issn", labels(LABEL_ISSN), frozenset({8}), judge)
 
 
-def read(text: str) -> list[Found]:
+def read(text: str) -> list[FoundIdentifier]:
     """Every ISSN of a text, and what is wrong with the others."""
     return read_numbers(_NUMBERS, text)
 

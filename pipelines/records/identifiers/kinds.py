@@ -20,7 +20,7 @@ from pipelines.records.identifiers.verdicts import (
     REPAIRED,
     UNRECOGNISED,
     VALID,
-    Found,
+    FoundIdentifier,
     joined,
     names,
     once,
@@ -35,8 +35,8 @@ class Kind(NamedTuple):
 
     name: str
     fields: tuple[str, ...]
-    quick: Callable[[str], Found | None]
-    read: Callable[[str], list[Found]]
+    quick: Callable[[str], FoundIdentifier | None]
+    read: Callable[[str], list[FoundIdentifier]]
     certain: str
     identifies: bool
 
@@ -67,26 +67,26 @@ class Kinds:
         """Keys of a record that have a meaning."""
         self._others: dict[str, re.Pattern[str]] = {}
 
-    def read(self, kind: str, text: str) -> list[Found]:
+    def read(self, kind: str, text: str) -> list[FoundIdentifier]:
         """Every value of a text that a field of this kind holds, or an entry that names this type. Never raises, and is never empty."""
         known = self._kinds.get(kind) or self._kinds.get(kind.lower())
         if known is None:
-            return [Found(kind, text, UNRECOGNISED, "unknown_type" if kind else "type_missing")]
+            return [FoundIdentifier(kind, text, UNRECOGNISED, "unknown_type" if kind else "type_missing")]
         quick = known.quick(text)
         return [quick] if quick else self.look_into(known, text)
 
-    def look_into(self, kind: Kind, text: str) -> list[Found]:
+    def look_into(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """The same, for a text that is not clean."""
         if len(text) > MAX_CHARACTERS:
-            return [Found(kind.name, text, UNRECOGNISED, "too_long")]
+            return [FoundIdentifier(kind.name, text, UNRECOGNISED, "too_long")]
         if not text or text.isspace():
-            return [Found(kind.name, text, UNRECOGNISED, "blank")]
+            return [FoundIdentifier(kind.name, text, UNRECOGNISED, "blank")]
         found = once(self._settled(kind, text))
         if found[0].verdict == VALID and found[0].value != text:
             return [found[0]._replace(verdict=REPAIRED, rule=_what_was_around(found[0].value, text))]
         return found
 
-    def _settled(self, kind: Kind, text: str) -> list[Found]:
+    def _settled(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """The values of a text, of its own kind or, where that fails, of others; read again until nothing more is found."""
         found = kind.read(text)
         if all(one.verdict in GOOD for one in found):
@@ -103,10 +103,10 @@ class Kinds:
             )
         ]
 
-    def _with_others(self, kind: Kind, text: str) -> list[Found]:
+    def _with_others(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """The values of a text that holds some of another kind for certain; empty, if it holds none."""
         tidy, rules = tidied(text)
-        found: list[Found] = []
+        found: list[FoundIdentifier] = []
         end = 0
         moved = False
         for token in self._pattern_of_others(kind.name).finditer(tidy):
@@ -121,13 +121,13 @@ class Kinds:
                 moved = True
         return found + self._left(kind, tidy[end:]) if moved else []
 
-    def _left(self, kind: Kind, text: str) -> list[Found]:
+    def _left(self, kind: Kind, text: str) -> list[FoundIdentifier]:
         """What is left of a text beside values of another kind."""
         left = text.strip(" ;,|")
         if only_words(left):
             return []
         return [
-            Found(kind.name, left, INVALID, "zeros_unproved") if ZEROS in names(one.rule) else one
+            FoundIdentifier(kind.name, left, INVALID, "zeros_unproved") if ZEROS in names(one.rule) else one
             for one in self._settled(kind, left)
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pipelines.records.identifiers.tidying import AFTER, BEFORE, in_ascii, tidied
-from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, Found, good, once
+from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, FoundIdentifier, good, once
 
 _PMID = re.compile(r"[1-9][0-9]{0,7}")
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
@@ -25,26 +25,26 @@ _DIGITS_APART = re.compile(r"[0-9]+(?:[ ,]+[0-9]+)+")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|[-–—?]+)\.?", re.IGNORECASE)
 
 
-def quick(text: str) -> Found | None:
+def quick(text: str) -> FoundIdentifier | None:
     """The value of a text that is a PMID as it stands; else None."""
-    return Found("pmid", text, VALID, "") if _PMID.fullmatch(text) else None
+    return FoundIdentifier("pmid", text, VALID, "") if _PMID.fullmatch(text) else None
 
 
-def read(text: str) -> list[Found]:
+def read(text: str) -> list[FoundIdentifier]:
     """Every PMID of a text, and what is wrong with the others."""
     tidy, rules = tidied(text)
     tidy, more = in_ascii(tidy)
     if _PLACEHOLDER.fullmatch(tidy):
-        return [Found("pmid", text, UNRECOGNISED, "nothing")]
+        return [FoundIdentifier("pmid", text, UNRECOGNISED, "nothing")]
     found = [
         one for piece in _SEPARATOR.split(tidy) if piece.strip() for one in _read_piece(piece.strip(), (*rules, *more))
     ]
     if all(one.verdict == UNRECOGNISED for one in found):
-        return [Found("pmid", text, UNRECOGNISED, "text")]
+        return [FoundIdentifier("pmid", text, UNRECOGNISED, "text")]
     return once(found)
 
 
-def _read_piece(piece: str, rules: tuple[str, ...]) -> list[Found]:
+def _read_piece(piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     used = list(rules)
     bare = piece
     for pattern, rule in ((_REMARK, "qualifier"), (_LABEL, "label")):
@@ -64,16 +64,16 @@ def _read_piece(piece: str, rules: tuple[str, ...]) -> list[Found]:
     if _ROW.fullmatch(bare):
         return [_judge(number, used) for number in re.split("[ ,]+", bare)]
     if _DIGITS_APART.fullmatch(bare):
-        return [Found("pmid", bare, INVALID, "ambiguous")]
-    return [Found("pmid", piece, UNRECOGNISED, "text")]
+        return [FoundIdentifier("pmid", bare, INVALID, "ambiguous")]
+    return [FoundIdentifier("pmid", piece, UNRECOGNISED, "text")]
 
 
-def _judge(digits: str, rules: list[str]) -> Found:
+def _judge(digits: str, rules: list[str]) -> FoundIdentifier:
     number = digits.lstrip("0")
     if not number:
-        return Found("pmid", digits, INVALID, "placeholder")
+        return FoundIdentifier("pmid", digits, INVALID, "placeholder")
     if not _PMID.fullmatch(number):
-        return Found("pmid", digits, INVALID, "length")
+        return FoundIdentifier("pmid", digits, INVALID, "length")
     return good("pmid", number, (*rules, *(["surplus_zeros"] * (number != digits))))
 
 

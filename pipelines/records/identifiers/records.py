@@ -14,7 +14,7 @@ from pipelines.records.values import text_of
 _new = tuple.__new__
 """Makes a named tuple in half the time, where there are two of them in every record."""
 
-Entry = dict[str, str]
+RawIdentifier = dict[str, str]
 """One entry of v3's list: type and value."""
 
 
@@ -64,7 +64,7 @@ def claimed(entry: object) -> tuple[str, str]:
     return "", text_of(entry) or ""
 
 
-def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = GOOD) -> list[Entry]:
+def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = GOOD) -> list[RawIdentifier]:
     """What v3 is sent: each identifier with one of these verdicts once, in the order of the record."""
     chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in verdicts)
     return [{"type": kind, "value": value} for kind, value in chosen]
@@ -72,7 +72,7 @@ def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = G
 
 def to_v3(
     record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, verdicts: AbstractSet[str] = GOOD
-) -> tuple[list[Entry], dict[str, Any]]:
+) -> tuple[list[RawIdentifier], dict[str, Any]]:
     """The list that v3 is sent for a record of v2, and the residue: the fields that the list alone does not give back."""
     flat = {field: record.get(field) for field, _kind in kinds.fields}
     entries = entries_of(identify(flat, kinds), verdicts)
@@ -90,7 +90,7 @@ def to_v3(
 
 
 def to_v2(
-    entries: Iterable[Entry],
+    entries: Iterable[RawIdentifier],
     residue: Mapping[str, Any],
     kinds: Kinds = STANDARD_KINDS,
     verdicts: AbstractSet[str] = GOOD,

@@ -23,7 +23,7 @@ GOOD = frozenset({VALID, REPAIRED})
 """Verdicts of values that are identifiers."""
 
 
-class Found(NamedTuple):
+class FoundIdentifier(NamedTuple):
     """A value that a text holds. `rule` names the rules that led to it, joined by +; it is empty for what is valid as it stands."""
 
     type: str
@@ -54,15 +54,15 @@ def names(rule: str) -> list[str]:
     return rule.split("+") if rule else []
 
 
-def good(kind: str, value: str, rules: Iterable[str]) -> Found:
+def good(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
     """An identifier: valid if it needed no rule, else repaired."""
     rule = joined(rules)
-    return Found(kind, value, REPAIRED if rule else VALID, rule)
+    return FoundIdentifier(kind, value, REPAIRED if rule else VALID, rule)
 
 
-def once(found: list[Found]) -> list[Found]:
+def once(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
     """The values of one field, each once; where there is more than one, the field was split."""
-    kept: dict[tuple[str, str], Found] = {}
+    kept: dict[tuple[str, str], FoundIdentifier] = {}
     for one in found:
         key = one[:2]
         if key not in kept:

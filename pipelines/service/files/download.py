@@ -19,7 +19,7 @@ import httpx
 
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
-from pipelines.service.files.storage_client import Storages, UnfitAddressError, host_of, refusal_of
+from pipelines.service.files.storage_client import StorageClient, UnfitAddressError, host_of, refusal_of
 from pipelines.service.http.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
 from pipelines.service.http.transport import climbs, path_of
 from pipelines.service.redaction import outside_text
@@ -72,7 +72,7 @@ class Failed:
     refused: bool = False
 
 
-Outcome = Received | Unchanged | Failed
+DownloadResult = Received | Unchanged | Failed
 
 
 class _FailedError(Exception):
@@ -86,7 +86,7 @@ class _FailedError(Exception):
         self.pause = pause
 
 
-class Transfers:
+class Downloads:
     """Fetches files that a library names. Safe to use from several threads; `close` ends what is under way.
 
     `client` opens the library's client when a file turns out to be on its host.
@@ -94,12 +94,12 @@ class Transfers:
 
     def __init__(self, base_url: str, *, client: Callable[[], LibraryClient], clock: Clock) -> None:
         base = httpx.URL(base_url)
-        self._storages = Storages(base_url)
+        self._storages = StorageClient(base_url)
         self._api = f"{path_of(base).rstrip('/')}/api/"
         self._client = client
         self._clock = clock
 
-    def fetch(self, address: str, into: BinaryIO, *, size: int | None, etag: str | None = None) -> Outcome:
+    def fetch(self, address: str, into: BinaryIO, *, size: int | None, etag: str | None = None) -> DownloadResult:
         """Write the file at `address` into `into`, from its beginning. `size` is what the library says; `etag` that of content we have.
 
         Tries again what may pass. Raises what the disk raises, and of the library's client what is no matter of this file.
@@ -120,7 +120,7 @@ class Transfers:
         """Close all connections to storages, and wake whoever waits for one of them."""
         self._storages.close()
 
-    def _try_once(self, address: str, into: BinaryIO, size: int | None, etag: str | None) -> Outcome:
+    def _try_once(self, address: str, into: BinaryIO, size: int | None, etag: str | None) -> DownloadResult:
         try:
             with closing(self._open(address, etag)) as response:
                 if response.status_code == HTTPStatus.NOT_MODIFIED and etag is not None:

@@ -22,7 +22,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f\"\\]")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[\t\x20-\x7e]+")
 
 
-class Form:
+class PresignedForm:
     """Every field as it is and in the order given, then the file; line breaks are CRLF. It can be sent once.
 
     Raises `StorageError` while it is sent where the file has another number of bytes than `size`, or another SHA-256 than the one that is

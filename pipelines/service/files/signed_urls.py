@@ -15,7 +15,7 @@ MOST_IN_VAIN = 50
 """Answers in a row that did not help, until nobody is asked any more: each costs a request of the budget."""
 
 
-class FreshAddresses:
+class SignedUrls:
     """One request for one address. Safe to use from several threads.
 
     `client` opens the library's client when it is first needed. Who is told that this sign-in may not ask does not ask again.

@@ -28,7 +28,7 @@ class UnfitAddressError(Exception):
     """An address that the library names leads where none of its files can be."""
 
 
-class Storages:
+class StorageClient:
     """Connections to the storages of one library. Safe to use from several threads; `close` ends what is under way."""
 
     def __init__(self, base_url: str) -> None:

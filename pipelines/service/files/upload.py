@@ -20,8 +20,8 @@ import httpx
 
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.presigned_form import Form
-from pipelines.service.files.storage_client import Storages, UnfitAddressError, host_of, refusal_of
+from pipelines.service.files.presigned_form import PresignedForm
+from pipelines.service.files.storage_client import StorageClient, UnfitAddressError, host_of, refusal_of
 from pipelines.service.http.responses import as_object
 from pipelines.service.http.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
 from pipelines.service.redaction import outside_text, redact
@@ -137,7 +137,7 @@ class Uploads:
     def __init__(self, client: LibraryClient) -> None:
         self._client = client
         self._clock = client.clock
-        self._storages = Storages(client.api_url)
+        self._storages = StorageClient(client.api_url)
 
     def upload(
         self,
@@ -163,7 +163,7 @@ class Uploads:
                     form = self._presigned(presign, filename, content_type)
                     form.check_size(size)
                     described = {"filename": filename, "content_type": content_type}
-                    self._send(form, Form(form.fields, file, size=size, sha256=sha256, **described))
+                    self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **described))
             except _AgainError as error:
                 tried, expired = tried + (not error.expired), expired + error.expired
                 if tried == TRIES or expired > MOST_EXPIRED or (error.pause or 0.0) > MOST_PAUSE:
@@ -189,7 +189,7 @@ class Uploads:
         answer = self._client.get(f"{self._client.api_url}/{presign}", params)
         return Presigned.read(as_object(answer), presign)
 
-    def _send(self, form: Presigned, body: Form) -> None:
+    def _send(self, form: Presigned, body: PresignedForm) -> None:
         """One try. What is on the library's own host is charged to its budget (I1), and goes without a sign-in, too."""
         asked = f"POST {host_of(form.url)}"
         try:

@@ -6,7 +6,7 @@ requests in some 60 seconds look at the one whose slot was taken last. At that m
 taken too, and none was free again yet, so together they are no more than there are slots.
 
 - When a request will leave is not known when its slot is taken: it may have to connect first. `acquire` therefore keeps the
-  slot as if the request left at the latest likely moment, and `Grant.sent` sets that right when the headers leave. A
+  slot as if the request left at the latest likely moment, and `Permit.sent` sets that right when the headers leave. A
   process killed in between has paid for what it may have sent; its slot becomes free in time without anybody's help.
 - The service counts at its own door, where a slow request and a quick one after it look closer together than they left.
   Each slot is kept `MARGIN` longer for that.
@@ -79,7 +79,7 @@ _SCHEMA = (
 )
 
 
-class Grant:
+class Permit:
     """Leave to send one request: call `sent` when it goes, or `release` if it certainly did not. Neither counts as sent."""
 
     def __init__(self, budget: Budget, slot: int) -> None:
@@ -134,9 +134,9 @@ class Budget:
             db.execute("INSERT OR IGNORE INTO budget_libraries (library) VALUES (?)", (library,))
             self._mend_after_boot(db, self._clock.monotonic())
 
-    def acquire(self) -> Grant:
+    def acquire(self) -> Permit:
         """Wait for a slot and take it. What a signal or the clock raises ends the wait and gives up its place."""
-        return Grant(self, self._acquire_slot())
+        return Permit(self, self._acquire_slot())
 
     def pause(self, seconds: float) -> None:
         """Let nobody take a slot for `seconds` from now (a 429 with Retry-After). Never shortens an earlier pause."""

@@ -39,7 +39,7 @@ _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Signpost:
+class PagingHeaders:
     """What one page says of the way through the listing."""
 
     url: httpx.URL
@@ -54,13 +54,13 @@ class Signpost:
     """Number of the last page."""
 
 
-def read_signpost(response: httpx.Response, url: httpx.URL, records: int) -> Signpost:
+def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) -> PagingHeaders:
     """The paging headers of the answer for `url` (service-api.md, Limits: X-Total and Link), however odd they are.
 
     Raises `ProtocolError` where the next page has no address that can be understood. Whether it may be asked there is not decided here.
     """
     links = _links(response.headers.get("link", ""))
-    return Signpost(
+    return PagingHeaders(
         url=url,
         records=records,
         total=_number(response.headers.get("x-total", ""), digits=15),
@@ -151,12 +151,12 @@ def _number(text: str, *, digits: int) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
-def may_be_last(page: Signpost) -> bool:
+def may_be_last(page: PagingHeaders) -> bool:
     """Whether a page of a service that says nothing of pages is not full: neither the size we ask for nor the one it has by itself."""
     return not page.linked and page.total is None and page.records not in (PER_PAGE, DEFAULT_PER_PAGE)
 
 
-def is_unpaged(page: Signpost, records: Sequence[msgspec.Raw], following: Sequence[msgspec.Raw]) -> bool:
+def is_unpaged(page: PagingHeaders, records: Sequence[msgspec.Raw], following: Sequence[msgspec.Raw]) -> bool:
     """Whether a list has no pages at all: asked for the second page, the service answers the first one again, and that is not full.
 
     A full page that comes again is a loop (trap A2): more records may lie behind it.
@@ -187,7 +187,7 @@ class Route:
         """The walk goes back to the page before which so many records were seen."""
         self._seen = seen
 
-    def after(self, page: Signpost) -> httpx.URL | None:
+    def after(self, page: PagingHeaders) -> httpx.URL | None:
         """The address of the page after `page`, or `None` at the end. Call it once for every page, in order."""
         self._page_size = max(self._page_size, page.records)
         self._seen += page.records
@@ -211,14 +211,14 @@ class Route:
         """The service led elsewhere than foreseen. Its Link is what counts; guessing on would waste requests."""
         self._foresees = False
 
-    def last_page(self, page: Signpost, like: httpx.URL | None) -> httpx.URL | None:
+    def last_page(self, page: PagingHeaders, like: httpx.URL | None) -> httpx.URL | None:
         """The address, made like another one, of the last page as `page` announces it; `None` where that cannot be foreseen."""
         last = self._last_number(page)
         if not self._foresees or like is None or page_number(like) is None or not last:
             return None
         return _parsed(_with_page(str(like), last))
 
-    def _last_number(self, page: Signpost) -> int:
+    def _last_number(self, page: PagingHeaders) -> int:
         """The smallest of the ends that X-Total and Link rel="last" promise; 0 where nobody knows."""
         ends = []
         if page.total is not None and self._page_size:
@@ -246,7 +246,7 @@ class LoopGuard:
         self._known.clear()
         self._records = seen
 
-    def check(self, page: Signpost, records: Sequence[msgspec.Raw], upcoming: httpx.URL | None) -> None:
+    def check(self, page: PagingHeaders, records: Sequence[msgspec.Raw], upcoming: httpx.URL | None) -> None:
         """Take note of a page and of where it leads; raise `PagingLoopError` if that is no progress."""
         self._pages += 1
         self._records += len(records)
@@ -268,7 +268,7 @@ class LoopGuard:
         if self._pages >= MAX_PAGES:
             raise self._error(page, "goes on without end")
 
-    def _error(self, page: Signpost, what: str) -> PagingLoopError:
+    def _error(self, page: PagingHeaders, what: str) -> PagingLoopError:
         total = "not sent" if page.total is None else f"{page.total:,}"
         return PagingLoopError(
             f"The listing {what}: {outside_text(page.url)}, page {self._pages:,} of the walk, with {self._records:,} records read "

@@ -17,7 +17,7 @@ import httpx
 
 from pipelines.errors import ForeignOriginError
 from pipelines.service.clock import Clock
-from pipelines.service.http.budget import Budget, Grant
+from pipelines.service.http.budget import Budget, Permit
 from pipelines.service.http.retries import LEFT_AT, pause_for_all
 from pipelines.service.redaction import outside_text
 
@@ -25,7 +25,7 @@ AT_ONCE = 0.01
 """Seconds that headers take on any line that is not stuck. So little is in the budget's margin, and need not be written down again."""
 
 
-class Meter:
+class RequestMeter:
     """Counts the requests that left this process for one library; safe to use from several threads."""
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Budgeted(httpx.BaseTransport):
     A 429 pauses the budget, so that every thread, process and run waits the full Retry-After, not only the one that was told.
     """
 
-    def __init__(self, inner: httpx.BaseTransport, *, budget: Budget, meter: Meter, clock: Clock) -> None:
+    def __init__(self, inner: httpx.BaseTransport, *, budget: Budget, meter: RequestMeter, clock: Clock) -> None:
         self._inner = inner
         self._budget = budget
         self._meter = meter
@@ -83,7 +83,7 @@ class _Departure:
     Connecting takes its time, and so does writing to a slow line, whereas the service counts a request when it arrives.
     """
 
-    def __init__(self, grant: Grant, meter: Meter, clock: Clock) -> None:
+    def __init__(self, grant: Permit, meter: RequestMeter, clock: Clock) -> None:
         self.at: float | None = None
         self._grant = grant
         self._meter = meter
@@ -103,7 +103,7 @@ class _Departure:
         return self.at is not None and self._clock.monotonic() - self.at < AT_ONCE
 
     def leave(self) -> None:
-        """Charge the request as leaving now. May wait: see `Grant.sent`."""
+        """Charge the request as leaving now. May wait: see `Permit.sent`."""
         self._grant.sent()
         if self.at is None:
             self._meter.count()

@@ -17,8 +17,8 @@ from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.paging import PER_PAGE, LoopGuard, Route, is_unpaged, may_be_last, same_page
 from pipelines.service.listing.drift import Seam, Seen, Window
-from pipelines.service.listing.page_checkpoint import Answer, Mark, NoLog, PageLog
-from pipelines.service.listing.prefetch import Ahead
+from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
+from pipelines.service.listing.prefetch import Prefetch
 from pipelines.service.redaction import outside_text
 
 __all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "Page"]
@@ -122,23 +122,23 @@ class Listing:
         client: LibraryClient,
         endpoints: Sequence[str],
         *,
-        log: PageLog | None = None,
+        log: PageCheckpoints | None = None,
         restless: bool = False,
         settles: bool = False,
         last_page: httpx.URL | None = None,
     ) -> None:
         self._client = client
         self._endpoints = endpoints
-        self._log = log or NoLog()
+        self._log = log or NoCheckpoints()
         self._restless, self._settles = restless, settles
         self.last_page = last_page
         self._route, self._guard, self._window = Route(), LoopGuard(), Window()
-        self._ahead = Ahead(self._fetch, client.requests_per_minute)
-        self._early: Answer | None = None
+        self._ahead = Prefetch(self._fetch, client.requests_per_minute)
+        self._early: SavedPage | None = None
         self._upcoming: httpx.URL | None = None
         self._furthest = 0
         self._started, self._sent = client.clock.monotonic(), client.requests
-        self._before = Mark(0, "", "")
+        self._before = PageCheckpoint(0, "", "")
         self.facts = ListingFacts()
 
     def pages(self) -> Iterator[Page]:
@@ -155,11 +155,11 @@ class Listing:
     # ---- the walk
 
     def _walk(self) -> Generator[Page, None, None]:
-        answer: Answer | None = yield from self._begin()
+        answer: SavedPage | None = yield from self._begin()
         while answer is not None and self._upcoming is not None:
             answer = yield from self._go_on(answer, self._upcoming)
 
-    def _begin(self) -> Generator[Page, None, Answer]:
+    def _begin(self) -> Generator[Page, None, SavedPage]:
         """The first page; or those of the log, of which the last one must be what it was."""
         answer = yield from self._replayed()
         if answer is None:
@@ -182,7 +182,7 @@ class Listing:
                     return (yield from back)
         return answer
 
-    def _go_on(self, answer: Answer, upcoming: httpx.URL) -> Generator[Page, None, Answer | None]:
+    def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
         """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
         if (total := self._moved_early()) is not None and (back := self._moved(answer)) is not None:
             self.facts.see(total)
@@ -205,18 +205,18 @@ class Listing:
         yield self._take(self._window.newest.number + 1, following)
         return following
 
-    def _take(self, number: int, answer: Answer) -> Page:
+    def _take(self, number: int, answer: SavedPage) -> Page:
         """Make a page part of the walk, and have what comes after it fetched."""
         page = self._keep(number, answer)
         self._look_ahead(answer)
         return page
 
-    def _keep(self, number: int, answer: Answer) -> Page:
+    def _keep(self, number: int, answer: SavedPage) -> Page:
         page = self._accept(number, answer)
         self._append(number, answer)
         return page
 
-    def _look_ahead(self, answer: Answer) -> None:
+    def _look_ahead(self, answer: SavedPage) -> None:
         early = None if self._early is None else self._early.signpost.url
         self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
 
@@ -242,7 +242,7 @@ class Listing:
         self._early = None
         return early.signpost.total
 
-    def _accept(self, number: int, answer: Answer) -> Page:
+    def _accept(self, number: int, answer: SavedPage) -> Page:
         signpost = answer.signpost
         self._window.add(Seen(number, signpost.url, signpost.total, frozenset(answer.keys), self._route.seen))
         self._upcoming = self._route.after(signpost)
@@ -254,7 +254,7 @@ class Listing:
         self._account()
         return page
 
-    def _following(self, answer: Answer, upcoming: httpx.URL) -> Answer | None:
+    def _following(self, answer: SavedPage, upcoming: httpx.URL) -> SavedPage | None:
         """The next page; `None` where a service without paging headers has shown that there is none."""
         try:
             following = self._next(upcoming)
@@ -266,7 +266,7 @@ class Listing:
             raise _PageGoneError(error) from None
         return None if is_unpaged(answer.signpost, answer.records, following.records) else following
 
-    def _next(self, upcoming: httpx.URL) -> Answer:
+    def _next(self, upcoming: httpx.URL) -> SavedPage:
         """The page that comes next: the one that was read early, if nothing has moved since."""
         early = self._early
         if early is not None and self._is_early(upcoming):
@@ -278,7 +278,7 @@ class Listing:
 
     # ---- walking back
 
-    def _moved(self, hint: Answer | None) -> Generator[Page, None, Answer] | None:
+    def _moved(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage] | None:
         """The way back to where the collection moved, as X-Total tells; `None` where the walk just goes on, and proves nothing any more.
 
         `hint`: a page as it is now.
@@ -291,7 +291,7 @@ class Listing:
         self._guard.back_to(self._route.seen)  # what shifted is no loop
         return None
 
-    def _give_up(self, hint: Answer | None) -> None:
+    def _give_up(self, hint: SavedPage | None) -> None:
         """Let the collection be walked again, if that is allowed."""
         if hint is not None and self.last_page is not None:
             self.last_page = self._route.last_page(hint.signpost, self._upcoming) or self.last_page
@@ -299,7 +299,7 @@ class Listing:
             raise CollectionMovedError
         self.facts.unsettled = True
 
-    def _now(self, seen: Seen) -> Answer | None:
+    def _now(self, seen: Seen) -> SavedPage | None:
         """A page that was read before, as it is now; `None` where there is none any more."""
         try:
             return self._fetch(seen.url)
@@ -308,7 +308,7 @@ class Listing:
                 return None
             raise
 
-    def _back(self, hint: Answer | None) -> Generator[Page, None, Answer]:
+    def _back(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage]:
         """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
 
         Records keep their order, so that between two pages that overlap nothing is lost. `hint`: a page as it is now, which tells where
@@ -343,7 +343,7 @@ class Listing:
 
     # ---- single pages
 
-    def _first(self) -> Answer:
+    def _first(self) -> SavedPage:
         missing: Exception | None = None
         for endpoint in self._endpoints:
             url = httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
@@ -357,10 +357,10 @@ class Listing:
         assert missing is not None  # noqa: S101  endpoints is never empty
         raise missing
 
-    def _fetch(self, url: httpx.URL) -> Answer:
+    def _fetch(self, url: httpx.URL) -> SavedPage:
         response = self._client.get(url)
         try:
-            return Answer.read(response, url)
+            return SavedPage.read(response, url)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise ProtocolError(
                 f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
@@ -369,10 +369,10 @@ class Listing:
 
     # ---- the log
 
-    def _replayed(self) -> Generator[Page, None, Answer | None]:
+    def _replayed(self) -> Generator[Page, None, SavedPage | None]:
         """The pages that the log keeps; the last of them is returned."""
         answer = None
-        for mark, found in (Mark.decode(*kept) for kept in self._log.replay()):
+        for mark, found in (PageCheckpoint.decode(*kept) for kept in self._log.replay()):
             self.facts.endpoint, self._before = mark.endpoint, mark
             if mark.early:
                 self._early = found
@@ -384,10 +384,10 @@ class Listing:
             yield self._accept(mark.number, answer)
         return answer
 
-    def _append(self, number: int, answer: Answer, *, early: bool = False) -> None:
+    def _append(self, number: int, answer: SavedPage, *, early: bool = False) -> None:
         before = 0 if early else self._window.newest.before
         requests, seconds = self.facts.requests, self.facts.seconds
-        mark = Mark(
+        mark = PageCheckpoint(
             number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds
         ).encode(answer.signpost)
         self._log.append(mark, answer.body)

@@ -13,11 +13,11 @@ import msgspec
 from pipelines.records.values import record_ids
 from pipelines.service.http.bodies import RECORDS
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import Signpost, identity, read_signpost
+from pipelines.service.http.paging import PagingHeaders, identity, read_paging_headers
 from pipelines.service.http.retries import SECONDS
 
 
-class PageLog(Protocol):
+class PageCheckpoints(Protocol):
     """Keeps the pages of a walk. What is in its marks is up to the walk."""
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
@@ -27,7 +27,7 @@ class PageLog(Protocol):
         """Keep one more page; it survives the death of this process when this returns."""
 
 
-class NoLog:
+class NoCheckpoints:
     """For a walk that nobody will go on with."""
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
@@ -39,10 +39,10 @@ class NoLog:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SavedPage:
     """One page as it was answered."""
 
-    signpost: Signpost
+    signpost: PagingHeaders
     records: Sequence[msgspec.Raw]
     ids: Sequence[int | None]
     body: bytes
@@ -51,11 +51,11 @@ class Answer:
 
     @classmethod
     def read(cls, response: httpx.Response, url: httpx.URL) -> Self:
-        """From what the service sent. Raises what `split_records` and `read_signpost` raise."""
+        """From what the service sent. Raises what `split_records` and `read_paging_headers` raise."""
         records = response.extensions.get(RECORDS)
         if records is None:
             records = split_records(response.content)
-        signpost = read_signpost(response, url, len(records))
+        signpost = read_paging_headers(response, url, len(records))
         return cls(signpost, records, record_ids(records), response.content, response.extensions[SECONDS])
 
     @property
@@ -72,7 +72,7 @@ class Answer:
         return len(self.ids) > 1 and len(ids) == len(self.ids) and all(one < other for one, other in pairwise(ids))
 
 
-class Mark(msgspec.Struct, omit_defaults=True):
+class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     """What a log says of a page, beside its body."""
 
     number: int
@@ -90,7 +90,7 @@ class Mark(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
     """What the walk had cost by then."""
 
-    def encode(self, signpost: Signpost) -> bytes:
+    def encode(self, signpost: PagingHeaders) -> bytes:
         """The mark of a page with this signpost."""
         following = None if signpost.next is None else str(signpost.next)
         found = msgspec.structs.replace(
@@ -104,12 +104,12 @@ class Mark(msgspec.Struct, omit_defaults=True):
         return msgspec.msgpack.encode(found)
 
     @classmethod
-    def decode(cls, mark: bytes, body: bytes) -> tuple[Mark, Answer]:
+    def decode(cls, mark: bytes, body: bytes) -> tuple[PageCheckpoint, SavedPage]:
         """A mark, and the page that it was put on."""
         found, records = _DECODER.decode(mark), split_records(body)
         following = None if found.next is None else httpx.URL(found.next)
-        signpost = Signpost(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
-        return found, Answer(signpost, records, record_ids(records), body, 0.0)
+        signpost = PagingHeaders(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
+        return found, SavedPage(signpost, records, record_ids(records), body, 0.0)
 
 
-_DECODER = msgspec.msgpack.Decoder(Mark)
+_DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

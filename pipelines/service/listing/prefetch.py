@@ -33,13 +33,13 @@ AHEAD_BYTES = 256 * 1024 * 1024
 _Answer = TypeVar("_Answer")
 
 
-class Ahead(Generic[_Answer]):
+class Prefetch(Generic[_Answer]):
     """The pages that are in flight, in the order in which they will be wanted."""
 
     def __init__(self, fetch: Callable[[httpx.URL], _Answer], requests_per_minute: int) -> None:
         self._fetch = fetch
         self._workers = _Workers(fetch)
-        self._depth = Depth(requests_per_minute)
+        self._depth = PrefetchDepth(requests_per_minute)
         self._pages: deque[tuple[httpx.URL, Future[_Answer]]] = deque()
 
     def fill(
@@ -70,7 +70,7 @@ class Ahead(Generic[_Answer]):
         self._workers.end()
 
 
-class Depth:
+class PrefetchDepth:
     """How many pages to have in flight so that the budget, not the latency, is the limit.
 
     Little's law, a quarter for good measure, and some for a reader that pauses; none where the service answers at once.

@@ -13,7 +13,7 @@ from pipelines.errors import BookferryError, InsufficientScopeError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.responses import REFUSAL
-from pipelines.service.http.transport import Meter
+from pipelines.service.http.transport import RequestMeter
 from pipelines.service.redaction import outside_text
 from pipelines.service.sign_in.oauth import AuthorizationServer
 from pipelines.service.sign_in.token_refresh import Renewal
@@ -72,7 +72,7 @@ class Signed(httpx.BaseTransport):
 
 @contextmanager
 def renewing(
-    settings: Settings, tenant: str, *, budget: Budget, clock: Clock, meter: Meter | None = None
+    settings: Settings, tenant: str, *, budget: Budget, clock: Clock, meter: RequestMeter | None = None
 ) -> Iterator[Renewal]:
     """The sign-in of a v3 tenant for the length of a `with` block. Asks nobody until a token is needed."""
     server = AuthorizationServer(settings.tenant(tenant).base_url, budget=budget, clock=clock, meter=meter)

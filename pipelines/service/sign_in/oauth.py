@@ -25,7 +25,7 @@ from pipelines.service.http.bodies import read_body
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import Network
 from pipelines.service.http.retries import is_for_good, retry_after, status_line
-from pipelines.service.http.transport import Budgeted, Meter, Pinned
+from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.connection import Moment, Registration
 from pipelines.service.sign_in.oauth_errors import (
@@ -103,7 +103,7 @@ class AuthorizationServer:
         *,
         budget: Budget,
         clock: Clock,
-        meter: Meter | None = None,
+        meter: RequestMeter | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.base_url = base_url
@@ -111,7 +111,7 @@ class AuthorizationServer:
         self._clock = clock
         self._leaving = _Leaving(transport or Network(base_url))
         self._rings = Pinned(
-            Budgeted(self._leaving, budget=budget, meter=meter or Meter(), clock=clock), base_url=base_url
+            Budgeted(self._leaving, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
         )
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:

@@ -24,7 +24,7 @@ from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.maintenance.drills import forget_drills
 from pipelines.store.maintenance.reports import forget_reports
 from pipelines.store.maintenance.verification import blob_names, forget_missing
-from pipelines.store.objects.objects import Entry
+from pipelines.store.objects.objects import ObjectInfo
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.snapshots import BLOBS, MANIFEST, DataFolder, Snapshot
 
@@ -281,7 +281,7 @@ def _names_blobs(data: DataFolder, table: str) -> bool:
         return "sha256" in pq.read_schema(file).names
 
 
-def _unused(data: DataFolder, tables: list[str]) -> Iterator[Entry]:
+def _unused(data: DataFolder, tables: list[str]) -> Iterator[ObjectInfo]:
     """The blobs that these tables do not name: two sorted lists side by side, so that neither is in memory as a whole."""
     if not tables:
         yield from _blobs(data)
@@ -296,10 +296,10 @@ def _unused(data: DataFolder, tables: list[str]) -> Iterator[Entry]:
                 yield blob
 
 
-def _blobs(data: DataFolder) -> Iterator[Entry]:
+def _blobs(data: DataFolder) -> Iterator[ObjectInfo]:
     """Every blob, sorted by its SHA-256; what is left of others comes before those of its folder."""
     return (entry for entry in data.objects.below(BLOBS) if _BLOB.fullmatch(entry.key))
 
 
-def _sha256(blob: Entry) -> str:
+def _sha256(blob: ObjectInfo) -> str:
     return blob.key.rpartition("/")[2]

@@ -73,7 +73,7 @@ class Part:
 WHOLE = Part()
 
 
-class Verification(msgspec.Struct, kw_only=True):
+class SnapshotVerification(msgspec.Struct, kw_only=True):
     """What one look at a snapshot found."""
 
     tenant: str
@@ -144,7 +144,7 @@ def tenants_without_complete(data: DataFolder) -> list[str]:
     return [tenant for tenant in _tenants(keys) if not _newest(data, keys, tenant)]
 
 
-def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> Verification:
+def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> SnapshotVerification:
     """Read a snapshot to the last byte, hold it against its manifest and the manifest against itself. Changes nothing."""
     look = _Look()
     manifest = _manifest(data.objects, key, look)
@@ -155,7 +155,7 @@ def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> 
             _check_blobs(data, f"{key}/{manifest.tables[PUBLICATION_FILES.name].path}", part, now.date(), look)
         _check_strangers(data.objects, key, manifest, look)
     tenant, _, snapshot = _name(key).partition("/")
-    return Verification(
+    return SnapshotVerification(
         tenant=tenant,
         snapshot=snapshot,
         ok=not look.count,
@@ -171,7 +171,9 @@ def verify(data: DataFolder, key: str, part: Part = WHOLE, *, now: datetime) -> 
     )
 
 
-def verify_named(data: DataFolder, name: str | None, part: Part = WHOLE, *, now: datetime) -> list[Verification]:
+def verify_named(
+    data: DataFolder, name: str | None, part: Part = WHOLE, *, now: datetime
+) -> list[SnapshotVerification]:
     """Verify what `keys_to_verify` finds, and keep each result."""
     results = [verify(data, key, part, now=now) for key in keys_to_verify(data, name)]
     for result in results:
@@ -179,17 +181,17 @@ def verify_named(data: DataFolder, name: str | None, part: Part = WHOLE, *, now:
     return results
 
 
-def keep(data: DataFolder, result: Verification) -> None:
+def keep(data: DataFolder, result: SnapshotVerification) -> None:
     """Keep the date and the result, unless the snapshot was pruned meanwhile."""
     if next(data.objects.below(snapshot_key(result.tenant, result.snapshot)), None) is not None:
         content = msgspec.json.format(msgspec.json.encode(result))
         data.objects.replace(_kept_key(result.tenant, result.snapshot), content)
 
 
-def last_verification(data: DataFolder, tenant: str, snapshot: str) -> Verification | None:
+def last_verification(data: DataFolder, tenant: str, snapshot: str) -> SnapshotVerification | None:
     """The last result that was kept; none where there is none that can be read, so that it is proved anew."""
     with suppress(FileNotFoundError, StorageError, msgspec.MsgspecError, UnicodeDecodeError):
-        return msgspec.json.decode(data.objects.read(_kept_key(tenant, snapshot)), type=Verification)
+        return msgspec.json.decode(data.objects.read(_kept_key(tenant, snapshot)), type=SnapshotVerification)
     return None
 
 

@@ -23,7 +23,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import is_loopback
 from pipelines.store.objects import multipart_uploads
 from pipelines.store.objects.bucket_errors import bucket_errors
-from pipelines.store.objects.objects import Entry, checked
+from pipelines.store.objects.objects import ObjectInfo, checked
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore  # names for type checkers only
@@ -122,7 +122,7 @@ class Bucket:
             return obstore.head(self._store, key)["size"]
         return None
 
-    def below(self, folder: str) -> Iterator[Entry]:
+    def below(self, folder: str) -> Iterator[ObjectInfo]:
         """As the store lists them, which must be in order: who removes what others do not name relies on it."""
         with bucket_errors("list", self.address_of(folder)):
             last = b""
@@ -134,7 +134,7 @@ class Bucket:
                             "Use another kind of bucket."
                         )
                     last = name
-                    yield Entry(one["path"], one["size"])
+                    yield ObjectInfo(one["path"], one["size"])
 
     def folders(self, folder: str) -> list[str]:
         """The common prefixes."""

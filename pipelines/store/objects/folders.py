@@ -15,7 +15,7 @@ from pathlib import Path
 import duckdb
 
 from pipelines.store.durable import storage_error, sync_file, sync_folder, write_atomically
-from pipelines.store.objects.objects import Entry, checked
+from pipelines.store.objects.objects import ObjectInfo, checked
 
 _WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What a file system says that knows no second name of a file."""
@@ -126,7 +126,7 @@ class Folder:
             return found.st_size if stat.S_ISREG(found.st_mode) else None
         return None
 
-    def below(self, folder: str) -> Iterator[Entry]:
+    def below(self, folder: str) -> Iterator[ObjectInfo]:
         """Every file below a folder, whatever it is called; one folder at a time is in memory."""
         path = self.path_of(folder)
         with _told(path), suppress(FileNotFoundError, NotADirectoryError):
@@ -134,7 +134,7 @@ class Folder:
                 if _is_folder(one):
                     yield from self.below(f"{folder}/{one.name}")
                 else:
-                    yield Entry(f"{folder}/{one.name}", one.stat(follow_symlinks=False).st_size)
+                    yield ObjectInfo(f"{folder}/{one.name}", one.stat(follow_symlinks=False).st_size)
 
     def folders(self, folder: str) -> list[str]:
         """The folders in a folder."""

@@ -16,7 +16,7 @@ import duckdb
 from pipelines.errors import StorageError
 
 
-class Entry(NamedTuple):
+class ObjectInfo(NamedTuple):
     """One object of a listing."""
 
     key: str
@@ -69,7 +69,7 @@ class Objects(Protocol):
         """Bytes of an object; None where there is none."""
         ...
 
-    def below(self, folder: str) -> Iterator[Entry]:
+    def below(self, folder: str) -> Iterator[ObjectInfo]:
         """Everything below a folder, sorted by key, never in memory as a whole."""
         ...
 

@@ -63,7 +63,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class FileListCounts:
     """Sums over the contents of a list, each counted once."""
 
     new: int
@@ -240,7 +240,7 @@ class FileList:
             for state, key, *content, problem in rows
         }
 
-    def tally(self) -> Tally:
+    def tally(self) -> FileListCounts:
         """The sums."""
         with self._transaction() as database:
             [(new,)] = database.execute("SELECT count(*) FROM files WHERE new AND state = ?", (State.KEPT,)).fetchall()
@@ -248,7 +248,7 @@ class FileList:
                 "SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT sha256, bytes FROM files WHERE state = ?)",
                 (State.KEPT,),
             ).fetchall()
-        return Tally(new, size)
+        return FileListCounts(new, size)
 
     def close(self) -> None:
         """Close the file."""

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.service.clock import Clock
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.service.scripted import Answer, Received, ScriptedServer
@@ -143,9 +143,9 @@ class Desk:
         self.config.write_text(CONFIG.format(base_url=base_url, more=more))
         self._clock = clock
 
-    def library(self, **options: Any) -> Library:
+    def library(self, **options: Any) -> Backup:
         """A library of its own, as each run has one."""
-        return Library(Library.open(self.config).settings, **{"clock": self._clock, **options})
+        return Backup(Backup.open(self.config).settings, **{"clock": self._clock, **options})
 
     def back_up(self, run: str = "run", **options: Any) -> Snapshot:
         """All steps of a backup."""

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines.backup.flow import Library, checked_resources
+from pipelines.backup.flow import Backup, checked_resources
 from pipelines.service.client import Waiting
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import READ, keep_token, sign_in
@@ -71,10 +71,10 @@ class Desk:
         config.write_text(CONFIG.format(base_url=base_url, more=more))
         return cls(config)
 
-    def library(self, asked: tuple[str, ...] = (), waits: list[Waiting] | None = None) -> Library:
+    def library(self, asked: tuple[str, ...] = (), waits: list[Waiting] | None = None) -> Backup:
         """A library of its own, as each run has one."""
-        settings = Library.open(self.config).settings
-        return Library(settings, asked=asked, on_wait=(waits if waits is not None else []).append)
+        settings = Backup.open(self.config).settings
+        return Backup(settings, asked=asked, on_wait=(waits if waits is not None else []).append)
 
     def back_up(self, *wanted: str, tenant: str = "new", run: str = "run") -> Snapshot:
         """A backup of the resources that are wanted by name, or of every night's."""

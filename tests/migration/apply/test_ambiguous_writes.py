@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.migration.apply.ambiguous_writes import Doubtful, Lookup, Present
+from pipelines.migration.apply.ambiguous_writes import Ambiguous, Lookup, Present
 from pipelines.migration.model.comparable import digest
 from pipelines.records.forms import WRITTEN, form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -23,7 +23,7 @@ SENT = {"title": " A  title\n"}
     [
         ({"id": 5, **SENT}, Present),
         ({"id": 5, "title": "A title", "publishable_type": "Book"}, Present),
-        ({"id": 5, "title": "A title.", "abstract": "Of another one?"}, Doubtful),
+        ({"id": 5, "title": "A title.", "abstract": "Of another one?"}, Ambiguous),
         ({"id": 5, "title": "Another title"}, type(None)),
     ],
     ids=["as it was sent", "without blanks, and with a kind", "with more than was sent", "another one"],

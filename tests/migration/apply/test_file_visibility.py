@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pipelines.migration.apply.file_visibility import ShownFiles
+from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.service.client import LibraryClient
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -34,7 +34,7 @@ def test_no_files_shown_are_no_files_where_the_service_shows_any(
         return Answer(attached if request.path.endswith("/9") else {"records": listed})
 
     server = serve(script)
-    shown = ShownFiles(client_for(server.url), lambda: [9])
+    shown = FileVisibility(client_for(server.url), lambda: [9])
     assert shown.are_all({"id": 5}) is expected
     asked = len(server.received)
     assert shown.are_all({"id": 6, "assets": []})

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pipelines.migration.apply.worker_pool import Crew
+from pipelines.migration.apply.worker_pool import WorkerPool
 
 
 @pytest.mark.timeout(60)
@@ -19,7 +19,7 @@ def test_after_a_failure_every_thread_ends_also_those_that_were_busy_when_they_w
         gate.wait()
 
     def write() -> None:
-        with Crew(work, 4) as crew:
+        with WorkerPool(work, 4) as crew:
             for task in (1, 2, 3, 0):
                 crew.give(task)
             threading.Timer(0.5, gate.set).start()  # later than a crew that gives up would do so

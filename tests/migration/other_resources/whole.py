@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipelines.backup.flow import Library
+from pipelines.backup.flow import Backup
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
@@ -39,7 +39,7 @@ def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
 
 
 def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
-    with Library(load_settings(desk.config), with_files=False) as library:
+    with Backup(load_settings(desk.config), with_files=False) as library:
         for resource in EVERYTHING:
             library.read_raw(tenant, run, resource)
             library.stage(tenant, run, resource)

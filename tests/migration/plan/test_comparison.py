@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from pipelines.migration.model.comparable import Side, lay_out
-from pipelines.migration.plan.comparison import DECISIONS, compared
+from pipelines.migration.model.comparable import ComparableLibrary, normalise
+from pipelines.migration.plan.comparison import DECISIONS, compare_libraries
 from pipelines.records.forms import form_of
 from pipelines.records.tables import raw_table
 from pipelines.store.parquet import table_writer
@@ -26,7 +26,7 @@ SHIFT = 100_000
 Record = dict[str, Any]
 
 
-def laid_out(folder: Path, records: Iterable[Any]) -> Side:
+def laid_out(folder: Path, records: Iterable[Any]) -> ComparableLibrary:
     """A side from records."""
     folder.mkdir(parents=True)
     table = raw_table("publications")
@@ -39,7 +39,7 @@ def laid_out(folder: Path, records: Iterable[Any]) -> Side:
     ]
     with table_writer(folder / "raw.parquet", table) as writer:
         writer.write(pa.RecordBatch.from_arrays(columns, schema=table.schema))
-    return lay_out(folder / "raw.parquet", folder / "side")
+    return normalise(folder / "raw.parquet", folder / "side")
 
 
 def migrated(record: Record, shift: int = SHIFT) -> Record:
@@ -52,7 +52,7 @@ def comparison(
     folder: Path, ours: Iterable[Any], theirs: Iterable[Any], **options: Any
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     source, target = laid_out(folder / "a", ours), laid_out(folder / "b", theirs)
-    with compared(source, target, folder, **options) as database:
+    with compare_libraries(source, target, folder, **options) as database:
         yield database
 
 

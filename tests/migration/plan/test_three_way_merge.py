@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.migration.model.comparable import Field, digest
 from pipelines.migration.plan.matching import match
-from pipelines.migration.plan.three_way_merge import classify
+from pipelines.migration.plan.three_way_merge import merge_three_ways
 
 FIELDS = (Field("title"), Field("abstract"), Field("categories", is_set=True))
 Record = dict[str, Any]
@@ -51,7 +51,7 @@ class Desk:
     def classified(self) -> dict[int, tuple[str, int | None, list[str], list[str], str | None]]:
         """Source id → action, target id, fields, conflicts, reason."""
         match(self.database)
-        classify(self.database, FIELDS)
+        merge_three_ways(self.database, FIELDS)
         columns = "source_id, action, target_id, fields, conflicts, reason"
         rows = self.database.execute(f"SELECT {columns} FROM classified").fetchall()
         assert len({row[0] for row in rows}) == len(rows), "a record in two classes"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from selenium import webdriver
 
-from pipelines.migration.model.formatting import both, told
+from pipelines.migration.model.formatting import display_both, display_text
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, CREATE, HTML, ISSUES, MARKDOWN, PATCH, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
@@ -82,8 +82,8 @@ def test_the_sum_of_it_is_told_in_a_few_lines(usual: Plan) -> None:
     ],
 )
 def test_the_margin_counts_from_the_end_of_the_work_in_the_zone_of_the_reader(now: datetime, end: str) -> None:
-    told = headline(facts(requests=3600, counts={"publications": {CREATE: 1}}), now)
-    assert told == ["1 publication will be created.", f"3,600 requests, 1 h 0 min at 60 a minute: {end}"]
+    display_text = headline(facts(requests=3600, counts={"publications": {CREATE: 1}}), now)
+    assert display_text == ["1 publication will be created.", f"3,600 requests, 1 h 0 min at 60 a minute: {end}"]
 
 
 def test_a_plan_of_nothing_says_so() -> None:
@@ -181,17 +181,20 @@ def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
 @given(st.text(max_size=300), st.text(max_size=300), st.integers(10, 90))
 def test_where_two_values_part_is_seen(one: str, other: str, most: int) -> None:
     """However long they are; two that look the same are the same, but for what may not be shown."""
-    shown_one, shown_other = both("title", one, other, most)
+    shown_one, shown_other = display_both("title", one, other, most)
     assert max(len(shown_one), len(shown_other)) <= most + 2
-    assert shown_one != shown_other or told("title", one) == told("title", other)
+    assert shown_one != shown_other or display_text("title", one) == display_text("title", other)
 
 
 def test_what_looks_the_same_is_told_exactly() -> None:
     """A blank at the end, a line break, or the type of an author, in which two values differ."""
-    assert both("title", "A title ", "A title") == ('"A␣title␣"', '"A␣title"')
-    assert both("abstract", "a\nb", "a b") == ('"a\\nb"', '"a␣b"')
+    assert display_both("title", "A title ", "A title") == ('"A␣title␣"', '"A␣title"')
+    assert display_both("abstract", "a\nb", "a b") == ('"a\\nb"', '"a␣b"')
     person, firm = ([{"name": "Doe", "type": kind}] for kind in ("person", "corporate"))
-    assert both("authors", person, firm) == ('[{"name":"Doe","type":"person"}]', '[{"name":"Doe","type":"corporate"}]')
+    assert display_both("authors", person, firm) == (
+        '[{"name":"Doe","type":"person"}]',
+        '[{"name":"Doe","type":"corporate"}]',
+    )
 
 
 @pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")

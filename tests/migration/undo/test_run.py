@@ -8,19 +8,19 @@ import pytest
 
 from pipelines.errors import TemporaryError
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.undo.run import Undone
+from pipelines.migration.undo.run import UndoResult
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.moving import Desk
 from tests.migration.verify.test_run import WITH_BOTH, WITH_PDF, applied, became, content, upload, verified
 
 
-def undone(desk: Desk, plan: Plan, *, really: bool) -> Undone:
+def undone(desk: Desk, plan: Plan, *, really: bool) -> UndoResult:
     with desk.migration() as migration:
         return migration.undo(plan, really=really)
 
 
-def numbers(found: Undone) -> tuple[int, int, int, int]:
+def numbers(found: UndoResult) -> tuple[int, int, int, int]:
     return found.deleted, found.reverted, found.files_deleted, found.left
 
 

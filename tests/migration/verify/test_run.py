@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.verify.run import Finding, Verification, read_verification, verifications
+from pipelines.migration.verify.run import MigrationVerification, VerificationFinding, read_verification, verifications
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Presign, Uploads
 from pipelines.settings.loading import load_settings
@@ -34,7 +34,7 @@ def applied(desk: Desk, snapshot: Snapshot) -> Plan:
     return plan
 
 
-def verified(desk: Desk, plan: Plan, **options: Any) -> Verification:
+def verified(desk: Desk, plan: Plan, **options: Any) -> MigrationVerification:
     with desk.migration() as migration:
         return migration.verify(plan, **options)
 
@@ -72,7 +72,7 @@ def content(snapshot: Snapshot, source_id: int) -> bytes:
     return (snapshot.path.parents[2] / "files" / "sha256" / sha256[:2] / sha256).read_bytes()
 
 
-def brief(findings: list[Finding]) -> set[tuple[str, int | None, str]]:
+def brief(findings: list[VerificationFinding]) -> set[tuple[str, int | None, str]]:
     return {(one.problem, one.source_id, one.field) for one in findings}
 
 

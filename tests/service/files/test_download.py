@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipelines.service.files import download
-from pipelines.service.files.download import Failed, Received, Transfers, Unchanged
+from pipelines.service.files.download import Downloads, Failed, Received, Unchanged
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -31,7 +31,7 @@ def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1
         raise AssertionError("the library's client is not for storages")
 
     into = io.BytesIO(b"left by an earlier try")
-    transfers = Transfers(base_url, client=no_client, clock=clock)
+    transfers = Downloads(base_url, client=no_client, clock=clock)
     try:
         return transfers.fetch(address, into, **{"size": len(CONTENT), **options}), into.getvalue()
     finally:
@@ -165,7 +165,7 @@ class TestRefuses:
     def test_too_slow(self, serve: Serve, clock: ManualClock) -> None:
         """A byte now and then is no progress."""
         server = serve(in_turn(Answer(CONTENT)))
-        transfers = Transfers(server.url, client=lambda: pytest.fail("not needed"), clock=clock)
+        transfers = Downloads(server.url, client=lambda: pytest.fail("not needed"), clock=clock)
         storage = serve(in_turn(Answer(CONTENT[:1000])))
         outcome = transfers.fetch(storage.url, _Slow(clock), size=1000)
         transfers.close()

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, StorageError, TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.presigned_form import CHUNK, Form
+from pipelines.service.files.presigned_form import CHUNK, PresignedForm
 from pipelines.service.files.upload import TRIES, Uploads
 from sandbox.objects.multipart import MultipartReader, boundary_of
 from tests.sandbox.process import SandboxProcess
@@ -392,7 +392,7 @@ def test_a_kept_file_is_opened_anew_for_each_try_and_closed(serve: Serve, client
 def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -> None:
     """I13: read back by the reader of the local service, there are the fields, one file, and nothing else."""
     content = b'\r\nContent-Disposition: form-data; name="key"\r\n\r\n--x\r\n'
-    form = Form(FIELDS, io.BytesIO(content), filename=filename, content_type=content_type, size=len(content))
+    form = PresignedForm(FIELDS, io.BytesIO(content), filename=filename, content_type=content_type, size=len(content))
     body = b"".join(form)
     assert len(body) == int(form.headers["content-length"])
     boundary = boundary_of(form.headers["content-type"])

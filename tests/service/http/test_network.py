@@ -19,7 +19,7 @@ from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import Network, proxy_for
-from pipelines.service.http.transport import Budgeted, Meter
+from pipelines.service.http.transport import Budgeted, RequestMeter
 from tests.service.conftest import PASSWORD
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -187,7 +187,7 @@ def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualC
     """I1: a thread that got its slot just when the run was stopped gives it back."""
     server = serve(lambda _: Answer([]))
     shared = Budget(tmp_path / "state.db", "library", 1, clock)
-    ring = Budgeted(Network(server.url), budget=shared, meter=Meter(), clock=clock)
+    ring = Budgeted(Network(server.url), budget=shared, meter=RequestMeter(), clock=clock)
     ring.close()
     with pytest.raises(TemporaryError, match="stopped before this request was sent"):
         ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from pipelines.errors import PagingLoopError, ProtocolError
 from pipelines.service.http import paging
-from pipelines.service.http.paging import LoopGuard, Route, Signpost, read_signpost, same_page
+from pipelines.service.http.paging import LoopGuard, PagingHeaders, Route, read_paging_headers, same_page
 
 PAGE = httpx.URL("https://library.example.org/api/v2/publications?per_page=50&page=3")
 
 
-def signpost(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> Signpost:
+def signpost(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> PagingHeaders:
     headers = [(b"Link", link.encode()), *([] if total is None else [(b"X-Total", total.encode())])]
-    return read_signpost(httpx.Response(200, headers=headers), url, 50)
+    return read_paging_headers(httpx.Response(200, headers=headers), url, 50)
 
 
 def page(number: int) -> httpx.URL:
@@ -153,7 +153,7 @@ def foreseen(route: Route, url: httpx.URL | None) -> list[int]:
 
 
 def walk(route: Route, **says: object) -> httpx.URL | None:
-    return route.after(Signpost(**{"url": page(1), "records": 50, **says}))  # type: ignore[arg-type]
+    return route.after(PagingHeaders(**{"url": page(1), "records": 50, **says}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -223,15 +223,15 @@ def records(*ids: object) -> list[msgspec.Raw]:
 def test_a_proper_listing_passes_the_guard() -> None:
     guard = LoopGuard()
     for number in range(1, 100):
-        guard.check(Signpost(page(number), 2, 198), records(2 * number, 2 * number + 1), page(number + 1))
+        guard.check(PagingHeaders(page(number), 2, 198), records(2 * number, 2 * number + 1), page(number + 1))
 
 
 def test_trap_a2_a_page_that_repeats_is_a_loop() -> None:
     """Trap A2: "A page that repeats the last one is a loop: stop with an error", although its signed addresses are new."""
     guard = LoopGuard()
-    guard.check(Signpost(page(1), 2), records(1, 2), page(2))
+    guard.check(PagingHeaders(page(1), 2), records(1, 2), page(2))
     with pytest.raises(PagingLoopError, match=r"repeats an earlier page: .*page=2, page 2 of the walk, with 4 records"):
-        guard.check(Signpost(page(2), 2), records(1, 2), page(3))
+        guard.check(PagingHeaders(page(2), 2), records(1, 2), page(3))
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -239,26 +239,26 @@ def test_trap_a2_a_circle_of_addresses_is_a_loop(length: int) -> None:
     """I13, "no endless paging": A→B→A, before the first page of the circle is asked for again."""
     guard = LoopGuard()
     for number in range(1, length):
-        guard.check(Signpost(page(number), 1), records(number), page(number + 1))
+        guard.check(PagingHeaders(page(number), 1), records(number), page(number + 1))
     back = httpx.URL(str(page(1)).replace("per_page=50&page=1", "page=1&per_page=50"))
     with pytest.raises(PagingLoopError, match="leads back to a page that was read before"):
-        guard.check(Signpost(page(length), 1), records(length), back)
+        guard.check(PagingHeaders(page(length), 1), records(length), back)
 
 
 def test_one_empty_page_may_be_followed_but_not_a_second() -> None:
     """I13: a service that filters after paging may send one; one that sends only those would do so for ever."""
     guard = LoopGuard()
-    guard.check(Signpost(page(1), 0), [], page(2))
-    guard.check(Signpost(page(2), 1), records(1), page(3))
-    guard.check(Signpost(page(3), 0), [], page(4))
+    guard.check(PagingHeaders(page(1), 0), [], page(2))
+    guard.check(PagingHeaders(page(2), 1), records(1), page(3))
+    guard.check(PagingHeaders(page(3), 0), [], page(4))
     with pytest.raises(PagingLoopError, match="goes on after 2 pages without records"):
-        guard.check(Signpost(page(4), 0), [], page(5))
+        guard.check(PagingHeaders(page(4), 0), [], page(5))
 
 
 def test_two_empty_pages_may_end_a_listing() -> None:
     guard = LoopGuard()
-    guard.check(Signpost(page(1), 0), [], page(2))
-    guard.check(Signpost(page(2), 0), [], None)
+    guard.check(PagingHeaders(page(1), 0), [], page(2))
+    guard.check(PagingHeaders(page(2), 0), [], None)
 
 
 def test_a_listing_far_beyond_its_own_count_is_endless() -> None:
@@ -267,7 +267,7 @@ def test_a_listing_far_beyond_its_own_count_is_endless() -> None:
     with pytest.raises(PagingLoopError, match="far beyond its own count"):  # noqa: PT012  it happens on some page
         for number in range(1, 1000):
             read += 50
-            guard.check(Signpost(page(number), 50, 100), records(*range(read - 50, read)), page(number + 1))
+            guard.check(PagingHeaders(page(number), 50, 100), records(*range(read - 50, read)), page(number + 1))
     assert read <= 2 * 100 + 11 * 50
 
 
@@ -277,14 +277,14 @@ def test_a_listing_without_count_ends_some_day(monkeypatch: pytest.MonkeyPatch) 
     guard = LoopGuard()
     with pytest.raises(PagingLoopError, match="goes on without end"):  # noqa: PT012  it happens on some page
         for number in range(1, 1000):
-            guard.check(Signpost(page(number), 1), records(number), page(number + 1))
+            guard.check(PagingHeaders(page(number), 1), records(number), page(number + 1))
 
 
 @pytest.mark.parametrize("record", [b"{}", b'{"id": null}', b"17", b'"x"', b"null", b"[" * 100_000, b'{"id": '])
 def test_records_without_an_id_are_told_apart_by_what_they_are(record: bytes) -> None:
     """I13: a record of any shape passes; the same page again does not."""
     guard = LoopGuard()
-    guard.check(Signpost(page(1), 1), [msgspec.Raw(record)], page(2))
-    guard.check(Signpost(page(2), 1), [msgspec.Raw(b'{"title": "another"}')], page(3))
+    guard.check(PagingHeaders(page(1), 1), [msgspec.Raw(record)], page(2))
+    guard.check(PagingHeaders(page(2), 1), [msgspec.Raw(b'{"title": "another"}')], page(3))
     with pytest.raises(PagingLoopError, match="repeats"):
-        guard.check(Signpost(page(3), 1), [msgspec.Raw(record)], page(4))
+        guard.check(PagingHeaders(page(3), 1), [msgspec.Raw(record)], page(4))

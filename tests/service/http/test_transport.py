@@ -14,7 +14,7 @@ from pipelines.errors import TemporaryError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
 from pipelines.service.http.retries import LEFT_AT, UNTOLD
-from pipelines.service.http.transport import Budgeted, Meter
+from pipelines.service.http.transport import Budgeted, RequestMeter
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -54,9 +54,9 @@ def budget(tmp_path: Path, clock: ManualClock) -> Budget:
 
 def send(
     budget: Budget, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception
-) -> tuple[Meter, httpx.Response | Exception]:
+) -> tuple[RequestMeter, httpx.Response | Exception]:
     """One request through the ring."""
-    meter = Meter()
+    meter = RequestMeter()
     ring = Budgeted(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
     try:
         return meter, ring.handle_request(httpx.Request("GET", "http://library.test/api/v2/publications"))
@@ -129,7 +129,7 @@ def test_trap_a7_a_429_stops_everybody_for_the_full_time(
 
 def test_the_meter_counts_all_threads() -> None:
     """`requests` of the contract is the number that left, whoever sent them."""
-    meter = Meter()
+    meter = RequestMeter()
 
     def work() -> None:
         for _ in range(1000):
@@ -149,7 +149,7 @@ def test_over_a_real_socket_each_request_is_charged_once(
     """I1: httpcore really tells when the headers leave; meter, budget and server agree, also on a connection used again."""
     server = serve(lambda _: Answer([]))
     clock = SystemClock()
-    shared, meter = Budget(tmp_path / "state.db", "library", 100, clock), Meter()
+    shared, meter = Budget(tmp_path / "state.db", "library", 100, clock), RequestMeter()
     with Budgeted(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
         for _ in range(3):
             asked = clock.monotonic()
@@ -168,7 +168,7 @@ def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> N
     shared.acquire().sent()
     stop.set()
     ring = Budgeted(
-        httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, meter=Meter(), clock=SystemClock()
+        httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, meter=RequestMeter(), clock=SystemClock()
     )
     with pytest.raises(TemporaryError, match="stopped"):
         ring.handle_request(httpx.Request("GET", "http://library.test/"))

@@ -18,7 +18,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts
-from pipelines.store.duplicates import Repeats
+from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 BASE = "https://library.example.org"
@@ -114,9 +114,11 @@ def proved(listing: ListingFacts, rows: list[tuple[int, int]]) -> tuple[Resource
     pages: dict[int, list[int]] = {}
     for one, page in rows:
         pages.setdefault(one, []).append(page)
-    ids, repeats = [one for one, _page in rows], Repeats()
+    ids, repeats = [one for one, _page in rows], DuplicateIds()
     if listing.settled:
-        repeats = Repeats(len(ids) - len(pages), max((max(seen) - min(seen) for seen in pages.values()), default=0))
+        repeats = DuplicateIds(
+            len(ids) - len(pages), max((max(seen) - min(seen) for seen in pages.values()), default=0)
+        )
         ids = list(pages)
     twice = [one for one, count in Counter(ids).items() if count > 1]
     return prove(listing, IdCounts(len(ids), len(set(ids)), 0, list(twice)), repeats), ids

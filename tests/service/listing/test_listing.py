@@ -31,7 +31,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.listing.listing import Listing
-from pipelines.service.listing.prefetch import AT_ONCE, MAX_AHEAD, QUICK, Depth
+from pipelines.service.listing.prefetch import AT_ONCE, MAX_AHEAD, QUICK, PrefetchDepth
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
@@ -345,7 +345,7 @@ def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget) -> None:
 @pytest.mark.parametrize("limit", [60, 600])
 def test_enough_pages_are_in_flight_at_any_latency(limit: int, seconds: float) -> None:
     """Performance goal: "≥ 99 % of the budget used at any latency up to 10 s": rate times latency, and more."""
-    depth = Depth(limit)
+    depth = PrefetchDepth(limit)
     for _ in range(40):
         wanted = depth.after(seconds, 100_000)
     assert min(MAX_AHEAD, 1.2 * seconds * limit / 60) < wanted <= MAX_AHEAD
@@ -353,14 +353,14 @@ def test_enough_pages_are_in_flight_at_any_latency(limit: int, seconds: float) -
 
 def test_nothing_is_fetched_ahead_from_a_service_that_answers_at_once() -> None:
     """Performance: threads that take turns at the interpreter cost more than an answer that is there already."""
-    depth = Depth(1_000_000)
+    depth = PrefetchDepth(1_000_000)
     assert depth.after(AT_ONCE / 2, 100_000) == 0
     assert depth.after(1.0, 100_000) > QUICK
 
 
 def test_large_pages_are_not_piled_up() -> None:
     """I11: 160 pages of 64 MiB would be 10 GiB."""
-    depth = Depth(600)
+    depth = PrefetchDepth(600)
     assert depth.after(10.0, 64 * 2**20) == 4
     assert depth.after(10.0, 1) == 4
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from obstore.store import MemoryStore
 
-from pipelines.doctor.findings import Status
+from pipelines.doctor.findings import CheckStatus
 from pipelines.doctor.storage import FOLDER, bucket
 from pipelines.errors import BookferryError, ConfigurationError, StorageError, TemporaryError
 from pipelines.store.objects.buckets import Bucket, open_bucket
@@ -111,7 +111,7 @@ class TestDoctor:
     def test_a_good_store(self, s3: S3) -> None:
         """Nothing is left of the test."""
         one = open_bucket(f"s3://{s3.bucket()}/x", lambda: "me", s3.environ)
-        assert bucket(one).status is Status.OK
+        assert bucket(one).status is CheckStatus.OK
         assert list(one.below(FOLDER)) == []
 
     def test_a_store_that_ignores_the_condition(self) -> None:
@@ -123,7 +123,7 @@ class TestDoctor:
                 return True
 
         found = bucket(Replacing(MemoryStore(), "s3://like", lambda: "me"))
-        assert (found.status, "If-None-Match" in found.message) == (Status.PROBLEM, True)
+        assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
 
     def test_a_store_that_deletes_nothing(self) -> None:
         """Such as one that locks every object."""
@@ -137,5 +137,5 @@ class TestDoctor:
     def test_no_bucket(self, s3: S3) -> None:
         """The command's exit status is that of a configuration to mend."""
         found = bucket(open_bucket("s3://no-such-bucket", lambda: "me", s3.environ))
-        assert (found.status, found.exit_status) == (Status.PROBLEM, ConfigurationError.exit_status)
+        assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ConfigurationError.exit_status)
         assert "no such bucket" in found.message

@@ -15,7 +15,7 @@ import pytest
 
 from pipelines.errors import StorageError
 from pipelines.store.objects.buckets import PART
-from pipelines.store.objects.objects import Entry, Objects
+from pipelines.store.objects.objects import ObjectInfo, Objects
 
 
 def file_with(tmp_path: Path, content: bytes) -> Path:
@@ -188,7 +188,7 @@ class TestList:
         keys = ["l/a", "l/a-b", "l/a.b/c", "l/a0", "l/ab/c/d", "l/ab/c0", "l/b", "l/B", "l/é", "l/z/z"]
         for key in random.Random(3).sample(keys, len(keys)):
             objects.put(key, key.encode())
-        expected = [Entry(key, len(key.encode())) for key in sorted(keys, key=str.encode)]
+        expected = [ObjectInfo(key, len(key.encode())) for key in sorted(keys, key=str.encode)]
         assert list(objects.below("l")) == expected
         assert all_below(objects, "l/a") == [], "a folder is not a prefix of names"
         assert objects.folders("l") == ["a.b", "ab", "z"]

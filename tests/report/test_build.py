@@ -16,7 +16,7 @@ import pytest
 from cli.output import Output
 from cli.report import report_on
 from pipelines.errors import ConfigurationError
-from pipelines.report.making import make_report
+from pipelines.report.build import make_report
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data

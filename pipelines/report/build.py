@@ -15,10 +15,10 @@ import msgspec
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.report.issues import Sort, Tally, issues_of, write_issues
-from pipelines.report.pages import Told, html_of, markdown_of, plots_of
+from pipelines.report.issues import IssueCounts, Sort, issues_of, write_issues
+from pipelines.report.pages import ReportContext, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
-from pipelines.store.durable import passing_folder, storage_errors
+from pipelines.store.durable import storage_errors, temporary_folder
 from pipelines.store.findings import Figures, open_findings
 from pipelines.store.maintenance.reports import HTML, ISSUES, MARKDOWN, remove_report, report_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -35,7 +35,7 @@ class Paths(msgspec.Struct):
 class Report(msgspec.Struct, kw_only=True):
     """A report that was made."""
 
-    told: Told
+    told: ReportContext
     paths: Paths
 
     @property
@@ -99,13 +99,13 @@ def pictures_of(report: Report) -> str:
     return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report.told).values() if plot.bars)
 
 
-def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> Told:
-    tally = Tally()
+def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> ReportContext:
+    tally = IssueCounts()
     with open_findings(data, snapshot, spilled) as findings:
         with storage_errors(issues), issues.open("w", encoding="utf-8", newline="") as file:
             write_issues(tally.counted(issues_of(findings.each())), file)
         figures = findings.figures()
-        return Told(
+        return ReportContext(
             manifest=snapshot.manifest,
             figures=figures,
             sorts=tally.sorts,
@@ -123,5 +123,5 @@ def _room(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
     """A folder for what grows with the library."""
     data.prepare()
     room = data.path / f".report-{snapshot.manifest.tenant}"
-    with storage_errors(room), FileLock(f"{room}.lock"), passing_folder(room):
+    with storage_errors(room), FileLock(f"{room}.lock"), temporary_folder(room):
         yield room
