@@ -1,4 +1,4 @@
-"""The control endpoint, and the liberties that a service may take (sandbox/README.md)."""
+"""The control endpoint and the variations (sandbox/README.md)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_no_total_and_a_wrong_total(library: Service) -> None:
 
 
 def test_the_backup_list_may_be_missing_or_bare(library: Service) -> None:
-    """Rule: "The version it belongs to, and its parameters: not shown"."""
+    """service.md#not-shown: the version of `/publications/all`, and its parameters."""
     library.vary(all_endpoint="missing")
     assert library.get("/publications/all").json()["error"]["code"] == "RecordNotFound"
     library.vary(all_endpoint="bare")
@@ -126,7 +126,7 @@ def test_another_page_size(library: Service) -> None:
 
 
 def test_fields_nobody_told_us_of(library: Service) -> None:
-    """Rule: "Fields of publication beyond those above: not shown"."""
+    """service.md#not-shown: further fields of a publication."""
     plain = library.get("/publications/1").json()
     library.vary(extra_fields=True)
     extra = library.get("/publications/1").json()

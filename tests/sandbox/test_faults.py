@@ -1,4 +1,4 @@
-"""Faults on order (sandbox/README.md), in process; ``test_process.py`` has those that only a socket can show."""
+"""Faults (sandbox/README.md) in process; ``test_process.py`` tests those that need a socket."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ def test_somebody_else_edits_while_a_list_is_read(make_service: Callable[[int], 
     order(service, "edit", remove=[2, 99], add=1, match={"path": "page=2"})
     pages = [service.get(f"/publications?per_page=5&page={page}") for page in (1, 2)]
     ids = [[record["id"] for record in page.json()["records"]] for page in pages]
-    assert ids == [[1, 2, 3, 4, 5], [7, 8, 9, 10, 11]]  # 6 slipped to the page before: nobody saw it
+    assert ids == [[1, 2, 3, 4, 5], [7, 8, 9, 10, 11]]  # 6 slipped to the page before, so the reader missed it
     assert [page.headers["X-Total"] for page in pages] == ["10", "10"]
     assert service.get("/publications/2").status_code == 404
     assert service.get("/publications?query=added").headers["X-Total"] == "1"
 
 
 def test_a_refused_request_uses_no_fault_up(library: Service) -> None:
-    """A request over the rate never reaches what could be faulty."""
+    """A request over the rate does not use up a fault."""
     library.change(requests_per_minute=1)
     library.get("/publications")
     order(library, "reset")

@@ -1,4 +1,4 @@
-"""A library in process, for rules of OAuth that the document leaves to the RFCs."""
+"""A library in process, for rules of OAuth that only the RFCs state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The control endpoint for clients and grants, and the command that uses it; a state file across a kill."""
+"""The control endpoint for clients and grants, its command, and the state file after a kill."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_command_says_what_is_wrong(sandbox: SandboxProcess) -> None:
 
 
 class Remote(Library):
-    """A library of another process."""
+    """A library in another process."""
 
     def __init__(self, sandbox: SandboxProcess) -> None:
         account = Account(sandbox.user, sandbox.password)
@@ -156,7 +156,7 @@ class Remote(Library):
 
 
 def test_what_was_granted_survives_a_kill(tmp_path: Path) -> None:
-    """Clients, secrets, grants and tokens are in the state file; on another port they are as good as before."""
+    """Clients, secrets, grants and tokens are in the state file and work on another port, too."""
     options = ("--tenant", "library=empty", "--requests-per-minute", "0", "--state", str(tmp_path / "state.db"))
     with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
         app = program(library)

@@ -1,4 +1,4 @@
-"""The consent page: who may decide, what a decision does, and that nothing on the page is more than it seems."""
+"""The consent page: who may decide, what a decision does, and that its text cannot be forged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def app(library: Library) -> Program:
 
 
 def test_the_person_signs_in_and_releases(app: Program) -> None:
-    """Rule: "the scopes the signing-in person released on the consent screen"."""
+    """service.md#scopes: a token has only the scopes that the person released."""
     page = app.page()
     assert page.status_code == 200
     assert re.findall(r'value="([a-z:]+)" checked', page.text) == ["library:read", "users:read"]
@@ -31,7 +31,7 @@ def test_the_person_signs_in_and_releases(app: Program) -> None:
 
 
 def test_the_person_refuses(library: Library, app: Program) -> None:
-    """RFC 6749, section 4.1.2.1. Nobody has to sign in for that, and nothing is granted."""
+    """RFC 6749, section 4.1.2.1. A refusal needs no sign-in and grants nothing."""
     answer = answer_in(app.post(app.page(), decision="refuse", **WITHOUT_PASSWORD))
     assert (answer["error"], answer["state"]) == ("access_denied", "a state & more")
     assert library.control("GET", "oauth/grants").json() == []
@@ -41,7 +41,7 @@ def test_the_person_refuses(library: Library, app: Program) -> None:
     {"password": "wrong"}, {"email": "nobody@library.example"}, WITHOUT_PASSWORD, {"email": "'\" or 1=1 --"},
 ])  # fmt: skip
 def test_a_wrong_password_is_asked_for_again(library: Library, app: Program, form: dict[str, str]) -> None:
-    """What was typed and ticked stays, the password does not."""
+    """The page keeps the address and the ticks, but not the password."""
     answer = app.post(app.page(), scope=["users:read"], **form)
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
@@ -52,7 +52,7 @@ def test_a_wrong_password_is_asked_for_again(library: Library, app: Program, for
 
 
 def test_a_person_who_ticks_nothing_is_asked_again(app: Program) -> None:
-    """Assumption: a token without any scope is nobody's wish."""
+    """Assumption: a token without a scope is never intended."""
     answer = app.post(app.page(), scope=[])
     assert answer.status_code == 422
     assert "Tick at least one" in answer.text
@@ -64,7 +64,7 @@ def test_a_decision_that_is_neither_releases_nothing_without_a_password(app: Pro
 
 
 def test_the_browser_stays_signed_in(library: Library, app: Program) -> None:
-    """The second consent needs no password, in another program too; the session ends by itself."""
+    """The second consent needs no password, for another program too. The session expires."""
     app.consent()
     other = program(library, "none")
     other.browser = app.browser
@@ -77,7 +77,7 @@ def test_the_browser_stays_signed_in(library: Library, app: Program) -> None:
 
 
 def test_a_signed_in_browser_is_signed_in_to_v2_as_well(library: Library, app: Program) -> None:
-    """Rule: "Session cookie `_library_session` from an already signed-in browser session."."""
+    """service.md#v2: the cookie `_library_session` of a signed-in browser."""
     app.consent()
     assert app.browser.get("/api/v2/publications/1").status_code == 200
     library.clock.time += library.tenant.settings.oauth.session_seconds
@@ -109,7 +109,7 @@ def test_signing_out_leaves_the_session_of_the_ready_line(library: Library, app:
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "ü"])
 def test_a_form_counts_only_with_the_token_of_its_page(library: Library, app: Program, token: str) -> None:
-    """Another site can make the browser post, signed in as it is, but does not know the token."""
+    """Another site can make a signed-in browser post, but does not know the token."""
     app.consent()
     before = library.control("GET", "oauth/grants").json()
     for decision in ("allow", "refuse", "sign_out"):
@@ -121,7 +121,7 @@ def test_a_form_counts_only_with_the_token_of_its_page(library: Library, app: Pr
 
 
 def test_a_token_of_another_browser_does_not_count(library: Library, app: Program) -> None:
-    """The form token hangs on a cookie: who has a page of their own has no token for anybody else's browser."""
+    """The form token depends on a cookie, so it works in one browser only."""
     foreign = app.page()
     for cookies in ({}, {"_library_visit": "other"}):
         app.browser = library.client(cookies=cookies)
@@ -139,13 +139,13 @@ def test_cookies_are_for_this_tenant_and_for_no_script(app: Program) -> None:
 
 @pytest.mark.parametrize("changes", [{"client_id": "unknown"}, {"client_id": None}, {"client_id": "x" * 5000}])
 def test_an_unknown_program_gets_a_page_and_nobody_is_sent_anywhere(app: Program, changes: dict[str, Any]) -> None:
-    """RFC 6749, section 4.1.2.1: "MUST NOT automatically redirect the user-agent to the invalid redirection URI"."""
+    """RFC 6749, section 4.1.2.1: no redirect for an unknown client."""
     refused(app.page(**changes))
 
 
 @pytest.mark.parametrize("redirect_uri", [None, "https://evil.example/", "javascript:alert(1)", [CALLBACK, CALLBACK]])
 def test_an_unknown_address_gets_a_page_and_nobody_is_sent_there(app: Program, redirect_uri: Any) -> None:
-    """The same. Assumption: `redirect_uri` has to be there although only one is registered."""
+    """RFC 6749, section 4.1.2.1: no redirect to an unknown address. Assumption: `redirect_uri` is required."""
     refused(app.page(redirect_uri=redirect_uri))
 
 
@@ -175,17 +175,17 @@ def test_other_refusals_go_to_the_program(app: Program, changes: dict[str, Any],
 
 
 def test_a_request_without_scope_asks_for_everything_registered(app: Program) -> None:
-    """Assumption, as RFC 6749, section 3.3 allows: a default."""
+    """Assumption: the default is every registered scope (RFC 6749, section 3.3)."""
     assert app.sign_in(scope=None)["scope"] == "library:read users:read"
 
 
 def test_scopes_that_are_not_registered_are_left_out(app: Program) -> None:
-    """Rule: "the intersection": what is unknown or not registered is no error as long as something is left."""
+    """service.md#scopes: a token has the intersection; an unknown or unregistered scope is no error if another one remains."""
     assert app.sign_in(scope="tasks:read users:read new:scope")["scope"] == "users:read"
 
 
 def test_a_post_is_examined_like_a_get(app: Program) -> None:
-    """The parameters are in the address of the form, and somebody may have changed them there."""
+    """The parameters are in the address of the form, where they can be changed."""
     page = app.page()
     page.request.url = httpx.URL(str(page.url).replace("127.0.0.1%3A8123", "127.0.0.1%3A9"))
     assert app.post(page).status_code == 400
@@ -196,7 +196,7 @@ def test_a_post_is_examined_like_a_get(app: Program) -> None:
     name=st.text(st.characters(codec="utf-8"), max_size=60), state=st.text(st.characters(codec="utf-8"), max_size=40)
 )
 def test_nothing_from_outside_becomes_a_part_of_the_page(library: Library, name: str, state: str) -> None:
-    """The page has the same elements whatever a program calls itself."""
+    """The page has the same elements for any client name and state."""
     app = program(library, "none", client_name=name)
     elements = re.compile(r"<[a-z/!][^>]*>")
     plain = elements.findall(program(library, "none", client_name="Plain").page().text)
@@ -214,7 +214,7 @@ def test_markup_in_a_name_is_text(library: Library) -> None:
 
 
 def test_the_page_needs_nothing_from_anywhere(app: Program) -> None:
-    """No address on it, no script, and the browser is told to fetch nothing and to show it in no frame."""
+    """The page has no address and no script; its policy forbids to load anything or to frame it."""
     page = app.page()
     assert not re.search(r"(src|href|action)=|url\(|@import|https?://", page.text)
     policy = page.headers["Content-Security-Policy"]
@@ -234,7 +234,7 @@ def test_every_field_has_a_label(app: Program) -> None:
 
 
 def test_the_page_says_whose_program_it_is(library: Library, app: Program) -> None:
-    """A name that a program gave itself is no proof; where the answer goes is."""
+    """The name of a self-registered client proves nothing; the page shows where the answer goes."""
     own = app.page().text
     assert "nobody has checked its name" in own
     assert "<strong>127.0.0.1:8123</strong>, a program on this computer" in own

@@ -1,4 +1,4 @@
-"""The token endpoint: codes that work once, clients that show who they are, tokens that end."""
+"""The token endpoint: codes, client authentication, and the end of tokens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def refused(answer: Any, error: str, status: int = 400) -> None:
 
 
 def test_a_code_works_once_and_a_second_time_ends_what_it_gave(app: Program) -> None:
-    """OAuth 2.1, section 4.1.3: all tokens that were issued for the code are revoked."""
+    """OAuth 2.1, section 4.1.3: a code that is used twice revokes its tokens."""
     code = app.code()
     tokens = app.redeem(code).json()
     renewed = app.refresh(tokens["refresh_token"]).json()
@@ -53,7 +53,7 @@ def test_a_code_that_comes_twice_at_once_gives_one_answer(app: Program) -> None:
 
 
 def test_a_code_has_a_short_life(library: Library, app: Program) -> None:
-    """Assumption: a minute; a setting."""
+    """Assumption: a code is valid for a minute. Setting: `code_seconds`."""
     code = app.code()
     library.clock.time += 60
     refused(app.redeem(code), "invalid_grant")
@@ -64,7 +64,7 @@ def test_a_code_has_a_short_life(library: Library, app: Program) -> None:
 
 
 def test_a_code_belongs_to_its_client(library: Library, app: Program) -> None:
-    """Somebody else's attempt changes nothing."""
+    """An attempt of another client leaves the code valid."""
     code = app.code()
     other = program(library)
     other.verifier = app.verifier
@@ -73,7 +73,7 @@ def test_a_code_belongs_to_its_client(library: Library, app: Program) -> None:
 
 
 def test_every_way_to_show_nothing_is_the_same_refusal(library: Library, app: Program) -> None:
-    """Nobody learns from it which clients there are."""
+    """Every refusal is the same, so nobody learns which clients exist."""
     client, form = library.client(), {"grant_type": "refresh_token", "refresh_token": "x"}
     answers = [
         client.post("/oauth/token", data=form),
@@ -104,7 +104,7 @@ def test_a_client_id_in_the_body_is_the_one_that_authenticates(library: Library,
 
 
 def test_basic_credentials_may_be_encoded_as_the_rfc_wants(library: Library, app: Program) -> None:
-    """RFC 6749, section 2.3.1: id and secret are form-encoded first."""
+    """RFC 6749, section 2.3.1: id and secret may be form-encoded."""
     assert app.secret
     encoded = "".join(f"%{ord(each):02X}" for each in app.id) + ":" + quote_plus(app.secret)
     headers = {"Authorization": "basic " + b64encode(encoded.encode()).decode()}
@@ -113,7 +113,7 @@ def test_basic_credentials_may_be_encoded_as_the_rfc_wants(library: Library, app
 
 
 def test_a_parameter_comes_once(library: Library, app: Program) -> None:
-    """RFC 6749, section 3.2; also one that nobody knows."""
+    """RFC 6749, section 3.2: a repeated parameter is refused, also an unknown one."""
     for name in ("code", "grant_type", "anything"):
         body = f"grant_type=authorization_code&code=x&{name}=a&{name}=b"
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -122,7 +122,7 @@ def test_a_parameter_comes_once(library: Library, app: Program) -> None:
 
 
 def test_the_body_is_a_form(library: Library, app: Program) -> None:
-    """RFC 6749, section 3.2; what stands in the address does not count."""
+    """RFC 6749, section 3.2: the body is a form; parameters in the address do not count."""
     form = {"grant_type": "authorization_code", "code": app.code(), "code_verifier": app.verifier}
     client = library.client(auth=(app.id, app.secret or ""))
     refused(client.post("/oauth/token", json=form), "invalid_request")
@@ -135,7 +135,7 @@ def test_unknown_parameters_are_ignored(app: Program) -> None:
 
 
 def test_a_connection_can_be_ended(library: Library, app: Program) -> None:
-    """By client, by person, or altogether; codes that wait end with it."""
+    """By client, by person, or all; unused codes end, too."""
     other = program(library)
     mine, theirs, code = app.sign_in(), other.sign_in(), app.code()
     assert library.control("POST", "oauth/grants/end", {"client_id": app.id}).json() == {"ended": 2}
@@ -151,7 +151,7 @@ def test_a_connection_can_be_ended(library: Library, app: Program) -> None:
 
 
 def test_what_a_person_granted_ends_with_the_person(library: Library, app: Program) -> None:
-    """Rule: "Each connection belongs to the person who signed in"."""
+    """service.md#clients: a connection belongs to the person who signed in."""
     tokens, code = app.sign_in(), app.code()
     with library.tenant.grants._database.write() as connection:
         connection.execute("DELETE FROM users")
@@ -172,7 +172,7 @@ def test_a_person_who_is_deleted_has_no_tokens_any_more(library: Library) -> Non
 
 
 def test_tokens_and_codes_are_kept_as_digests(library: Library, app: Program) -> None:
-    """Who reads the state file can sign in nowhere."""
+    """The state file contains no secret that signs in."""
     code = app.code()
     tokens = app.sign_in()
     with library.tenant.grants._database.read() as connection:
@@ -184,7 +184,7 @@ def test_tokens_and_codes_are_kept_as_digests(library: Library, app: Program) ->
 
 
 def test_tokens_of_one_tenant_mean_nothing_to_another(library: Library, app: Program) -> None:
-    """Rule: "Every tenant has its own {base_url}."."""
+    """service.md#overview: each tenant has its own {base_url}."""
     database = library.tenant.grants._database
     tokens = app.sign_in()
     assert Grants(database, 99).access(tokens["access_token"]) is None
@@ -193,7 +193,7 @@ def test_tokens_of_one_tenant_mean_nothing_to_another(library: Library, app: Pro
 
 
 def test_every_refusal_of_a_bearer_says_why(library: Library, app: Program) -> None:
-    """RFC 6750, section 3.1: without a token no error, with one `invalid_token`."""
+    """RFC 6750, section 3.1: no error without a token, `invalid_token` with one."""
     assert library.client("/api/v3").get("/publications").headers["WWW-Authenticate"] == 'Bearer realm="library"'
     unknown = app.call("unknown")
     assert 'error_description="unknown token"' in unknown.headers["WWW-Authenticate"]

@@ -1,4 +1,4 @@
-"""The README keeps its word: its session works as printed, its tables name every setting."""
+"""The OAuth section of the README: its session works as printed, its tables name every setting."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def section() -> str:
 
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "openssl", "python3"))), reason="needs curl and openssl")
 def test_the_session_works_as_printed() -> None:
-    """Only the port is another."""
+    """The test changes the port only."""
     script = re.findall(r"```sh\n(.*?)```", section(), re.DOTALL)
     with SandboxProcess("--tenant", "library=real:3") as sandbox:
         text = script[0].replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}")

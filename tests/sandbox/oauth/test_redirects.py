@@ -1,4 +1,4 @@
-"""Redirect addresses: which may be registered, and which of them may be asked for."""
+"""Redirect addresses: which may be registered, and which may be requested."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_https_is_good_anywhere(host: str, port: int | None, path: str) -> None:
 
 @given(st.text())
 def test_every_text_has_an_answer(text: str) -> None:
-    """Whatever somebody registers: an address that is accepted begins in one of the two ways there are."""
+    """An accepted address begins with https or with http on a loopback literal."""
     if problem(text) is None:
         assert text.lower().startswith(("https://", "http://127.", "http://[::1]:"))
 
@@ -68,7 +68,7 @@ def test_what_is_no_address_to_return_to(address: str) -> None:
     "HTTP://127.0.0.1:8123/callback", "https://127.0.0.1:8123/callback",
 ])  # fmt: skip
 def test_an_address_is_compared_character_by_character(library: Library, asked: str) -> None:
-    """OAuth 2.1, section 4.1.1: simple string comparison. Nobody is sent to an address that is not registered."""
+    """OAuth 2.1, section 4.1.1: simple string comparison. There is no redirect to another address."""
     answer = program(library).page(redirect_uri=asked)
     assert answer.status_code == 400
     assert "Location" not in answer.headers
@@ -76,7 +76,7 @@ def test_an_address_is_compared_character_by_character(library: Library, asked: 
 
 
 def test_the_port_of_a_loopback_address_may_be_left_open(library: Library) -> None:
-    """Variation: RFC 8252, section 7.3. The host and the path still count, and https is compared as it is."""
+    """RFC 8252, section 7.3, as a setting. Host and path still count, and https addresses are compared as they are."""
     library.change(oauth={"loopback_port": "any"})
     app = program(library, redirect_uris=[CALLBACK, "https://example.org:8443/callback"])
     app.redirect_uri = "http://127.0.0.1:55555/callback"
@@ -94,7 +94,7 @@ def test_with_any_port_every_port_is_registered(one: int, other: int, any_port: 
 
 
 def test_the_answer_joins_the_query_of_the_address(library: Library) -> None:
-    """RFC 6749, section 4.1.2: "the query component MUST be retained"."""
+    """RFC 6749, section 4.1.2: the query of the address stays."""
     app = program(library, redirect_uris=[CALLBACK + "?tenant=a%20b"])
     answer = app.consent()
     assert answer.headers["Location"].startswith(CALLBACK + "?tenant=a%20b&code=")

@@ -1,4 +1,4 @@
-"""Registration: what is stored, what is refused (RFC 7591)."""
+"""Registration (RFC 7591): stored values and refusals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ JSON = st.recursive(
 
 
 def test_what_is_left_out_gets_a_default(library: Library) -> None:
-    """RFC 7591, section 2, except that every client may refresh: "it comes with a refresh token"."""
+    """RFC 7591, section 2; but every client may refresh, because every access token has a refresh token (service.md#tokens)."""
     answer = library.client().post("/oauth/clients", json={"redirect_uris": [CALLBACK]})
     assert answer.status_code == 201
     stored = answer.json()
@@ -72,7 +72,7 @@ def test_what_is_no_object(library: Library, body: bytes) -> None:
 
 
 def test_metadata_that_nobody_knows_are_ignored(library: Library) -> None:
-    """RFC 7591, section 2: "MUST ignore any client metadata sent by the client that it does not understand"."""
+    """RFC 7591, section 2: unknown metadata are ignored."""
     answer = register(library, logo_uri="https://example.org/logo.png", contacts=["a@example.org"], software_id=7)
     assert answer.status_code == 201
     assert "logo_uri" not in answer.json()
@@ -103,7 +103,7 @@ def test_ids_and_secrets_are_never_the_same(library: Library) -> None:
 
 
 def test_the_bound_holds_under_threads(library: Library) -> None:
-    """Rule: "Client registrations: bounded per tenant per day"."""
+    """service.md#clients: the registrations of a tenant per day are limited."""
     library.change(oauth={"registrations_per_day": 5})
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: register(library).status_code, range(12)))

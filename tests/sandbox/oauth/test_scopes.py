@@ -15,7 +15,7 @@ SETS = st.sets(st.sampled_from([*SCOPES, "library:all", ""]))
 
 @given(SETS, SETS, SETS)
 def test_a_token_carries_what_all_three_agree_to(requested: set[str], registered: set[str], released: set[str]) -> None:
-    """Rule: "the intersection of the requested scopes, the scopes the client registered for, and the scopes ... released"."""
+    """service.md#scopes: a token has the scopes that were requested, registered and released."""
     scopes = carried(requested, registered, released)
     assert set(scopes) == requested & registered & released & set(SCOPES)
     assert list(scopes) == [scope for scope in SCOPES if scope in scopes]
@@ -24,7 +24,7 @@ def test_a_token_carries_what_all_three_agree_to(requested: set[str], registered
 
 @given(SETS)
 def test_old_tokens_only_gain(scopes: set[str]) -> None:
-    """Rule: "received them automatically where they carried `library:read` or `library:write`"."""
+    """service.md#scopes: older tokens received the asset scopes for `library:read` and `library:write`."""
     now = set(with_asset_scopes(scopes))
     assert scopes & set(SCOPES) <= now
     assert ("assets:read" in now) == bool(scopes & {"library:read", "assets:read"})
@@ -34,7 +34,7 @@ def test_old_tokens_only_gain(scopes: set[str]) -> None:
 
 @given(SETS)
 def test_reading_is_no_scope_beyond_two(scopes: set[str]) -> None:
-    """Rule: "registered with no scope beyond `library:read` and `assets:read`"."""
+    """service.md#oauth: the exception is for clients registered with `library:read` and `assets:read` at most."""
     assert only_reads(scopes) == (not scopes - set(READING))
 
 
