@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from sandbox.app import CONTROL, Sandbox
 from sandbox.clock import SystemClock
 from sandbox.errors import ApiError, unprocessable
-from sandbox.objects.elsewhere import Elsewhere
+from sandbox.objects.external_store import ExternalStore
 from sandbox.objects.sigv4 import Keys
 from sandbox.server import Server
 from sandbox.settings import Settings
@@ -34,7 +34,7 @@ _TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<w
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TenantOption:
     """A tenant from the command line. ``records``: how many of the real library, None for all of them."""
 
     name: str
@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     storage = Server(options.host, options.storage_port, app.storage)
     try:
         settings = _settings(options)
-        elsewhere = _elsewhere(options)
+        external_store = _external_store(options)
         database = Database(options.state)
-        tenants.update(_open_tenants(database, settings, options, storage.port, elsewhere))
+        tenants.update(_open_tenants(database, settings, options, storage.port, external_store))
     except ApiError as error:
         parser.error(error.message)
     except sqlite3.Error as error:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server = Server(options.host, options.port, app)
     for each in (server, storage):
         threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-    print(json.dumps(_ready(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
+    print(json.dumps(_ready_line(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
     if options.stop_at_eof:
         threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
     stop.wait()
@@ -115,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--variation",
-        type=_variation_option,
+        type=_name_value_option,
         action="append",
         default=[],
         dest="variations",
@@ -124,7 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--oauth",
-        type=_variation_option,
+        type=_name_value_option,
         action="append",
         default=[],
         metavar="NAME=VALUE",
@@ -138,16 +138,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _tenant_option(text: str) -> Wanted:
+def _tenant_option(text: str) -> TenantOption:
     parts = _TENANT.fullmatch(text)
     if parts is None or (parts["kind"] == "empty" and parts["wanted"]):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME, NAME=real, NAME=real:N or NAME=empty")
     if parts["kind"] == "empty":
-        return Wanted(parts["name"], 0)
-    return Wanted(parts["name"], int(parts["wanted"]) if parts["wanted"] else None)
+        return TenantOption(parts["name"], 0)
+    return TenantOption(parts["name"], int(parts["wanted"]) if parts["wanted"] else None)
 
 
-def _variation_option(text: str) -> tuple[str, object]:
+def _name_value_option(text: str) -> tuple[str, object]:
     """``NAME=VALUE``; a value that is JSON is what JSON says, any other is text."""
     name, _, value = text.partition("=")
     try:
@@ -172,7 +172,7 @@ def _stop_at_eof(stop: threading.Event) -> None:
 
 def _settings(options: argparse.Namespace) -> Settings:
     names = ("latency", "requests_per_minute", "url_seconds")
-    return Settings().changed(
+    return Settings().with_changes(
         {
             **{name: getattr(options, name) for name in names},
             "variations": dict(options.variations),
@@ -181,7 +181,7 @@ def _settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def _elsewhere(options: argparse.Namespace) -> Elsewhere | None:
+def _external_store(options: argparse.Namespace) -> ExternalStore | None:
     """The store that takes the uploads, if it is not the sandbox's own."""
     if options.uploads_to is None:
         return None
@@ -196,16 +196,20 @@ def _elsewhere(options: argparse.Namespace) -> Elsewhere | None:
             "in the environment"
         )
     keys = Keys(key, secret, options.uploads_region, os.environ.get("AWS_SESSION_TOKEN"))
-    return Elsewhere(options.uploads_to, options.uploads_bucket, keys)
+    return ExternalStore(options.uploads_to, options.uploads_bucket, keys)
 
 
 def _open_tenants(
-    database: Database, settings: Settings, options: argparse.Namespace, storage_port: int, elsewhere: Elsewhere | None
+    database: Database,
+    settings: Settings,
+    options: argparse.Namespace,
+    storage_port: int,
+    external_store: ExternalStore | None,
 ) -> dict[str, Tenant]:
     """The tenants that were asked for, filled if the state does not have them yet."""
     account = Account(options.user, options.password)
     clock = SystemClock()
-    known = [Wanted(name, 0) for name in tenant_names(database)]
+    known = [TenantOption(name, 0) for name in tenant_names(database)]
     return {
         each.name: open_tenant(
             database,
@@ -215,13 +219,13 @@ def _open_tenants(
             settings=settings,
             clock=clock,
             storage_port=storage_port,
-            elsewhere=elsewhere,
+            external_store=external_store,
         )
-        for each in options.tenants or known or [Wanted("library", None)]
+        for each in options.tenants or known or [TenantOption("library", None)]
     }
 
 
-def _ready(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[str, Any]:
+def _ready_line(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[str, Any]:
     described = {
         name: {
             "base_url": f"{url}/{name}",

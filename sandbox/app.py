@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request, Response
 
 from sandbox import control
-from sandbox.answers import error_response, without_nulls
 from sandbox.both_versions.payloads import read_payload
 from sandbox.documentation import page as documentation
 from sandbox.endpoints import Call, Router, deprecations
 from sandbox.errors import ApiError, internal_server_error, route_not_found, too_many_requests
-from sandbox.faults import play
+from sandbox.faults import apply_fault
 from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
-from sandbox.objects.refusals import no_such_bucket
+from sandbox.objects.errors import no_such_bucket
+from sandbox.responses import error_response, without_nulls
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
-from sandbox.tenants import Seen, Tenant
+from sandbox.tenants import LoggedRequest, Tenant
 from sandbox.v2 import V2
 from sandbox.v3 import V3
 
@@ -59,51 +59,51 @@ class Sandbox:
             return self._respond_storage(request)
         name, slash, rest = request.path.removeprefix("/").partition("/")
         if name == CONTROL:
-            return _rendered(request, lambda: control.respond(request, self.tenants))
+            return _catch_errors(request, lambda: control.respond(request, self.tenants))
         if name not in self.tenants:
             return error_response(route_not_found(request.path))
         path = slash + rest
         if path.startswith(STORAGE):
             return error_response(route_not_found(request.path))
-        return self._meet(self.tenants[name], request, path)
+        return self._log_and_answer(self.tenants[name], request, path)
 
     def _respond_storage(self, request: Request) -> Response:
         """A bucket has the name of its tenant; below it a request looks like ``/storage/KEY``."""
         name, _, key = request.path.removeprefix("/").partition("/")
         if name not in self.tenants:
             return no_such_bucket(name).response()
-        return self._meet(self.tenants[name], request, f"{STORAGE}{key}")
+        return self._log_and_answer(self.tenants[name], request, f"{STORAGE}{key}")
 
-    def _meet(self, tenant: Tenant, request: Request, path: str) -> Response:
+    def _log_and_answer(self, tenant: Tenant, request: Request, path: str) -> Response:
         """What every request of a tenant meets before it is answered, and the note that is kept of it."""
         arrived = tenant.clock.now()
         status = None
         try:
-            response = self._limited(tenant, request, path)
+            response = self._rate_limited(tenant, request, path)
             status = response.status_code
         finally:
-            tenant.seen.append(_seen(request, path, arrived, status))
+            tenant.request_log.append(_log_entry(request, path, arrived, status))
         return response
 
-    def _limited(self, tenant: Tenant, request: Request, path: str) -> Response:
+    def _rate_limited(self, tenant: Tenant, request: Request, path: str) -> Response:
         if path.startswith(_METERED):
             wait = tenant.traffic.receive(tenant.settings.requests_per_minute)
             if wait is not None:
                 return error_response(too_many_requests(wait))
-        return self._disturbed(tenant, request, path)
+        return self._with_faults(tenant, request, path)
 
-    def _disturbed(self, tenant: Tenant, request: Request, path: str) -> Response:
+    def _with_faults(self, tenant: Tenant, request: Request, path: str) -> Response:
         """The answer, with the faults and the latency that were ordered."""
         fault = tenant.faults.take(request.method, _target(request, path))
         if tenant.settings.latency:
             tenant.clock.sleep(tenant.settings.latency)
 
         def proceed() -> Response:
-            return _rendered(request, lambda: self._answer(tenant, request, path))
+            return _catch_errors(request, lambda: self._route(tenant, request, path))
 
-        return proceed() if fault is None else play(fault, proceed, tenant)
+        return proceed() if fault is None else apply_fault(fault, proceed, tenant)
 
-    def _answer(self, tenant: Tenant, request: Request, path: str) -> Response:
+    def _route(self, tenant: Tenant, request: Request, path: str) -> Response:
         """What the rules say."""
         if path.startswith(STORAGE):
             return tenant.storage.respond(request, path, tenant.settings)
@@ -116,10 +116,10 @@ class Sandbox:
         if caller is not None and endpoint.scope is not None:
             caller.require(endpoint.scope)
         call = Call(request, tenant, tenant.settings, version, endpoint, values, caller)
-        return _served(replace(call, payload=_payload(call)))
+        return _call_endpoint(replace(call, payload=_read_payload(call)))
 
 
-def _payload(call: Call) -> Any:
+def _read_payload(call: Call) -> Any:
     """The body that the endpoint's schema describes, None for an endpoint without one."""
     if call.endpoint.payload is None:
         return None
@@ -127,7 +127,7 @@ def _payload(call: Call) -> Any:
     return read_payload(call.request, call.endpoint.payload, call.version.schemas, ignore_unknown=ignored)
 
 
-def _served(call: Call) -> Response:
+def _call_endpoint(call: Call) -> Response:
     """What the endpoint answers, with what every answer of the API may be dressed with."""
     response = call.endpoint.handler(call)
     if names := ", ".join(deprecations(call)):
@@ -135,7 +135,7 @@ def _served(call: Call) -> Response:
     return without_nulls(response) if call.settings.variations.nulls == "absent" else response
 
 
-def _rendered(request: Request, answer: Callable[[], Response]) -> Response:
+def _catch_errors(request: Request, answer: Callable[[], Response]) -> Response:
     """The answer; a refusal is an answer too, and whatever else goes wrong is the service's 500."""
     try:
         return answer()
@@ -152,6 +152,6 @@ def _target(request: Request, path: str) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _seen(request: Request, path: str, arrived: float, status: int | None) -> Seen:
+def _log_entry(request: Request, path: str, arrived: float, status: int | None) -> LoggedRequest:
     scheme = request.headers.get("Authorization", "").partition(" ")[0] or None
-    return Seen(arrived, request.method, path, request.query_string.decode("latin-1"), status, scheme)
+    return LoggedRequest(arrived, request.method, path, request.query_string.decode("latin-1"), status, scheme)

@@ -19,7 +19,7 @@ Schema = Mapping[str, Any]
 TEXT: Schema = {"type": "string"}
 
 # SQLite's numbers have 19 digits; a longer id is an id that no record has
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SuccessResponse:
     """What a success looks like: the name of a schema of the version, and the headers that come along."""
 
     doc: str
@@ -54,8 +54,8 @@ class Endpoint:
     method: str
     path: str
     summary: str
-    handler: Callable[[Call], Response]
-    answer: Answer
+    handler: Handler
+    success: SuccessResponse
     doc: str = ""
     parameters: tuple[Parameter, ...] = ()
     refusals: tuple[int, ...] = ()
@@ -105,12 +105,15 @@ class Call:
     def number(self) -> int | None:
         """The ``{id}`` of the path, None when it is no number that a record could have."""
         text = self.path["id"]
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
 
     @property
     def base_url(self) -> str:
         """The tenant's address, as the caller wrote its host."""
-        return f"{self.request.host_url.rstrip('/')}/{self.tenant.name}"
+        return self.tenant.base_url(self.request.host_url)
+
+
+Handler = Callable[[Call], Response]
 
 
 class Router:
@@ -149,6 +152,12 @@ class Router:
 def _rule(version: Version, endpoint: Endpoint) -> Rule:
     path = endpoint.path.replace("{", "<").replace("}", ">")
     return Rule(f"/api/{version.name}{path}", endpoint=(version, endpoint), methods=[endpoint.method])
+
+
+def named(handler: Handler, name: str) -> Handler:
+    """Gives a handler the name that the description shows as ``operationId``."""
+    handler.__name__ = name
+    return handler
 
 
 def deprecations(call: Call) -> Iterator[str]:

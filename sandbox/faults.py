@@ -1,6 +1,6 @@
 """Faults on order: the next n requests that match are answered wrongly, in a way chosen by whoever ordered it.
 
-A fault is data; ``play`` plays it around the real answer. What a socket has to do (reset, break off) is an exception that
+A fault is data; ``apply_fault`` plays it around the real answer. What a socket has to do (reset, break off) is an exception that
 the server turns into it; in process the caller meets the exception, which is a ``ConnectionError``.
 """
 
@@ -15,21 +15,21 @@ from typing import Any, Protocol
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import error_response
 from sandbox.clock import ShiftedClock
 from sandbox.errors import ApiError, unprocessable
-from sandbox.forms import at_least, changed, one_of, sub_form
+from sandbox.responses import error_response
 from sandbox.state.publications import Publications
+from sandbox.validation import at_least, nested_object, one_of, with_changes
 
 # How far ahead the date lies when `retry_after` is `http-date`
 _DATE_AHEAD_SECONDS = 2
 
 
-class Reset(ConnectionResetError):  # noqa: N818  # an order, not a mistake
+class ConnectionReset(ConnectionResetError):  # noqa: N818  # an order, not a mistake
     """The connection is to be reset; nothing is answered."""
 
 
-class BreakOff(ConnectionAbortedError):  # noqa: N818
+class BrokenBody(ConnectionAbortedError):  # noqa: N818
     """The connection is to end in the middle of the body."""
 
 
@@ -60,46 +60,46 @@ class Fault:
         return self.method.upper() in {"", method} and re.search(self.path, target) is not None
 
 
-class Faults:
+class FaultQueue:
     """The orders of one tenant, oldest first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._orders: list[Fault] = []
+        self._pending: list[Fault] = []
 
-    def order(self, fault: Fault) -> None:
+    def add(self, fault: Fault) -> None:
         """Have a fault happen."""
         with self._lock:
-            self._orders.append(fault)
+            self._pending.append(fault)
 
     def take(self, method: str, target: str) -> Fault | None:
         """The fault for this request, which uses it up once."""
         with self._lock:
-            for position, fault in enumerate(self._orders):
+            for position, fault in enumerate(self._pending):
                 if fault.matches(method, target):
                     left = fault.times - 1
-                    self._orders[position : position + 1] = [replace(fault, times=left)] if left else []
+                    self._pending[position : position + 1] = [replace(fault, times=left)] if left else []
                     return fault
         return None
 
     def pending(self) -> list[dict[str, Any]]:
         """What has not happened yet."""
         with self._lock:
-            return [asdict(fault) for fault in self._orders]
+            return [asdict(fault) for fault in self._pending]
 
     def clear(self) -> None:
         """Forget every order."""
         with self._lock:
-            self._orders.clear()
+            self._pending.clear()
 
 
-def fault_from(order: Mapping[str, Any]) -> Fault:
+def parse_fault(order: Mapping[str, Any]) -> Fault:
     """The fault that a JSON order describes: ``{"match": {"method", "path"}, "fault", "times", ...}``, or 422."""
-    values = {**order, **sub_form(order, "match")}
+    values = {**order, **nested_object(order, "match")}
     values.pop("match", None)
     if "fault" not in values:
-        raise unprocessable(f"fault: must be one of {', '.join(KINDS)}")
-    fault = changed(Fault(), values)
+        raise unprocessable(f"fault: must be one of {', '.join(FAULT_KINDS)}")
+    fault = with_changes(Fault(), values)
     try:
         re.compile(fault.path)
     except re.error as error:
@@ -107,7 +107,7 @@ def fault_from(order: Mapping[str, Any]) -> Fault:
     return fault
 
 
-class Stage(Protocol):
+class FaultTarget(Protocol):
     """What a fault may touch of a tenant."""
 
     clock: ShiftedClock
@@ -117,12 +117,12 @@ class Stage(Protocol):
 Proceed = Callable[[], Response]
 
 
-def play(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
+def apply_fault(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
     """Answer wrongly. ``proceed`` is the real answer and has the request's effect."""
-    return KINDS[fault.fault](fault, proceed, stage)
+    return FAULT_KINDS[fault.fault](fault, proceed, stage)
 
 
-def _status(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
+def _status(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
     if fault.when == "after":
         proceed()
     headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, stage.clock.now())}
@@ -133,47 +133,47 @@ def _retry_after(value: int | str, now: float) -> str:
     return formatdate(now + _DATE_AHEAD_SECONDS, usegmt=True) if value == "http-date" else str(value)
 
 
-def _reset(fault: Fault, proceed: Proceed, stage: Stage) -> Response:  # noqa: ARG001  # every kind has one signature
+def _reset(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
     if fault.when == "after":
         proceed()
-    raise Reset("reset on order")
+    raise ConnectionReset("reset on order")
 
 
-def _cut(fault: Fault, proceed: Proceed, stage: Stage) -> Response:  # noqa: ARG001
+def _cut(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
-    response.response = _half(body)
+    response.response = _half_of(body)
     return response
 
 
-def _half(body: bytes) -> Iterator[bytes]:
+def _half_of(body: bytes) -> Iterator[bytes]:
     yield body[: len(body) // 2]
-    raise BreakOff("broken off on order")
+    raise BrokenBody("broken off on order")
 
 
-def _garble(fault: Fault, proceed: Proceed, stage: Stage) -> Response:  # noqa: ARG001
+def _garble(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
     return response
 
 
-def _hang(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
+def _hang(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
     stage.clock.sleep(max(0.0, fault.seconds))
     return proceed()
 
 
-def _edit(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
+def _edit(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
     stage.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
     return proceed()
 
 
-def _jump(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
+def _jump(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
     stage.clock.ahead += fault.seconds
     return proceed()
 
 
-KINDS: Mapping[str, Callable[[Fault, Proceed, Stage], Response]] = {
+FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
     "status": _status,
     "reset": _reset,
     "cut": _cut,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
-from sandbox.answers import error_response
 from sandbox.errors import ApiError
-from sandbox.faults import BreakOff, Reset
+from sandbox.faults import BrokenBody, ConnectionReset
+from sandbox.responses import error_response
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -45,15 +45,15 @@ class _Body(io.RawIOBase):
 
     def __init__(self, stream: io.BufferedIOBase, length: int) -> None:
         self._stream = stream
-        self.left = length
+        self.remaining = length
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         view = memoryview(buffer)
-        data = self._stream.read1(min(len(view), self.left)) if self.left else b""
-        self.left -= len(data)
+        data = self._stream.read1(min(len(view), self.remaining)) if self.remaining else b""
+        self.remaining -= len(data)
         view[: len(data)] = data
         return len(data)
 
@@ -70,10 +70,10 @@ class _Handler(WSGIRequestHandler):
         body = self._body(environ)
         try:
             self._send(self.server.app(environ, self._start), with_body=self.command != "HEAD")
-        except Reset:
+        except ConnectionReset:
             self._reset()
             raise
-        except BreakOff:
+        except BrokenBody:
             self.wfile.flush()
             raise
         self._drain(body)
@@ -113,10 +113,10 @@ class _Handler(WSGIRequestHandler):
                 close()
 
     def _drain(self, body: _Body) -> None:
-        if body.left > _DRAIN_BYTES:
+        if body.remaining > _DRAIN_BYTES:
             self.close_connection = True
-        while body.left and not self.close_connection:
-            if not body.read(min(body.left, 65536)):
+        while body.remaining and not self.close_connection:
+            if not body.read(min(body.remaining, 65536)):
                 self.close_connection = True
 
     def _reset(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.forms import at_least, changed, one_of, sub_form
+from sandbox.validation import at_least, nested_object, one_of, with_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Variations:
 class OAuth:
     """How the authorization server behaves where the document leaves it open; the first value of each is the default.
 
-    ``refresh_policy``: what a refresh does to the tokens before it, see ``oauth/renewal.py``; ``refresh_leeway_seconds``
+    ``refresh_policy``: what a refresh does to the tokens before it, see ``oauth/refresh_policies.py``; ``refresh_leeway_seconds``
     belongs to ``leeway``. ``pkce_of_confidential``: of clients that registered themselves; public ones always need it.
     ``loopback_port``: ``any`` ignores the port of a loopback redirect address when it is asked for. ``issued_clients``:
     ``closed`` is a plan on which administrators issue none.
@@ -77,8 +77,8 @@ class Settings:
     variations: Variations = field(default_factory=Variations)
     oauth: OAuth = field(default_factory=OAuth)
 
-    def changed(self, changes: Mapping[str, Any]) -> Settings:
+    def with_changes(self, changes: Mapping[str, Any]) -> Settings:
         """These settings with some values changed, or 422; the rest, of the variations and of OAuth too, stays as it is."""
-        variations = changed(self.variations, sub_form(changes, "variations"))
-        oauth = changed(self.oauth, sub_form(changes, "oauth"))
-        return changed(self, {**changes, "variations": variations, "oauth": oauth})
+        variations = with_changes(self.variations, nested_object(changes, "variations"))
+        oauth = with_changes(self.oauth, nested_object(changes, "oauth"))
+        return with_changes(self, {**changes, "variations": variations, "oauth": oauth})

@@ -22,10 +22,10 @@ from werkzeug.wrappers import Request, Response
 from sandbox.clock import Clock
 from sandbox.errors import storage_not_found
 from sandbox.objects.disposition import inline
-from sandbox.objects.elsewhere import Elsewhere
+from sandbox.objects.external_store import ExternalStore
+from sandbox.objects.object_store import respond
 from sandbox.objects.policy import sign_form
-from sandbox.objects.service import respond
-from sandbox.objects.sigv4 import Keys, signed_address
+from sandbox.objects.sigv4 import Keys, presigned_url
 from sandbox.settings import Settings
 from sandbox.state.blobs import STORE, Blobs, StoredFile, new_file_id, suffix
 
@@ -35,30 +35,29 @@ HOST = "storage."
 CACHE = "cache/"
 
 # How the id of a file begins whose bytes stay in somebody else's store
-_ELSEWHERE = "elsewhere/"
-_LARGEST_SIZE = 2**53
+_EXTERNAL = "elsewhere/"
 
 
 class Storage:
     """One tenant's files."""
 
     def __init__(
-        self, blobs: Blobs, signing_key: bytes, clock: Clock, *, port: int | None, elsewhere: Elsewhere | None
+        self, blobs: Blobs, signing_key: bytes, clock: Clock, *, port: int | None, external_store: ExternalStore | None
     ) -> None:
         self._blobs = blobs
         self._clock = clock
         self._port = port
-        self._elsewhere = elsewhere
-        self.keys = keys_from(signing_key)
+        self._external_store = external_store
+        self.keys = derive_keys(signing_key)
 
     def url(self, base_url: str, file_id: str, seconds: int) -> str:
         """An address under which a stored file can be had for so many seconds, without sign-in."""
-        if self._elsewhere and file_id.startswith(_ELSEWHERE):
-            _, _, key = file_id.removeprefix(_ELSEWHERE).partition("/")
-            address = self._elsewhere.object_address(key)
-            return signed_address(self._elsewhere.keys, address, self._clock.now(), seconds)
+        if self._external_store and file_id.startswith(_EXTERNAL):
+            _, _, key = file_id.removeprefix(_EXTERNAL).partition("/")
+            address = self._external_store.object_address(key)
+            return presigned_url(self._external_store.keys, address, self._clock.now(), seconds)
         address = f"{self.address(base_url)}/{STORE}{quote(file_id)}"
-        return signed_address(self.keys, address, self._clock.now(), seconds)
+        return presigned_url(self.keys, address, self._clock.now(), seconds)
 
     def presign(
         self, base_url: str, place: str, *, filename: str | None, mime_type: str | None, settings: Settings
@@ -74,7 +73,9 @@ class Storage:
             **({"Content-Type": mime_type} if mime_type is not None else {}),
         }
         store, address = (
-            (self._elsewhere, self._elsewhere.address) if self._elsewhere else (None, self.address(base_url))
+            (self._external_store, self._external_store.address)
+            if self._external_store
+            else (None, self.address(base_url))
         )
         keys, bucket = (store.keys, store.bucket) if store else (self.keys, self._blobs.name)
         sizes = (0, settings.upload_bytes)
@@ -88,26 +89,26 @@ class Storage:
         The upload stays: the same id may be used again, as after an answer that was lost.
         """
         key = f"{CACHE}{file_id}"
-        if self._elsewhere:
-            return self._adopt(self._elsewhere, key, metadata or {})
+        if self._external_store:
+            return self._promote_external(self._external_store, key, metadata or {})
         found = self._blobs.find(key)
         if found is None:
             raise storage_not_found(file_id)
-        file = _described(metadata or {}, found.filename, found.content_type, found.size)
+        file = _stored_file(metadata or {}, found.filename, found.content_type, found.size)
         if not self._blobs.add_file(key, file):
             raise storage_not_found(file_id)
         return file
 
-    def _adopt(self, elsewhere: Elsewhere, key: str, metadata: Mapping[str, Any]) -> StoredFile:
+    def _promote_external(self, external_store: ExternalStore, key: str, metadata: Mapping[str, Any]) -> StoredFile:
         """The file of an upload that stays where it is."""
-        found = elsewhere.head(key, self._clock.now())
+        found = external_store.head(key, self._clock.now())
         if found is None:
             raise storage_not_found(key.removeprefix(CACHE))
         name = found.filename or key.rpartition("/")[2]
-        seen = _described(metadata, name, found.content_type, found.size)
+        seen = _stored_file(metadata, name, found.content_type, found.size)
         # An upload may be used twice: the mark between tells its files apart
-        file = StoredFile(f"{_ELSEWHERE}{secrets.token_hex(8)}/{key}", seen.filename, seen.mime_type, seen.size)
-        self._blobs.add_file_elsewhere(file)
+        file = StoredFile(f"{_EXTERNAL}{secrets.token_hex(8)}/{key}", seen.filename, seen.mime_type, seen.size)
+        self._blobs.add_external_file(file)
         return file
 
     def address(self, base_url: str) -> str:
@@ -124,13 +125,13 @@ class Storage:
         return respond(request, key, self._blobs, self.keys, self._clock.now(), head_with_get=head_with_get)
 
 
-def keys_from(signing_key: bytes) -> Keys:
+def derive_keys(signing_key: bytes) -> Keys:
     """The keys of a tenant's bucket, always the same for the same tenant."""
     name = base64.b32encode(hashlib.sha256(signing_key).digest()).decode()[:16]
     secret = base64.b64encode(hmac.new(signing_key, b"storage", hashlib.sha256).digest()).decode()[:40]
     return Keys(f"SBOX{name}", secret)
 
 
-def _described(metadata: Mapping[str, Any], filename: str, mime_type: str | None, size: int) -> StoredFile:
+def _stored_file(metadata: Mapping[str, Any], filename: str, mime_type: str | None, size: int) -> StoredFile:
     name = metadata.get("filename") or filename
     return StoredFile(new_file_id(name), name, metadata.get("mime_type") or mime_type, size)

@@ -28,7 +28,7 @@ class WindowCounter:
     def add(self, at: float) -> None:
         """Count one event; times must not go back."""
         self._recent.append(at)
-        _forget(self._recent, at)
+        _drop_expired(self._recent, at)
         self.total += 1
         self.largest = max(self.largest, len(self._recent))
 
@@ -41,20 +41,20 @@ class Limiter:
 
     def admit(self, at: float, limit: int) -> float | None:
         """Accept one request (None) or tell in how many seconds the next would be accepted. Limit 0 is no limit."""
-        _forget(self._accepted, at)
+        _drop_expired(self._accepted, at)
         if limit and len(self._accepted) >= limit:
             return self._accepted[-limit] + WINDOW_SECONDS - at
         self._accepted.append(at)
         return None
 
 
-def _forget(times: deque[float], now: float) -> None:
+def _drop_expired(times: deque[float], now: float) -> None:
     while times and times[0] <= now - WINDOW_SECONDS:
         times.popleft()
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RequestCounts:
     """What the control endpoint tells about one tenant."""
 
     requests: int
@@ -84,10 +84,10 @@ class Traffic:
             self._throttled += 1
             return max(1, math.ceil(wait))
 
-    def counts(self) -> Counts:
+    def counts(self) -> RequestCounts:
         """Everything received since the start or the last reset."""
         with self._lock:
-            return Counts(self._received.total, self._received.largest, self._throttled)
+            return RequestCounts(self._received.total, self._received.largest, self._throttled)
 
     def reset(self) -> None:
         """Begin again: no arrivals, an empty window."""

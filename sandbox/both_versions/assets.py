@@ -7,24 +7,23 @@ Order of the checks when an asset is created: the publication (404 ``RecordNotFo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
 from sandbox.both_versions.rendering import asset_record
 from sandbox.both_versions.schemas import MEDIA_TYPE
-from sandbox.endpoints import Answer, Call, Endpoint, Parameter
+from sandbox.endpoints import Call, Endpoint, Parameter, SuccessResponse, named
 from sandbox.errors import record_not_found, unprocessable
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.publications import Asset
 
-_MOST_NAME = 255
+_MAX_NAME_LENGTH = 255
 
 _PRESIGN_PARAMETERS = (
     Parameter(
         "filename",
         "The file's name, which the form fixes as its Content-Disposition. Without it the form has none.",
-        {"type": "string", "maxLength": _MOST_NAME},
+        {"type": "string", "maxLength": _MAX_NAME_LENGTH},
     ),
     Parameter("type", "The file's media type, which the form fixes as its Content-Type.", MEDIA_TYPE),
 )
@@ -35,8 +34,8 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
 
     def presign(call: Call) -> Response:
         filename, mime_type = call.request.args.get("filename"), call.request.args.get("type")
-        if filename is not None and len(filename) > _MOST_NAME:
-            raise unprocessable(f"filename: must have at most {_MOST_NAME} characters")
+        if filename is not None and len(filename) > _MAX_NAME_LENGTH:
+            raise unprocessable(f"filename: must have at most {_MAX_NAME_LENGTH} characters")
         if mime_type is not None and not re.fullmatch(MEDIA_TYPE["pattern"], mime_type):
             raise unprocessable("type: must be a media type such as application/pdf")
         storage = call.tenant.storage
@@ -49,17 +48,14 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
         method="GET",
         path=path,
         summary=f"A form to upload {place} with",
-        handler=_named(presign, f"presign_{place}"),
+        handler=named(presign, f"presign_{place}"),
         parameters=_PRESIGN_PARAMETERS,
-        answer=Answer("Where to send the form, and every field that has to be in it before the file", "Presign"),
+        success=SuccessResponse(
+            "Where to send the form, and every field that has to be in it before the file", "Presign"
+        ),
         refusals=(422,),
         scope=scope,
     )
-
-
-def _named(handler: Callable[[Call], Response], name: str) -> Callable[[Call], Response]:
-    handler.__name__ = name
-    return handler
 
 
 def create_asset(call: Call) -> Response:
@@ -79,19 +75,19 @@ def create_asset(call: Call) -> Response:
 
 def get_asset(call: Call) -> Response:
     """One asset."""
-    return json_response(asset_record(_found(call), call))
+    return json_response(asset_record(_asset_of_path(call), call))
 
 
 def change_asset(call: Call) -> Response:
     """Give an asset another name, type, publication or file."""
-    found, wanted = _found(call), call.payload
+    found, wanted = _asset_of_path(call), call.payload
     publication = wanted.get("publication_id")
     if publication is not None and not call.tenant.assets.has_publication(publication):
         raise record_not_found()
     upload = wanted.get("file")
     file = call.tenant.storage.promote(upload["id"], upload.get("metadata")) if upload else None
     call.tenant.assets.change(found.id, wanted, publication=publication, file=file)
-    return json_response(asset_record(_found(call), call))
+    return json_response(asset_record(_asset_of_path(call), call))
 
 
 def delete_asset(call: Call) -> Response:
@@ -101,7 +97,7 @@ def delete_asset(call: Call) -> Response:
     return deleted(call.settings.variations)
 
 
-def _found(call: Call) -> Asset:
+def _asset_of_path(call: Call) -> Asset:
     found = call.tenant.assets.get(call.number or 0)
     if found is None:
         raise record_not_found()
@@ -118,7 +114,7 @@ ENDPOINTS = (
         doc="404 `RecordNotFound`: no such publication; 404 `StorageNotFound`: nothing was uploaded under `cache/<file.id>`.",
         handler=create_asset,
         payload="AssetCreate",
-        answer=Answer("The asset", "Asset"),
+        success=SuccessResponse("The asset", "Asset"),
         refusals=(404,),
         scope="assets:write",
     ),
@@ -127,7 +123,7 @@ ENDPOINTS = (
         path="/assets/{id}",
         summary="One asset",
         handler=get_asset,
-        answer=Answer("The asset", "Asset"),
+        success=SuccessResponse("The asset", "Asset"),
         refusals=(404,),
         scope="assets:read",
     ),
@@ -137,7 +133,7 @@ ENDPOINTS = (
         summary="Change an asset",
         handler=change_asset,
         payload="AssetChange",
-        answer=Answer("The changed asset", "Asset"),
+        success=SuccessResponse("The changed asset", "Asset"),
         refusals=(404,),
         scope="assets:write",
     ),
@@ -146,7 +142,7 @@ ENDPOINTS = (
         path="/assets/{id}",
         summary="Remove an asset and its file",
         handler=delete_asset,
-        answer=Answer("An empty object", "Nothing"),
+        success=SuccessResponse("An empty object", "Nothing"),
         refusals=(404,),
         scope="assets:write",
     ),

@@ -7,10 +7,10 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
 from sandbox.both_versions.paging import Page, page_headers, requested_page
 from sandbox.endpoints import Call, Parameter
 from sandbox.errors import record_not_found
+from sandbox.responses import json_response
 from sandbox.state.publications import Publication
 from sandbox.state.search import Criteria
 
@@ -72,7 +72,7 @@ def publication_page(call: Call, criteria: Criteria, render: Render, *, bare: bo
     page = requested_page(call.request, call.settings.variations)
     descending = call.settings.variations.order == "descending"
     found = call.tenant.publications.search(criteria, limit=page.size, offset=page.offset, descending=descending)
-    return listed(call, page, [render(each, call) for each in found.publications], found.total, bare=bare)
+    return list_response(call, page, [render(each, call) for each in found.publications], found.total, bare=bare)
 
 
 def all_publications(call: Call, render: Render) -> Response:
@@ -83,7 +83,9 @@ def all_publications(call: Call, render: Render) -> Response:
     return publication_page(call, Criteria(), render, bare=variations.all_endpoint == "bare")
 
 
-def listed(call: Call, page: Page, records: Sequence[dict[str, Any]], total: int, *, bare: bool = False) -> Response:
+def list_response(
+    call: Call, page: Page, records: Sequence[dict[str, Any]], total: int, *, bare: bool = False
+) -> Response:
     """``{"records": [...]}`` with the headers of a page; ``bare`` leaves the object out."""
     headers = page_headers(call.request, page, total, call.settings.variations)
     return json_response(records if bare else {"records": records}, headers=headers)

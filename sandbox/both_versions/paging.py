@@ -16,7 +16,7 @@ from werkzeug.wrappers import Request
 from sandbox.settings import Variations
 
 DEFAULT_PER_PAGE = 25
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def _positive(text: str | None) -> int | None:
     """A whole number above 0; one too long to be meant becomes the largest that is handled."""
     if text is None or not (text.isascii() and text.isdigit()):
         return None
-    return int(text) if len(text) <= MOST_DIGITS else 10**MOST_DIGITS
+    return int(text) if len(text) <= MAX_DIGITS else 10**MAX_DIGITS
 
 
 def page_headers(request: Request, page: Page, total: int, variations: Variations) -> dict[str, str]:

@@ -30,7 +30,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_SILENT = {"description", "deprecated", "examples", "default", "title"}
+_ANNOTATIONS = {"description", "deprecated", "examples", "default", "title"}
 
 
 def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknown: bool = False) -> Any:
@@ -39,7 +39,7 @@ def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknow
     ``ignore_unknown``: fields of which the schema says nothing are no mistake.
     """
     payload = _parsed(request.get_data())
-    for problem in Checker(schemas, ignore_unknown=ignore_unknown).problems(payload, schemas[name], ""):
+    for problem in SchemaValidator(schemas, ignore_unknown=ignore_unknown).problems(payload, schemas[name], ""):
         raise unprocessable(problem)
     return payload
 
@@ -65,7 +65,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Checker:
+class SchemaValidator:
     """Holds values against schemas; ``schemas`` are those that a ``$ref`` may name."""
 
     schemas: Schemas
@@ -74,14 +74,14 @@ class Checker:
     def problems(self, value: Any, schema: Mapping[str, Any], place: str) -> Iterator[str]:
         """What is wrong with a value, each with the place where it is wrong."""
         for word, rule in schema.items():
-            if word in _OF_VALUES:
-                if text := _OF_VALUES[word](value, rule):
-                    yield _at(place, text)
-            elif word not in _SILENT:
-                yield from _OF_STRUCTURES[word](self, value, rule, place)
+            if word in _VALUE_RULES:
+                if text := _VALUE_RULES[word](value, rule):
+                    yield _problem_at(place, text)
+            elif word not in _ANNOTATIONS:
+                yield from _STRUCTURE_RULES[word](self, value, rule, place)
         if schema.get("additionalProperties") is False and isinstance(value, dict) and not self.ignore_unknown:
             unknown = value.keys() - schema["properties"].keys()
-            yield from (_at(_inside(place, name), "is unknown") for name in sorted(unknown))
+            yield from (_problem_at(_field_path(place, name), "is unknown") for name in sorted(unknown))
 
     def reference(self, value: Any, rule: str, place: str) -> Iterator[str]:
         """The schema of another name."""
@@ -92,7 +92,7 @@ class Checker:
         if isinstance(value, dict):
             for name in rule:
                 if name in value:
-                    yield from self.problems(value[name], rule[name], _inside(place, name))
+                    yield from self.problems(value[name], rule[name], _field_path(place, name))
 
     def items(self, value: Any, rule: Mapping[str, Any], place: str) -> Iterator[str]:
         """The entries of a list."""
@@ -103,7 +103,7 @@ class Checker:
     def required(self, value: Any, rule: list[str], place: str) -> Iterator[str]:
         """The fields that an object has to have."""
         if isinstance(value, dict):
-            yield from (_at(_inside(place, name), "is missing") for name in rule if name not in value)
+            yield from (_problem_at(_field_path(place, name), "is missing") for name in rule if name not in value)
 
     def any_of(self, value: Any, rule: list[Mapping[str, Any]], place: str) -> Iterator[str]:
         """One of several forms; when it is none, the complaint of the first is given."""
@@ -166,20 +166,20 @@ def _minimum(value: Any, rule: float) -> str | None:
 
 
 def _additional(_value: Any, rule: Any) -> None:
-    """Told by ``Checker.problems``, which knows the properties; only whether there may be others can be said."""
+    """Told by ``SchemaValidator.problems``, which knows the properties; only whether there may be others can be said."""
     if not isinstance(rule, bool):
         raise TypeError("additionalProperties must be true or false")
 
 
-def _at(place: str, text: str) -> str:
+def _problem_at(place: str, text: str) -> str:
     return f"{place or 'The body'} {text}"
 
 
-def _inside(place: str, name: str) -> str:
+def _field_path(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-_OF_VALUES: Mapping[str, Callable[[Any, Any], str | None]] = {
+_VALUE_RULES: Mapping[str, Callable[[Any, Any], str | None]] = {
     "type": _type,
     "enum": _enum,
     "minProperties": _min_properties,
@@ -191,10 +191,10 @@ _OF_VALUES: Mapping[str, Callable[[Any, Any], str | None]] = {
     "minimum": _minimum,
     "additionalProperties": _additional,
 }
-_OF_STRUCTURES: Mapping[str, Callable[[Checker, Any, Any, str], Iterator[str]]] = {
-    "$ref": Checker.reference,
-    "properties": Checker.properties,
-    "items": Checker.items,
-    "required": Checker.required,
-    "anyOf": Checker.any_of,
+_STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterator[str]]] = {
+    "$ref": SchemaValidator.reference,
+    "properties": SchemaValidator.properties,
+    "items": SchemaValidator.items,
+    "required": SchemaValidator.required,
+    "anyOf": SchemaValidator.any_of,
 }

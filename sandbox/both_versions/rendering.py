@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox.endpoints import Call
 from sandbox.state.blobs import StoredFile
-from sandbox.state.publications import Asset, Named, Publication
+from sandbox.state.publications import Asset, NamedReference, Publication
 
 _STORED = "store"
 
@@ -34,7 +34,7 @@ def file_record(file: StoredFile) -> dict[str, Any]:
     return {"id": file.id, "storage": _STORED, "metadata": metadata}
 
 
-def reference_record(referred: Named | None) -> dict[str, Any] | None:
+def reference_record(referred: NamedReference | None) -> dict[str, Any] | None:
     """Something a record refers to."""
     return None if referred is None else {"id": referred.id, "name": referred.name}
 

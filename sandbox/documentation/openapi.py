@@ -126,7 +126,7 @@ def _successes(endpoint: Endpoint, variations: Variations) -> dict[str, Any]:
 
 
 def _success(endpoint: Endpoint) -> dict[str, Any]:
-    answer = endpoint.answer
+    answer = endpoint.success
     schema = {"$ref": f"#/components/schemas/{answer.schema}"} if answer.schema else {}
     headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in answer.headers.items()}
     described: dict[str, Any] = {"description": answer.doc, "content": {answer.media_type: {"schema": schema}}}

@@ -27,7 +27,7 @@ def respond(request: Request, tenant: Tenant, versions: Iterable[Version]) -> Re
     """The page, without sign-in."""
     if request.method not in {"GET", "HEAD"}:
         raise method_not_allowed(request.method, ("GET", "HEAD"))
-    base_url = f"{request.host_url}{tenant.name}"
+    base_url = tenant.base_url(request.host_url)
     variations = tenant.settings.variations
     described = {each.name: description(each, base_url, variations) for each in versions}
     style, script = _file("page.css"), _file("page.js")

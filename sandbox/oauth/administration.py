@@ -19,21 +19,21 @@ from typing import Any
 
 from sandbox.callers import SCOPES
 from sandbox.errors import ApiError, record_not_found, unprocessable
-from sandbox.forms import at_least, changed, one_of
 from sandbox.oauth import tokens
-from sandbox.oauth.refusals import OAuthError
-from sandbox.oauth.registration import described, new_client, new_secret, read
+from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.registration import client_record, new_client, new_secret, parse_metadata
 from sandbox.oauth.scopes import with_asset_scopes
 from sandbox.oauth.surfaces import MCP_SERVER, REST_API
 from sandbox.state.clients import Client, TooManySecrets
 from sandbox.state.grants import Grant
 from sandbox.tenants import Tenant
+from sandbox.validation import at_least, one_of, with_changes
 
 MOST_SECRETS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Choices:
+class _IssueOptions:
     """What an administrator chooses beside the metadata."""
 
     pkce: bool = True
@@ -41,19 +41,19 @@ class _Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rotation:
+class _RotationOptions:
     client_id: str = ""
     changeover_seconds: float = at_least(0, 86400.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Whose:
+class _GrantFilter:
     client_id: str = ""
     person: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _TokenOptions:
     """A token on order; ``before_assets``: as if it were issued before the scopes for assets existed."""
 
     person: str = ""
@@ -66,7 +66,9 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
     scopes = body.get("scopes", list(SCOPES))
     if not isinstance(scopes, list) or any(scope not in SCOPES for scope in scopes):
         raise unprocessable(f"scopes: must be a list of {', '.join(SCOPES)}")
-    wanted = changed(_Token(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"})
+    wanted = with_changes(
+        _TokenOptions(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"}
+    )
     person = tenant.accounts.with_email(wanted.person)
     if person is None:
         raise unprocessable("person: must be the e-mail address of a user")
@@ -75,18 +77,18 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
     return {"access_token": tokens.issue(tenant, person, scopes, wanted.surface)}
 
 
-def tell_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
+def list_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
     """The issued clients, without their secrets."""
-    return [_told(tenant, client) for client in tenant.clients.all_issued()]
+    return [_issued_client_record(tenant, client) for client in tenant.clients.issued()]
 
 
 def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """A new client; its secret is shown here and never again."""
     if tenant.settings.oauth.issued_clients == "closed":
         raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
-    chosen = changed(_Choices(), {name: body[name] for name in ("pkce", "surface") if name in body})
+    chosen = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
     try:
-        metadata = read(dict(body))
+        metadata = parse_metadata(dict(body))
     except OAuthError as refusal:
         raise unprocessable(refusal.description) from None
     if metadata.auth_method == "none":
@@ -94,12 +96,12 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     client = new_client(metadata, tenant.clock.now(), issued=True, pkce=chosen.pkce, surface=chosen.surface)
     secret = new_secret()
     tenant.clients.issue(client, secret)
-    return {**described(client, secret), "pkce": client.pkce, "surface": client.surface}
+    return {**client_record(client, secret), "pkce": client.pkce, "surface": client.surface}
 
 
 def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """A new secret; the one before it stays good for the changeover window."""
-    wanted, now = changed(_Rotation(), body), tenant.clock.now()
+    wanted, now = with_changes(_RotationOptions(), body), tenant.clock.now()
     client = _issued(tenant, wanted.client_id)
     secret = new_secret()
     try:
@@ -109,19 +111,19 @@ def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
     except TooManySecrets:
         message = f"{MOST_SECRETS} secrets are good already; wait for the older one to end, or rotate without a window"
         raise ApiError(409, "TooManySecrets", message) from None
-    return {"client_id": client.id, "client_secret": secret, **_told(tenant, client)}
+    return {"client_id": client.id, "client_secret": secret, **_issued_client_record(tenant, client)}
 
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """End a client and all its connections at once."""
-    wanted = changed(_Whose(), {"client_id": body.get("client_id", "")})
+    wanted = with_changes(_GrantFilter(), {"client_id": body.get("client_id", "")})
     if tenant.clients.find(wanted.client_id) is None:
         raise record_not_found()
     tenant.clients.revoke(wanted.client_id, tenant.clock.now())
     return {"client_id": wanted.client_id, "revoked": True}
 
 
-def tell_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
+def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
     """Who granted what to whom."""
     return [
         {
@@ -131,19 +133,19 @@ def tell_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG
             "surface": grant.surface,
             "created_at": grant.created_at,
         }
-        for grant in tenant.grants.living()
+        for grant in tenant.grants.active()
     ]
 
 
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """End grants: of a client, of a person, of all when neither is named."""
-    wanted = changed(_Whose(), body)
-    keys = [grant.key for grant in tenant.grants.living() if _is_meant(grant, wanted)]
+    wanted = with_changes(_GrantFilter(), body)
+    keys = [grant.key for grant in tenant.grants.active() if _matches(grant, wanted)]
     tenant.grants.end(keys, tenant.clock.now())
     return {"ended": len(keys)}
 
 
-def _is_meant(grant: Grant, wanted: _Whose) -> bool:
+def _matches(grant: Grant, wanted: _GrantFilter) -> bool:
     return wanted.client_id in {"", grant.client_id} and wanted.person.lower() in {"", grant.person.email.lower()}
 
 
@@ -154,10 +156,10 @@ def _issued(tenant: Tenant, client_id: str) -> Client:
     return client
 
 
-def _told(tenant: Tenant, client: Client) -> dict[str, Any]:
+def _issued_client_record(tenant: Tenant, client: Client) -> dict[str, Any]:
     good = tenant.clients.secrets(client.id, tenant.clock.now())
     return {
-        **described(client),
+        **client_record(client),
         "pkce": client.pkce,
         "surface": client.surface,
         "revoked_at": client.revoked_at,
@@ -169,10 +171,10 @@ Administration = Callable[[Tenant, Mapping[str, Any]], object]
 
 ACTIONS: Mapping[tuple[str, str], Administration] = {
     ("POST", "/_control/tokens"): issue_token,
-    ("GET", "/_control/oauth/clients"): tell_clients,
+    ("GET", "/_control/oauth/clients"): list_clients,
     ("POST", "/_control/oauth/clients"): issue_client,
     ("POST", "/_control/oauth/clients/rotate"): rotate,
     ("POST", "/_control/oauth/clients/revoke"): revoke,
-    ("GET", "/_control/oauth/grants"): tell_grants,
+    ("GET", "/_control/oauth/grants"): list_grants,
     ("POST", "/_control/oauth/grants/end"): end_grants,
 }

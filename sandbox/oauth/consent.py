@@ -21,22 +21,26 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
-from sandbox.oauth.addresses import base_url
-from sandbox.oauth.authorization import Addressee, Asked, addressee, asked
+from sandbox.oauth.authorization_request import (
+    AuthorizationRequest,
+    RedirectTarget,
+    check_request,
+    find_redirect_target,
+)
+from sandbox.oauth.errors import OAuthError, UntrustedRequest
 from sandbox.oauth.parameters import Parameters
-from sandbox.oauth.redirects import with_answer
-from sandbox.oauth.refusals import OAuthError, Unsafe
-from sandbox.oauth.scopes import carried
+from sandbox.oauth.redirect_uris import with_parameters
+from sandbox.oauth.scopes import intersection
 from sandbox.oauth.surfaces import REST_API
 from sandbox.state.accounts import User
-from sandbox.state.grants import Code, Wanted
+from sandbox.state.grants import CodeDetails, NewGrant
 from sandbox.tenants import Tenant
 
 SESSION_COOKIE = "_library_session"
 VISIT_COOKIE = "_library_visit"
 
 # What each scope means to the person who releases it
-WORDS: Mapping[str, tuple[str, str]] = {
+SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
     "library:read": ("Read the library", "Publications, copies, locations, collections and authorities"),
     "library:write": ("Change the library", "Create, change and delete publications, copies and collections"),
     "assets:read": ("Read files", "See and download what is attached to publications"),
@@ -74,24 +78,24 @@ class Problem:
 
 def ask(request: Request, tenant: Tenant) -> Response:
     """Show the page, or send the client its refusal."""
-    return _examined(request, tenant, lambda wanted: _page(_visit(request, tenant), wanted))
+    return _checked(request, tenant, lambda wanted: _page(_visit(request, tenant), wanted))
 
 
 def decide(request: Request, tenant: Tenant) -> Response:
     """What follows from a form that was posted."""
-    return _examined(request, tenant, lambda wanted: _decided(_visit(request, tenant), wanted))
+    return _checked(request, tenant, lambda wanted: _decided(_visit(request, tenant), wanted))
 
 
-def _examined(request: Request, tenant: Tenant, proceed: Callable[[Asked], Response]) -> Response:
+def _checked(request: Request, tenant: Tenant, proceed: Callable[[AuthorizationRequest], Response]) -> Response:
     given = Parameters(request.args)
     try:
-        to = addressee(given, tenant)
-    except Unsafe as problem:
+        to = find_redirect_target(given, tenant)
+    except UntrustedRequest as problem:
         return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
     try:
-        return proceed(asked(given, to, tenant.settings.oauth, base_url(request, tenant)))
+        return proceed(check_request(given, to, tenant.settings.oauth, tenant.base_url(request.host_url)))
     except OAuthError as refusal:
-        return _back(to, given.get("state"), refusal.body())
+        return _redirect(to, given.get("state"), refusal.body())
 
 
 def _visit(request: Request, tenant: Tenant) -> Visit:
@@ -101,7 +105,7 @@ def _visit(request: Request, tenant: Tenant) -> Visit:
     return Visit(request, tenant, known or secrets.token_urlsafe(24), person, session if person else None)
 
 
-def _decided(visit: Visit, wanted: Asked) -> Response:
+def _decided(visit: Visit, wanted: AuthorizationRequest) -> Response:
     form = visit.request.form
     if not _same(form.get("form_token", ""), visit.form_token):
         return _page(visit, wanted, Problem("This page was out of date. Please decide again.", 403))
@@ -122,7 +126,7 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode(), expected.encode())
 
 
-def _signed_in(visit: Visit, person: User, wanted: Asked) -> Response:
+def _signed_in(visit: Visit, person: User, wanted: AuthorizationRequest) -> Response:
     tenant = visit.tenant
     seconds = tenant.settings.oauth.session_seconds
     session = tenant.accounts.open_session(person, tenant.clock.now() + seconds)
@@ -131,7 +135,7 @@ def _signed_in(visit: Visit, person: User, wanted: Asked) -> Response:
     return response
 
 
-def _signed_out(visit: Visit, wanted: Asked) -> Response:
+def _signed_out(visit: Visit, wanted: AuthorizationRequest) -> Response:
     if visit.session is not None:
         visit.tenant.accounts.close_session(visit.session)
     response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), wanted)
@@ -139,44 +143,44 @@ def _signed_out(visit: Visit, wanted: Asked) -> Response:
     return response
 
 
-def _allowed(visit: Visit, person: User, wanted: Asked) -> Response:
+def _allowed(visit: Visit, person: User, wanted: AuthorizationRequest) -> Response:
     """A code for what the person released, on its way to the client.
 
     Assumption: a person who releases nothing has not understood the page, and is asked again.
     """
-    released = carried(wanted.scopes, visit.request.form.getlist("scope"))
+    released = intersection(wanted.scopes, visit.request.form.getlist("scope"))
     if not released:
         return _page(visit, wanted, Problem("Tick at least one thing that the program may do, or refuse."))
-    tenant, to, now = visit.tenant, wanted.addressee, visit.tenant.clock.now()
+    tenant, to, now = visit.tenant, wanted.redirect_target, visit.tenant.clock.now()
     code = secrets.token_urlsafe(32)
-    details = Code(to.redirect_uri, wanted.challenge, wanted.resource, now + tenant.settings.oauth.code_seconds)
-    tenant.grants.open(Wanted(to.client.id, person, released, wanted.surface), code, details, now)
-    return _back(to, visit.request.args.get("state"), {"code": code})
+    details = CodeDetails(to.redirect_uri, wanted.challenge, wanted.resource, now + tenant.settings.oauth.code_seconds)
+    tenant.grants.open(NewGrant(to.client.id, person, released, wanted.surface), code, details, now)
+    return _redirect(to, visit.request.args.get("state"), {"code": code})
 
 
-def _back(to: Addressee, state: str | None, answer: Mapping[str, str]) -> Response:
+def _redirect(to: RedirectTarget, state: str | None, answer: Mapping[str, str]) -> Response:
     """Send the browser to the client. 303, so that what was posted here is not posted there."""
     pairs = [*answer.items(), *([("state", state)] if state else [])]
     response = Response(status=303, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
     response.autocorrect_location_header = False
-    response.headers["Location"] = with_answer(to.redirect_uri, pairs)
+    response.headers["Location"] = with_parameters(to.redirect_uri, pairs)
     return response
 
 
-def _page(visit: Visit, wanted: Asked, problem: Problem | None = None) -> Response:
+def _page(visit: Visit, wanted: AuthorizationRequest, problem: Problem | None = None) -> Response:
     """The page; one that is shown again keeps what was typed and ticked, but never a password."""
-    form, client = visit.request.form, wanted.addressee.client
+    form, client = visit.request.form, wanted.redirect_target.client
     ticked = form.getlist("scope") if problem else wanted.scopes
     shown = {
         "problem": problem.text if problem else None,
         "library": visit.tenant.name,
         "program": client.name.strip() or client.id,
         "issued": client.issued,
-        "destination": _destination(wanted.addressee.redirect_uri),
+        "destination": _destination(wanted.redirect_target.redirect_uri),
         "person": visit.person,
         "email": form.get("email", ""),
         "form_token": visit.form_token,
-        "scopes": [(scope, *WORDS[scope], scope in ticked) for scope in wanted.scopes],
+        "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in wanted.scopes],
         "on_api": wanted.surface == REST_API,
     }
     response = _html("consent.html", shown, status=problem.status if problem else 200)

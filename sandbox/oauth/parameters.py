@@ -15,10 +15,6 @@ class Parameters:
         """The value, None when there is none."""
         return self._given.get(name) or None
 
-    def all(self, name: str) -> list[str]:
-        """Every value of a parameter that may come several times."""
-        return self._given.getlist(name)
-
     @property
     def repeated(self) -> list[str]:
         """The names that came more than once."""

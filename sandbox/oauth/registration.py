@@ -16,12 +16,12 @@ from typing import Any, TypeGuard
 
 from werkzeug.wrappers import Request, Response
 
-from sandbox.answers import json_response
 from sandbox.callers import SCOPES
 from sandbox.errors import ApiError
-from sandbox.oauth import redirects
-from sandbox.oauth.refusals import OAuthError
-from sandbox.oauth.scopes import READING, carried, is_written_well
+from sandbox.oauth import redirect_uris
+from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.scopes import READ_SCOPES, intersection, is_valid_scope
+from sandbox.responses import json_response
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
 
@@ -32,7 +32,7 @@ RESPONSE_TYPES = ("code",)
 _NAME_LENGTH = 200
 _ADDRESSES = 20
 _ADDRESS_LENGTH = 2000
-_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no file can hold
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no file can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class Metadata:
 
 def register(request: Request, tenant: Tenant) -> Response:
     """Answer a registration: 201 with everything that was stored, and the secret for the only time."""
-    client = new_client(read(_parsed(request.get_data())), tenant.clock.now())
+    client = new_client(parse_metadata(_parsed_json(request.get_data())), tenant.clock.now())
     secret = None if client.is_public else new_secret()
     at_most, now = tenant.settings.oauth.registrations_per_day, client.created_at
     oldest = tenant.clients.register(client, secret, at_most=at_most, since=now - DAY_SECONDS)
     if oldest is not None:
         raise _too_many(at_most, oldest + DAY_SECONDS - now)
-    return json_response(described(client, secret), status=201, headers={"Cache-Control": "no-store"})
+    return json_response(client_record(client, secret), status=201, headers={"Cache-Control": "no-store"})
 
 
 def new_client(
@@ -82,7 +82,7 @@ def new_secret() -> str:
     return secrets.token_urlsafe(32)
 
 
-def described(client: Client, secret: str | None = None) -> dict[str, Any]:
+def client_record(client: Client, secret: str | None = None) -> dict[str, Any]:
     """The client as RFC 7591 answers; the secret only when it is new."""
     shown = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
     return {
@@ -98,7 +98,7 @@ def described(client: Client, secret: str | None = None) -> dict[str, Any]:
     }
 
 
-def read(body: object) -> Metadata:
+def parse_metadata(body: object) -> Metadata:
     """The metadata in a registration, or RFC 7591's refusal."""
     if not isinstance(body, dict):
         raise _invalid("The body must be a JSON object")
@@ -112,7 +112,7 @@ def read(body: object) -> Metadata:
     )
 
 
-def _parsed(body: bytes) -> object:
+def _parsed_json(body: bytes) -> object:
     try:
         parsed: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _name(body: Mapping[str, Any]) -> str:
     name = body.get("client_name")
     if name is None:
         return ""
-    if not isinstance(name, str) or len(name) > _NAME_LENGTH or _HALF.search(name):
+    if not isinstance(name, str) or len(name) > _NAME_LENGTH or _SURROGATE.search(name):
         raise _invalid(f"client_name must be a text of at most {_NAME_LENGTH} characters")
     return name
 
@@ -136,7 +136,7 @@ def _redirect_uris(body: Mapping[str, Any]) -> tuple[str, ...]:
     for position, address in enumerate(addresses):
         if len(address) > _ADDRESS_LENGTH:
             raise _invalid_address(f"redirect_uris[{position}] must have at most {_ADDRESS_LENGTH} characters")
-        if problem := redirects.problem(address):
+        if problem := redirect_uris.redirect_uri_problem(address):
             raise _invalid_address(f"redirect_uris[{position}] {problem}")
     return tuple(addresses)
 
@@ -170,12 +170,12 @@ def _auth_method(body: Mapping[str, Any]) -> str:
 def _scopes(body: Mapping[str, Any]) -> tuple[str, ...]:
     scope = body.get("scope")
     if scope is None:
-        return READING
-    if not isinstance(scope, str) or not is_written_well(scope):
+        return READ_SCOPES
+    if not isinstance(scope, str) or not is_valid_scope(scope):
         raise _invalid("scope must be names separated by one space each")
     if unknown := [name for name in scope.split(" ") if name not in SCOPES]:
         raise _invalid(f"scope: {unknown[0]} is unknown; known are {', '.join(SCOPES)}")
-    return carried(scope.split(" "))
+    return intersection(scope.split(" "))
 
 
 def _is_texts(value: object) -> TypeGuard[Sequence[str]]:

@@ -5,8 +5,8 @@ They are kept by name, not by address: a grant outlives a restart on another por
 
 from __future__ import annotations
 
-from sandbox.oauth.refusals import invalid_target
-from sandbox.oauth.scopes import only_reads
+from sandbox.oauth.errors import invalid_target
+from sandbox.oauth.scopes import is_read_only
 from sandbox.state.clients import Client
 
 REST_API = "rest_api"
@@ -14,7 +14,7 @@ MCP_SERVER = "mcp_server"
 PATHS = {REST_API: "/api/v3", MCP_SERVER: "/mcp"}
 
 
-def target(client: Client, resource: str | None, base_url: str) -> str:
+def target_surface(client: Client, resource: str | None, base_url: str) -> str:
     """The surface that the token of an authorization is for, or ``invalid_target``.
 
     The document: the one target is ``{base_url}/api/v3``; an issued client's surface "is filled in"; a self-registered one
@@ -22,16 +22,16 @@ def target(client: Client, resource: str | None, base_url: str) -> str:
     """
     surface = client.surface or REST_API
     if resource is not None:
-        check(resource, surface, base_url)
+        check_resource(resource, surface, base_url)
         return surface
     if client.surface is not None:
         return client.surface
-    if only_reads(client.scopes):
+    if is_read_only(client.scopes):
         return MCP_SERVER
     raise invalid_target(f"resource is missing; it must be {base_url}{PATHS[REST_API]}")
 
 
-def check(resource: str, surface: str, base_url: str) -> None:
+def check_resource(resource: str, surface: str, base_url: str) -> None:
     """Refuse a ``resource`` that is not the address of this surface."""
     if resource != base_url + PATHS[surface]:
         raise invalid_target(f"resource must be {base_url}{PATHS[surface]}")

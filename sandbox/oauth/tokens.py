@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from sandbox.callers import Caller
 from sandbox.errors import invalid_token, unauthorized
-from sandbox.oauth.renewal import POLICIES, OldPair
+from sandbox.oauth.refresh_policies import REFRESH_POLICIES, OldPair
 from sandbox.oauth.surfaces import REST_API
 from sandbox.state.accounts import User
-from sandbox.state.grants import Tokens, Wanted
+from sandbox.state.grants import NewGrant, Tokens
 from sandbox.tenants import Tenant
 
 
-def check_bearer(tenant: Tenant, authorization: str | None, surface: str = REST_API) -> Caller:
+def check_bearer(tenant: Tenant, authorization: str | None) -> Caller:
     """The caller behind ``Authorization: Bearer TOKEN`` on this surface, or 401.
 
     The document: "every token is valid for exactly one target resource"; on another one 401 with `error="invalid_token"`
@@ -31,9 +31,9 @@ def check_bearer(tenant: Tenant, authorization: str | None, surface: str = REST_
         raise invalid_token(tenant.name, "token revoked")
     if found.expires_at <= now:
         raise invalid_token(tenant.name, "token expired")
-    if found.grant.surface != surface:
+    if found.grant.surface != REST_API:
         raise invalid_token(tenant.name, "audience mismatch")
-    policy = POLICIES[tenant.settings.oauth.refresh_policy]
+    policy = REFRESH_POLICIES[tenant.settings.oauth.refresh_policy]
     if policy.old_pair is OldPair.STAYS_UNTIL_NEW_IS_USED:
         tenant.grants.end_pairs_before(token.strip(), now)
     return Caller(found.grant.person, frozenset(found.scopes))
@@ -52,5 +52,5 @@ def mint(tenant: Tenant, scopes: Iterable[str], *, renewable: bool = True) -> To
 def issue(tenant: Tenant, person: User, scopes: Iterable[str], surface: str = REST_API) -> str:
     """An access token without the way through OAuth, for tests and rehearsals."""
     tokens = mint(tenant, scopes, renewable=False)
-    tenant.grants.grant_directly(Wanted(None, person, tokens.scopes, surface), tokens, tenant.clock.now())
+    tenant.grants.grant_directly(NewGrant(None, person, tokens.scopes, surface), tokens, tenant.clock.now())
     return tokens.access

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from werkzeug.http import parse_options_header
 
-from sandbox.objects.refusals import malformed_form
+from sandbox.objects.errors import malformed_form
 
 _CHUNK = 64 * 1024
-_LONGEST_HEAD = 16 * 1024
+_MAX_HEAD_BYTES = 16 * 1024
 _LINE = b"\r\n"
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]", re.ASCII)
 _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)")
@@ -108,7 +108,7 @@ class MultipartReader:
 
     def _line(self) -> bytes:
         """The next line with its CRLF, or what there is when none comes."""
-        while _LINE not in self._buffer and len(self._buffer) < _LONGEST_HEAD and self._fill():
+        while _LINE not in self._buffer and len(self._buffer) < _MAX_HEAD_BYTES and self._fill():
             pass
         line, found, rest = self._buffer.partition(_LINE)
         self._buffer = rest
@@ -121,7 +121,7 @@ class MultipartReader:
         while (line := self._line()) != _LINE:
             size += len(line)
             parts = _HEADER.fullmatch(line.removesuffix(_LINE))
-            if parts is None or not line.endswith(_LINE) or size > _LONGEST_HEAD:
+            if parts is None or not line.endswith(_LINE) or size > _MAX_HEAD_BYTES:
                 raise malformed_form("A part has a header that is none.")
             headers[parts[1].decode().lower()] = parts[2].decode("utf-8", "replace").strip(" \t")
         return headers

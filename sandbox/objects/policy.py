@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sandbox.objects.refusals import Refusal, access_denied, invalid_argument, signature_does_not_match
+from sandbox.objects.errors import S3Error, access_denied, invalid_argument, signature_does_not_match
 from sandbox.objects.sigv4 import ALGORITHM, Keys, amz_date
 
 _UNCOVERED = {"policy", "x-amz-signature", "file"}
 _IGNORED = "x-ignore-"
 _SIGNATURE_FIELDS = ("policy", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature")
 _RANGE = "content-length-range"
-_THREE = 3
+_CONDITION_LENGTH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Condition:
     value: str
     source: object
 
-    def holds(self, form: Mapping[str, str]) -> bool:
+    def is_met(self, form: Mapping[str, str]) -> bool:
         """Whether the form meets it. A field that is not there meets nothing, not even an empty beginning."""
         given = form.get(self.field)
         if given is None:
@@ -48,36 +48,36 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that was read. ``least`` and ``most`` bound the size of the file, in bytes."""
+    """A policy that was read. ``min_size`` and ``max_size`` bound the size of the file, in bytes."""
 
     expires: datetime
     conditions: tuple[Condition, ...]
-    least: int = 0
-    most: int | None = None
+    min_size: int = 0
+    max_size: int | None = None
 
     def check(self, form: Mapping[str, str], now: float) -> None:
         """Refuse a form that the policy does not allow. Sizes are checked while the file comes."""
         if self.expires < datetime.fromtimestamp(now, UTC):
-            raise _against_policy("Policy expired.")
+            raise _policy_violation("Policy expired.")
         for condition in self.conditions:
-            if not condition.holds(form):
-                raise _against_policy(f"Policy Condition failed: {json.dumps(condition.source)}")
+            if not condition.is_met(form):
+                raise _policy_violation(f"Policy Condition failed: {json.dumps(condition.source)}")
         covered = {condition.field for condition in self.conditions}
         extra = [name for name in form if name not in covered | _UNCOVERED and not name.startswith(_IGNORED)]
         if extra:
-            raise _against_policy(f"Extra input fields: {', '.join(sorted(extra))}")
+            raise _policy_violation(f"Extra input fields: {', '.join(sorted(extra))}")
 
-    def check_most(self, size: int) -> None:
+    def check_max_size(self, size: int) -> None:
         """Refuse a file that has more bytes than allowed, as soon as that is seen."""
-        if self.most is not None and size > self.most:
+        if self.max_size is not None and size > self.max_size:
             message = "Your proposed upload exceeds the maximum allowed size"
-            raise Refusal(400, "EntityTooLarge", message, {"ProposedSize": size, "MaxSizeAllowed": self.most})
+            raise S3Error(400, "EntityTooLarge", message, {"ProposedSize": size, "MaxSizeAllowed": self.max_size})
 
-    def check_least(self, size: int) -> None:
+    def check_min_size(self, size: int) -> None:
         """Refuse a file that ended too soon."""
-        if size < self.least:
+        if size < self.min_size:
             message = "Your proposed upload is smaller than the minimum allowed size"
-            raise Refusal(400, "EntityTooSmall", message, {"ProposedSize": size, "MinSizeAllowed": self.least})
+            raise S3Error(400, "EntityTooSmall", message, {"ProposedSize": size, "MinSizeAllowed": self.min_size})
 
 
 def sign_form(
@@ -153,17 +153,17 @@ def _conditions(written: Any) -> Iterator[Condition]:
     if isinstance(written, dict) and written and all(isinstance(value, str) for value in written.values()):
         for name, value in written.items():
             yield Condition("eq", name.lower(), value, ["eq", f"${name}", value])
-    elif _is_triple(written):
+    elif _is_condition_list(written):
         kind, name, value = written
         yield Condition(kind.lower(), name[1:].lower(), value, written)
     else:
         raise _invalid_policy(f"Invalid Condition: {json.dumps(written)}")
 
 
-def _is_triple(written: Any) -> bool:
+def _is_condition_list(written: Any) -> bool:
     return (
         isinstance(written, list)
-        and len(written) == _THREE
+        and len(written) == _CONDITION_LENGTH
         and all(isinstance(each, str) for each in written)
         and written[0].lower() in {"eq", "starts-with"}
         and written[1].startswith("$")
@@ -181,9 +181,9 @@ def _sizes(written: list[Any]) -> tuple[int, int]:
     return sizes
 
 
-def _against_policy(why: str) -> Refusal:
+def _policy_violation(why: str) -> S3Error:
     return access_denied(f"Invalid according to Policy: {why}")
 
 
-def _invalid_policy(why: str) -> Refusal:
-    return Refusal(400, "InvalidPolicyDocument", f"Invalid Policy: {why}")
+def _invalid_policy(why: str) -> S3Error:
+    return S3Error(400, "InvalidPolicyDocument", f"Invalid Policy: {why}")

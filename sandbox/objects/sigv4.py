@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from sandbox.objects.refusals import (
-    Refusal,
+from sandbox.objects.errors import (
+    S3Error,
     access_denied,
     invalid_access_key,
     invalid_argument,
@@ -28,8 +28,8 @@ UNSIGNED = "UNSIGNED-PAYLOAD"
 
 _SERVICE = "s3"
 _ENDING = "aws4_request"
-_LONGEST_SECONDS = 7 * 24 * 3600
-_MOST_DIGITS = 6
+_MAX_SECONDS = 7 * 24 * 3600
+_MAX_DIGITS = 6
 _SKEW = timedelta(minutes=15)
 _CREDENTIAL = re.compile(
     r"(?P<key>[^/]+)/(?P<day>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/(?P<ending>[^/]+)", re.ASCII
@@ -94,7 +94,7 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Signable:
+class SignableRequest:
     """What of a request is signed. ``headers`` with small letters; ``path`` and ``query`` decoded."""
 
     method: str
@@ -123,12 +123,11 @@ def amz_date(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-def signed_address(keys: Keys, address: str, now: float, seconds: int, query: Mapping[str, str] | None = None) -> str:
+def presigned_url(keys: Keys, address: str, now: float, seconds: int) -> str:
     """An address at which anybody may GET an object for so many seconds."""
     at = amz_date(now)
     parts = urlsplit(address)
     parameters = {
-        **(query or {}),
         "X-Amz-Algorithm": ALGORITHM,
         "X-Amz-Credential": keys.credential(at[:8]),
         "X-Amz-Date": at,
@@ -136,7 +135,7 @@ def signed_address(keys: Keys, address: str, now: float, seconds: int, query: Ma
         "X-Amz-SignedHeaders": "host",
         **({"X-Amz-Security-Token": keys.session_token} if keys.session_token else {}),
     }
-    request = Signable("GET", unquote(parts.path), tuple(parameters.items()), {"host": parts.netloc})
+    request = SignableRequest("GET", unquote(parts.path), tuple(parameters.items()), {"host": parts.netloc})
     signature = _signature(keys, at, request.canonical(["host"], UNSIGNED))
     shown = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
     return f"{address}?{shown}&X-Amz-Signature={signature}"
@@ -149,17 +148,15 @@ def signed_headers(keys: Keys, method: str, address: str, now: float) -> dict[st
     headers = {"host": parts.netloc, "x-amz-content-sha256": hashlib.sha256(b"").hexdigest(), "x-amz-date": at}
     if keys.session_token:
         headers["x-amz-security-token"] = keys.session_token
-    query = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    canonical = Signable(method, unquote(parts.path), query, headers).canonical(
-        headers, headers["x-amz-content-sha256"]
-    )
+    request = SignableRequest(method, unquote(parts.path), (), headers)
+    canonical = request.canonical(headers, headers["x-amz-content-sha256"])
     names = ";".join(sorted(headers))
     signature = _signature(keys, at, canonical)
     authorization = f"{ALGORITHM} Credential={keys.credential(at[:8])}, SignedHeaders={names}, Signature={signature}"
     return {**headers, "authorization": authorization}
 
 
-def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterable[str]) -> None:
+def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, methods: Iterable[str]) -> None:
     """Refuse an address that is not signed with these keys, was changed, or is no longer good.
 
     ``methods``: those for which the signature may have been made; a signature is for one method.
@@ -172,10 +169,7 @@ def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterabl
     at, seconds = query["X-Amz-Date"], query["X-Amz-Expires"]
     made = _time(at)
     if made is None or not (
-        seconds.isascii()
-        and seconds.isdigit()
-        and len(seconds) <= _MOST_DIGITS
-        and 0 < int(seconds) <= _LONGEST_SECONDS
+        seconds.isascii() and seconds.isdigit() and len(seconds) <= _MAX_DIGITS and 0 < int(seconds) <= _MAX_SECONDS
     ):
         raise _bad_query("X-Amz-Date or X-Amz-Expires is no date or no number from 1 to 604800")
     keys.check(query["X-Amz-Credential"], at)
@@ -185,7 +179,7 @@ def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterabl
     if "host" not in signed:
         raise _bad_query("The header host has to be signed")
     rest = tuple(pair for pair in request.query if pair[0] != "X-Amz-Signature")
-    candidates = [Signable(method, request.path, rest, request.headers) for method in methods]
+    candidates = [SignableRequest(method, request.path, rest, request.headers) for method in methods]
     if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), given) for each in candidates):
         raise signature_does_not_match()
     if made - _SKEW > _moment(now):
@@ -194,7 +188,7 @@ def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterabl
         raise access_denied("Request has expired")
 
 
-def check_headers(keys: Keys, request: Signable, now: float) -> None:
+def check_headers(keys: Keys, request: SignableRequest, now: float) -> None:
     """Refuse a request whose Authorization header is not a fresh signature with these keys."""
     given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     if given is None:
@@ -205,7 +199,7 @@ def check_headers(keys: Keys, request: Signable, now: float) -> None:
         raise access_denied("AWS authentication requires a valid Date or x-amz-date header")
     if abs(made - _moment(now)) > _SKEW:
         message = "The difference between the request time and the current time is too large."
-        raise Refusal(403, "RequestTimeTooSkewed", message)
+        raise S3Error(403, "RequestTimeTooSkewed", message)
     keys.check(given["credential"], at)
     keys.check_token(request.headers.get("x-amz-security-token"))
     names = given["headers"].split(";")
@@ -232,8 +226,8 @@ def _moment(now: float) -> datetime:
     return datetime.fromtimestamp(now, UTC)
 
 
-def _bad_query(message: str) -> Refusal:
-    return Refusal(400, "AuthorizationQueryParametersError", message)
+def _bad_query(message: str) -> S3Error:
+    return S3Error(400, "AuthorizationQueryParametersError", message)
 
 
 def _encoded(text: str) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from sandbox.objects.disposition import inline
+from sandbox.state.content_folder import ContentFolder
 from sandbox.state.database import Database
-from sandbox.state.folder import Folder
 
 STORE = "store/"
 
@@ -41,7 +41,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What a storage key leads to. The bytes are in ``inside``, or in the folder."""
+    """What a storage key leads to. The bytes are in ``content``, or in the folder."""
 
     filename: str
     content_type: str | None
@@ -49,14 +49,14 @@ class StoredObject:
     size: int
     sha256: str
     md5: str
-    inside: bytes | None = field(repr=False)
-    folder: Folder = field(repr=False)
+    content: bytes | None = field(repr=False)
+    folder: ContentFolder = field(repr=False)
 
     def chunks(self, start: int, stop: int) -> Iterator[bytes]:
         """The bytes from ``start`` up to, without, ``stop``."""
-        if self.inside is None:
+        if self.content is None:
             return self.folder.chunks(self.sha256, start, stop)
-        return iter((self.inside[start:stop],))
+        return iter((self.content[start:stop],))
 
 
 class Blobs:
@@ -71,40 +71,40 @@ class Blobs:
         """The object under a storage key."""
         sql, name = (_STORED_OBJECT, key.removeprefix(STORE)) if key.startswith(STORE) else (_UPLOADED_OBJECT, key)
         with self._database.read() as connection:
-            row = connection.execute(sql, (self._tenant, _sayable(name))).fetchone()
+            row = connection.execute(sql, (self._tenant, _storable(name))).fetchone()
         if row is None:
             return None
         disposition, filename, content_type, size, sha256, md5, inside = row
         shown = inline(filename) if disposition == "inline" else disposition
         return StoredObject(filename, content_type, shown, size, sha256, md5, inside, self._database.folder)
 
-    def writer(self) -> NewUpload:
+    def begin_upload(self) -> UploadWriter:
         """Begin an upload."""
-        return NewUpload(self._database, self._tenant)
+        return UploadWriter(self._database, self._tenant)
 
     def add_file(self, upload: str, file: StoredFile) -> bool:
         """Make a file of the upload under this storage key; False when there is no such upload. The upload stays."""
         with self._database.write() as connection:
             row = connection.execute(
-                "SELECT blob FROM uploads WHERE tenant = ? AND storage_key = ?", (self._tenant, _sayable(upload))
+                "SELECT blob FROM uploads WHERE tenant = ? AND storage_key = ?", (self._tenant, _storable(upload))
             ).fetchone()
             if row:
                 add_file(connection, self._tenant, row[0], file)
         return row is not None
 
-    def add_file_elsewhere(self, file: StoredFile) -> None:
+    def add_external_file(self, file: StoredFile) -> None:
         """Remember a file whose bytes are in somebody else's store."""
         with self._database.write() as connection:
             add_file(connection, self._tenant, None, file)
 
 
-class NewUpload:
+class UploadWriter:
     """An upload on its way: nothing of it is seen before ``finish``."""
 
     def __init__(self, database: Database, tenant: int) -> None:
         self._database = database
         self._tenant = tenant
-        self._content = database.folder.begin()
+        self._content = database.folder.begin_content()
 
     def write(self, data: bytes) -> int:
         """More bytes."""
@@ -112,7 +112,7 @@ class NewUpload:
 
     def finish(self, key: str, *, filename: str, content_type: str | None, content_disposition: str | None) -> str:
         """Store the object under this key, whatever was there before; its MD5."""
-        sha256, md5 = self._content.keep()
+        sha256, md5 = self._content.commit()
         with self._database.write() as connection:
             connection.execute(
                 "INSERT INTO blobs (sha256, md5, size) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -121,13 +121,13 @@ class NewUpload:
             connection.execute(
                 "INSERT OR REPLACE INTO uploads (tenant, storage_key, blob, filename, content_type, content_disposition) "
                 "SELECT ?, ?, key, ?, ?, ? FROM blobs WHERE sha256 = ?",
-                (self._tenant, _sayable(key), _sayable(filename), content_type, content_disposition, sha256),
+                (self._tenant, _storable(key), _storable(filename), content_type, content_disposition, sha256),
             )
         return md5
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Forget the bytes, if they were not stored."""
-        self._content.abandon()
+        self._content.discard()
 
 
 def new_file_id(filename: str) -> str:
@@ -168,6 +168,6 @@ def file_key(connection: sqlite3.Connection, tenant: int, file: StoredFile) -> i
     return int(key)
 
 
-def _sayable(text: str) -> str:
+def _storable(text: str) -> str:
     """Text that SQLite can hold: signs that are no signs become question marks."""
     return text.encode("utf-8", "replace").decode()

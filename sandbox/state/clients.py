@@ -69,7 +69,7 @@ class Clients:
             ).fetchone()
         return _client(row) if row else None
 
-    def all_issued(self) -> list[Client]:
+    def issued(self) -> list[Client]:
         """The clients that an administrator issued, revoked ones too, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(
@@ -157,7 +157,7 @@ def _add(connection: sqlite3.Connection, tenant: int, client: Client, secret: st
             client.id,
             client.name,
             client.auth_method,
-            *map(_listed, (client.redirect_uris, client.grant_types, client.response_types, client.scopes)),
+            *map(_json_list, (client.redirect_uris, client.grant_types, client.response_types, client.scopes)),
             client.issued,
             client.pkce,
             client.surface,
@@ -185,7 +185,7 @@ def _secrets(connection: sqlite3.Connection, tenant: int, client_id: str, now: f
     return [Secret(*row) for row in rows]
 
 
-def _listed(values: Iterable[str]) -> str:
+def _json_list(values: Iterable[str]) -> str:
     return json.dumps(list(values))
 
 

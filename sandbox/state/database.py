@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
-from sandbox.state.folder import Folder
+from sandbox.state.content_folder import ContentFolder
 
 _SCHEMA_VERSION = 2
 _BUSY_SECONDS = 30
@@ -25,7 +25,7 @@ class Database:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.folder = Folder(path and path.with_name(f"{path.name}-files"))
+        self.folder = ContentFolder(path and path.with_name(f"{path.name}-files"))
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._opened = False
         self._taking = threading.Lock()

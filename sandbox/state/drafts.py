@@ -12,7 +12,7 @@ from sandbox.state.blobs import StoredFile, file_key
 from sandbox.state.search import fold
 from sandbox.state.tenants import next_ids
 
-_LARGEST = 2**63 - 1
+_LARGEST_ID = 2**63 - 1
 
 
 class MissingReference(LookupError):  # noqa: N818  # says what is wrong
@@ -49,7 +49,7 @@ class AssetChange:
     """What is to become of an attached file: new words for it, by column, or its end."""
 
     id: int
-    words: dict[str, str | None] = field(default_factory=dict)
+    texts: dict[str, str | None] = field(default_factory=dict)
     remove: bool = False
 
 
@@ -57,7 +57,7 @@ class AssetChange:
 class Draft:
     """What a publication is to say.
 
-    ``categories``: an id associates the category that has it, a name finds or creates one. ``forgiving``: a category or an
+    ``categories``: an id associates the category that has it, a name finds or creates one. ``skip_missing_references``: a category or an
     organization that does not exist is left out; otherwise it is a ``MissingReference``, as a contributor always is.
     A ``cover`` of None removes the one that is there.
     """
@@ -75,7 +75,7 @@ class Draft:
     cover: StoredFile | Literal["kept"] | None = "kept"
     new_assets: tuple[NewAsset, ...] = ()
     asset_changes: tuple[AssetChange, ...] = ()
-    forgiving: bool = False
+    skip_missing_references: bool = False
 
 
 def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[Draft]) -> list[int]:
@@ -120,7 +120,7 @@ def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
     names = _write_categories(connection, tenant, drafts)
     connection.executemany(
         "INSERT INTO words (rowid, title, authors, abstract, identifiers, categories) VALUES (?, ?, ?, ?, ?, ?)",
-        ((key, *_words(draft, categories)) for (key, draft), categories in zip(drafts, names, strict=True)),
+        ((key, *_search_texts(draft, categories)) for (key, draft), categories in zip(drafts, names, strict=True)),
     )
     for key, draft in drafts:
         _write_files(connection, tenant, key, draft)
@@ -128,8 +128,10 @@ def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
 
 def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple[object, ...]:
     authors = json.dumps([{"name": each.name, "type": each.type} for each in draft.authors], ensure_ascii=False)
-    contributor = _referred(connection, tenant, "users", draft.contributor, forgiving=False)
-    organization = _referred(connection, tenant, "organizations", draft.organization, forgiving=draft.forgiving)
+    contributor = _referenced_key(connection, tenant, "users", draft.contributor, skip_missing=False)
+    organization = _referenced_key(
+        connection, tenant, "organizations", draft.organization, skip_missing=draft.skip_missing_references
+    )
     return (
         draft.title,
         draft.publishable_type,
@@ -142,19 +144,19 @@ def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple
     )
 
 
-def _referred(
-    connection: sqlite3.Connection, tenant: int, table: str, number: int | None, *, forgiving: bool
+def _referenced_key(
+    connection: sqlite3.Connection, tenant: int, table: str, number: int | None, *, skip_missing: bool
 ) -> int | None:
     """The key behind an id of this tenant."""
     if number is None:
         return None
     row = (
-        number <= _LARGEST
+        number <= _LARGEST_ID
         and connection.execute(f"SELECT key FROM {table} WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
     )
     if row:
         return int(row[0])
-    if forgiving:
+    if skip_missing:
         return None
     raise MissingReference(f"{table} {number}")
 
@@ -175,7 +177,7 @@ def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Draft
                 found[by_name[wanted]] = wanted
             elif wanted in by_id:
                 found[by_id[wanted][0]] = by_id[wanted][1]
-            elif not draft.forgiving:
+            elif not draft.skip_missing_references:
                 raise MissingReference(f"categories {wanted}")
         links += ((publication, position, key) for position, key in enumerate(found))
         names.append(list(found.values()))
@@ -194,7 +196,7 @@ def add_category(connection: sqlite3.Connection, tenant: int, name: str) -> int:
     return int(cursor.lastrowid or 0)
 
 
-def _words(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
+def _search_texts(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
     return (
         draft.title or "",
         " ".join(each.name for each in draft.authors),
@@ -216,13 +218,13 @@ def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, 
 
 def _change_asset(connection: sqlite3.Connection, publication: int, change: AssetChange) -> None:
     """Change or remove one of the publication's own assets."""
-    own: tuple[Any, ...] = (publication, min(change.id, _LARGEST))
+    own: tuple[Any, ...] = (publication, min(change.id, _LARGEST_ID))
     if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", own).fetchone() is None:
         raise MissingReference(f"assets {change.id}")
     for column in ("name", "content_type"):
-        if column in change.words:
+        if column in change.texts:
             connection.execute(
-                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.words[column], *own)
+                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.texts[column], *own)
             )
     if change.remove:
         connection.execute("DELETE FROM assets WHERE publication = ? AND id = ?", own)

@@ -31,7 +31,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NewGrant:
     """A grant about to be made."""
 
     client_id: str | None
@@ -41,7 +41,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeDetails:
     """What an authorization code stands for. ``resource`` is the one the authorization named, if it did."""
 
     redirect_uri: str
@@ -51,7 +51,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class TokenPair:
     """A pair of tokens as its refresh token finds it."""
 
     key: int
@@ -71,7 +71,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
+class RefreshResult:
     """What a rule makes of a refresh token: new tokens, and whether the old pair ends now."""
 
     tokens: Tokens
@@ -79,7 +79,7 @@ class Renewal:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class AccessToken:
     """What an access token is good for. ``ended``: by a refresh, or because the grant has ended."""
 
     grant: Grant
@@ -102,7 +102,7 @@ class Grants:
         self._database = database
         self._tenant = tenant
 
-    def open(self, wanted: Wanted, code: str, details: Code, now: float) -> None:
+    def open(self, wanted: NewGrant, code: str, details: CodeDetails, now: float) -> None:
         """Begin a grant with a code."""
         with self._database.write() as connection:
             key = self._add_grant(connection, wanted, now)
@@ -111,12 +111,12 @@ class Grants:
                 (digest(code), key, details.redirect_uri, details.challenge, details.resource, details.expires_at),
             )
 
-    def grant_directly(self, wanted: Wanted, tokens: Tokens, now: float) -> None:
+    def grant_directly(self, wanted: NewGrant, tokens: Tokens, now: float) -> None:
         """Begin a grant with tokens, without a code."""
         with self._database.write() as connection:
             _add_pair(connection, self._add_grant(connection, wanted, now), tokens, parent=None)
 
-    def redeem(self, code: str, issue: Callable[[Code, Grant], Tokens], now: float) -> Tokens | None:
+    def redeem(self, code: str, issue: Callable[[CodeDetails, Grant], Tokens], now: float) -> Tokens | None:
         """The tokens for a code, which works once; None for a code that is not good.
 
         A code that comes again ends its grant: one of the two who know it has no right to.
@@ -133,12 +133,12 @@ class Grants:
             if row[4]:
                 _end(connection, grant.key, now)
                 return None
-            tokens = issue(Code(*row[:4]), grant)
+            tokens = issue(CodeDetails(*row[:4]), grant)
             connection.execute("UPDATE codes SET used_at = ? WHERE digest = ?", (now, digest(code)))
             _add_pair(connection, grant.key, tokens, parent=None)
             return tokens
 
-    def renew(self, refresh: str, renewal: Callable[[Pair], Renewal | None], now: float) -> Tokens | None:
+    def refresh(self, refresh: str, renewal: Callable[[TokenPair], RefreshResult | None], now: float) -> Tokens | None:
         """New tokens for a refresh token; None for one that is not known, or when the rule said so and the grant ended."""
         with self._database.write() as connection:
             row = connection.execute(
@@ -148,7 +148,7 @@ class Grants:
             grant = self._grant(connection, row[1]) if row else None
             if row is None or grant is None:
                 return None
-            done = renewal(Pair(row[0], grant, row[2], bool(row[3]) or grant.ended))
+            done = renewal(TokenPair(row[0], grant, row[2], bool(row[3]) or grant.ended))
             if done is None:
                 _end(connection, grant.key, now)
                 return None
@@ -160,7 +160,7 @@ class Grants:
             _add_pair(connection, grant.key, done.tokens, parent=row[0])
             return done.tokens
 
-    def access(self, token: str) -> Access | None:
+    def access(self, token: str) -> AccessToken | None:
         """What an access token is good for."""
         with self._database.read() as connection:
             row = connection.execute(
@@ -170,7 +170,7 @@ class Grants:
             grant = self._grant(connection, row[0]) if row else None
         if row is None or grant is None:
             return None
-        return Access(grant, tuple(json.loads(row[1])), row[2], bool(row[3]) or grant.ended)
+        return AccessToken(grant, tuple(json.loads(row[1])), row[2], bool(row[3]) or grant.ended)
 
     def end_pairs_before(self, token: str, now: float) -> None:
         """End every pair out of which the pair of this access token was made, if one of them is still good."""
@@ -190,7 +190,7 @@ class Grants:
                 (digest(token), now),
             )
 
-    def living(self) -> list[Grant]:
+    def active(self) -> list[Grant]:
         """The grants that have not ended, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(
@@ -211,7 +211,7 @@ class Grants:
         ).fetchone()
         return _grant(row) if row else None
 
-    def _add_grant(self, connection: sqlite3.Connection, wanted: Wanted, now: float) -> int:
+    def _add_grant(self, connection: sqlite3.Connection, wanted: NewGrant, now: float) -> int:
         cursor = connection.execute(
             "INSERT INTO grants (tenant, client, user, scopes, surface, created_at) "
             "SELECT tenant, (SELECT key FROM clients WHERE tenant = users.tenant AND id = ?), key, ?, ?, ? "

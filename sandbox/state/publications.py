@@ -21,7 +21,7 @@ _FILE = "files.id, files.filename, files.mime_type, files.size"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedReference:
     """Something of the tenant that a publication refers to: a category, a contributor, an organization."""
 
     id: int
@@ -50,16 +50,16 @@ class Publication:
     abstract: str | None
     authors: tuple[Author, ...]
     identifiers: tuple[Identifier, ...]
-    categories: tuple[Named, ...]
-    contributor: Named | None
-    organization: Named | None
+    categories: tuple[NamedReference, ...]
+    contributor: NamedReference | None
+    organization: NamedReference | None
     import_state: str | None
     cover: StoredFile | None
     assets: tuple[Asset, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class PublicationPage:
     """Some of the publications that match, and how many match in all."""
 
     total: int
@@ -73,19 +73,19 @@ class Publications:
         self._database = database
         self._tenant = tenant
 
-    def search(self, criteria: Criteria, *, limit: int, offset: int, descending: bool = False) -> Slice:
+    def search(self, criteria: Criteria, *, limit: int, offset: int, descending: bool = False) -> PublicationPage:
         """The publications that meet the criteria, by id, from ``offset`` on."""
         condition, values = where(self._tenant, criteria)
         order = "DESC" if descending else "ASC"
         with self._database.read() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM publications WHERE {condition}", values).fetchone()
             if offset >= total:
-                return Slice(total, [])
+                return PublicationPage(total, [])
             found = connection.execute(
                 f"SELECT key FROM publications WHERE {condition} ORDER BY id {order} LIMIT ? OFFSET ?",
                 [*values, limit, offset],
             )
-            return Slice(total, _load(connection, [key for (key,) in found]))
+            return PublicationPage(total, _load(connection, [key for (key,) in found]))
 
     def get(self, number: int) -> Publication | None:
         """The publication with this id."""
@@ -123,7 +123,9 @@ class Publications:
             for number in change:
                 if key := _key(connection, self._tenant, number):
                     stored = _load(connection, [key])[0]
-                    rewrite_publication(connection, self._tenant, key, replace(kept(stored), title=f"Changed {number}"))
+                    rewrite_publication(
+                        connection, self._tenant, key, replace(unchanged_draft(stored), title=f"Changed {number}")
+                    )
 
     def category_ids(self) -> dict[str, int]:
         """The id of each category, by its name."""
@@ -146,7 +148,7 @@ def remove_publication(connection: sqlite3.Connection, tenant: int, number: int)
     return key is not None
 
 
-def kept(stored: Publication) -> Draft:
+def unchanged_draft(stored: Publication) -> Draft:
     """The draft that changes nothing."""
     return Draft(
         title=stored.title,
@@ -221,9 +223,9 @@ def _publication(row: tuple[Any, ...], identifiers: Rows, categories: Rows, asse
         abstract=abstract,
         authors=tuple(Author(**each) for each in json.loads(authors)),
         identifiers=tuple(Identifier(*each) for each in identifiers),
-        categories=tuple(Named(*each) for each in categories),
-        contributor=Named(*contributor) if contributor[0] is not None else None,
-        organization=Named(*organization) if organization[0] is not None else None,
+        categories=tuple(NamedReference(*each) for each in categories),
+        contributor=NamedReference(*contributor) if contributor[0] is not None else None,
+        organization=NamedReference(*organization) if organization[0] is not None else None,
         import_state=import_state,
         cover=StoredFile(*cover) if cover[0] is not None else None,
         assets=tuple(Asset(each[0], number, each[1], each[2], StoredFile(*each[3:])) for each in assets),

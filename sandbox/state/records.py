@@ -21,7 +21,7 @@ Row = dict[str, Any]
 Merge = Callable[[sqlite3.Connection, int, int, int], None]
 
 
-class Taken(ValueError):  # noqa: N818  # says what is wrong
+class DuplicateValue(ValueError):  # noqa: N818  # says what is wrong
     """Another record has this value, which only one may have."""
 
 
@@ -83,7 +83,7 @@ TABLES = (USERS, LOCATIONS, HARD_COPIES, AUTHORITIES, COLLECTIONS, TASKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class RowPage:
     """Some of the records that match, and how many match in all."""
 
     total: int
@@ -99,7 +99,7 @@ class Records:
         self._table = table
         self._select = f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE tenant = ?"
 
-    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> Slice:
+    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> RowPage:
         """The records whose columns have these values, whatever their case; of a list, one of the values."""
         conditions = "".join(f" AND {self._condition(column)}" for column in filters)
         values = (self._tenant, *filters.values())
@@ -109,7 +109,7 @@ class Records:
                 f"SELECT count(*) FROM {self._table.name} WHERE tenant = ?{conditions}", values
             ).fetchone()
             rows = connection.execute(f"{self._select}{conditions} {order}", (*values, limit, offset)).fetchall()
-        return Slice(total, [self._row(row) for row in rows])
+        return RowPage(total, [self._row(row) for row in rows])
 
     def get(self, number: int) -> Row | None:
         """The record with this id."""
@@ -117,17 +117,17 @@ class Records:
             return self._load(connection, number)
 
     def create(self, values: Row) -> Row:
-        """A new record, or ``MissingReference`` or ``Taken``. A column that is not named is null."""
+        """A new record, or ``MissingReference`` or ``DuplicateValue``. A column that is not named is null."""
         with self._database.write() as connection:
             self._check(connection, values)
             try:
                 (number,) = add_rows(connection, self._tenant, self._table, [values])
             except sqlite3.IntegrityError as error:
-                raise Taken(str(error)) from None
+                raise DuplicateValue(str(error)) from None
             return self._load(connection, number) or {}
 
     def change(self, number: int, values: Row) -> Row | None:
-        """The record with some columns replaced, None when there is none, or ``MissingReference`` or ``Taken``."""
+        """The record with some columns replaced, None when there is none, or ``MissingReference`` or ``DuplicateValue``."""
         with self._database.write() as connection:
             if self._load(connection, number) is None:
                 return None
@@ -181,7 +181,7 @@ class Records:
                 (_column(self._table, column, value), self._tenant, number),
             )
         except sqlite3.IntegrityError as error:
-            raise Taken(str(error)) from None
+            raise DuplicateValue(str(error)) from None
 
     def _remove(self, connection: sqlite3.Connection, number: int) -> bool:
         cursor = connection.execute(

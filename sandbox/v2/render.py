@@ -12,7 +12,7 @@ from sandbox.state.publications import Publication
 FLAT_IDENTIFIERS = SEARCHABLE_IDENTIFIERS
 
 
-def publication(stored: Publication, call: Call) -> dict[str, Any]:
+def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
     """The record. Of several identifiers of one kind the first is shown: a flat field holds one."""
     flat: dict[str, str | None] = dict.fromkeys(FLAT_IDENTIFIERS)
     for identifier in reversed(stored.identifiers):

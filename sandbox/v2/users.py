@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox.both_versions import people
-from sandbox.both_versions.people import USER_SCHEMAS, short_record
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.both_versions import users
+from sandbox.both_versions.users import USER_SCHEMAS, user_record_without_avatar
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
 
 # Assumption: these two, because version 3 has the unified PATCH /users/:id in the place of the second, and its own first
 _DEPRECATED = ("POST /users", "PATCH /users/:id/roles")
@@ -15,17 +15,17 @@ _HEADERS = {"X-API-Deprecation": "This endpoint is deprecated"}
 
 def create_user(call: Call) -> Response:
     """A new user."""
-    return people.create_user(call, short_record)
+    return users.create_user(call, user_record_without_avatar)
 
 
 def change_roles(call: Call) -> Response:
     """A user with other roles."""
-    return people.change_user(call, short_record)
+    return users.change_user(call, user_record_without_avatar)
 
 
 def delete_user(call: Call) -> Response:
     """The end of a user."""
-    return people.delete_user(call)
+    return users.delete_user(call)
 
 
 SCHEMAS = {name: USER_SCHEMAS[name] for name in ("User", "UserCreate", "UserRoles")}
@@ -38,7 +38,7 @@ ENDPOINTS = (
         doc="Deprecated. The person gets a mail. 422 when another user has the address.",
         handler=create_user,
         payload="UserCreate",
-        answer=Answer("The user", "User", _HEADERS),
+        success=SuccessResponse("The user", "User", _HEADERS),
         scope="users:write",
         deprecated_fields=_DEPRECATED[:1],
     ),
@@ -49,7 +49,7 @@ ENDPOINTS = (
         doc="Deprecated.",
         handler=change_roles,
         payload="UserRoles",
-        answer=Answer("The changed user", "User", _HEADERS),
+        success=SuccessResponse("The changed user", "User", _HEADERS),
         refusals=(404,),
         scope="users:write",
         deprecated_fields=_DEPRECATED[1:],
@@ -60,7 +60,7 @@ ENDPOINTS = (
         summary="Delete a user",
         doc="403 for the own account.",
         handler=delete_user,
-        answer=Answer("An empty object", "Nothing"),
+        success=SuccessResponse("An empty object", "Nothing"),
         refusals=(404,),
         scope="users:write",
     ),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
-from sandbox.both_versions import changes
+from sandbox.both_versions import publication_changes
 from sandbox.both_versions.listing import (
     LIST_HEADERS,
     PAGING,
@@ -14,20 +13,21 @@ from sandbox.both_versions.listing import (
     publication_filters,
     publication_page,
 )
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
 from sandbox.errors import record_not_found
-from sandbox.v3.changes import filling
-from sandbox.v3.render import publication
+from sandbox.responses import json_response
+from sandbox.v3.draft_changes import draft_change
+from sandbox.v3.render import publication_record
 
 
 def list_publications(call: Call) -> Response:
     """The publications that meet every filter of the query."""
-    return publication_page(call, publication_criteria(call), publication)
+    return publication_page(call, publication_criteria(call), publication_record)
 
 
 def list_all_publications(call: Call) -> Response:
     """The backup list: every publication, page by page, whatever filters the query carries."""
-    return all_publications(call, publication)
+    return all_publications(call, publication_record)
 
 
 def get_publication(call: Call) -> Response:
@@ -35,26 +35,26 @@ def get_publication(call: Call) -> Response:
     found = call.tenant.publications.get(call.number or 0)
     if found is None:
         raise record_not_found()
-    return json_response(publication(found, call))
+    return json_response(publication_record(found, call))
 
 
 def create_publication(call: Call) -> Response:
     """A new publication."""
-    return changes.create_publication(call, filling(call), publication)
+    return publication_changes.create_publication(call, draft_change(call), publication_record)
 
 
 def change_publication(call: Call) -> Response:
     """A publication with some fields replaced."""
-    changes.find_publication(call)
-    return changes.change_publication(call, filling(call), publication)
+    publication_changes.find_publication(call)
+    return publication_changes.change_publication(call, draft_change(call), publication_record)
 
 
 def delete_publication(call: Call) -> Response:
     """Remove a publication, with its assets."""
-    return changes.remove_publication(call)
+    return publication_changes.remove_publication(call)
 
 
-_LISTED = Answer("A page of publications", "PublicationList", LIST_HEADERS)
+_LISTED = SuccessResponse("A page of publications", "PublicationList", LIST_HEADERS)
 
 ENDPOINTS = (
     Endpoint(
@@ -64,7 +64,7 @@ ENDPOINTS = (
         doc="Every given filter has to match. Ordered by id.",
         handler=list_publications,
         parameters=publication_filters(deprecated=False),
-        answer=_LISTED,
+        success=_LISTED,
         scope="library:read",
     ),
     Endpoint(
@@ -74,7 +74,7 @@ ENDPOINTS = (
         handler=list_all_publications,
         parameters=PAGING,
         refusals=(404,),
-        answer=_LISTED,
+        success=_LISTED,
         scope="library:read",
     ),
     Endpoint(
@@ -82,7 +82,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="One publication",
         handler=get_publication,
-        answer=Answer("The publication", "Publication"),
+        success=SuccessResponse("The publication", "Publication"),
         refusals=(404,),
         scope="library:read",
     ),
@@ -94,7 +94,7 @@ ENDPOINTS = (
         "404 when a contributor, category, organization or uploaded file does not exist.",
         handler=create_publication,
         payload="PublicationCreate",
-        answer=Answer("The new publication", "Publication"),
+        success=SuccessResponse("The new publication", "Publication"),
         refusals=(404,),
         scope="library:write",
     ),
@@ -105,7 +105,7 @@ ENDPOINTS = (
         doc="A field that is given replaces what was there, a list as a whole; files are added. Else like creating.",
         handler=change_publication,
         payload="PublicationUpdate",
-        answer=Answer("The publication as it is now", "Publication"),
+        success=SuccessResponse("The publication as it is now", "Publication"),
         refusals=(404,),
         scope="library:write",
     ),
@@ -114,7 +114,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="Delete a publication",
         handler=delete_publication,
-        answer=Answer("It is gone, and its assets too"),
+        success=SuccessResponse("It is gone, and its assets too"),
         refusals=(404,),
         scope="library:write",
     ),

@@ -9,7 +9,7 @@ from sandbox.endpoints import Call
 from sandbox.state.publications import Publication
 
 
-def publication(stored: Publication, call: Call) -> dict[str, Any]:
+def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
     """The record, with every identifier in the order in which it was given."""
     record: dict[str, Any] = {
         "id": stored.id,

@@ -12,12 +12,12 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
-from sandbox.both_versions.listing import LIST_HEADERS, PAGING, listed
+from sandbox.both_versions.listing import LIST_HEADERS, PAGING, list_response
 from sandbox.both_versions.paging import requested_page
-from sandbox.both_versions.schemas import ID, INTEGER, form, page_of, record
-from sandbox.endpoints import Answer, Call, Endpoint, Parameter, Schema
+from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
+from sandbox.endpoints import Call, Endpoint, Parameter, Schema, SuccessResponse, named
 from sandbox.errors import record_not_found
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.drafts import MissingReference
 from sandbox.state.records import Records, Row, Table
 
@@ -28,7 +28,7 @@ Render = Callable[[Row, Call], dict[str, Any]]
 class Resource:
     """``name`` is the schema of a record, ``path`` where its list is, ``noun`` what people call it.
 
-    ``fields``: what a record says and a form may; ``required``: what a create form has to; ``shown``: fields that no form sets.
+    ``fields``: what a record says and a form may; ``required``: what a create form has to; ``read_only``: fields that no form sets.
     ``defaults``: what a new record has where the form says nothing. ``filters``: query parameters and their columns.
     """
 
@@ -40,24 +40,24 @@ class Resource:
     write: str
     fields: Mapping[str, Schema]
     required: tuple[str, ...]
-    shown: Mapping[str, Schema] = field(default_factory=dict)
+    read_only: Mapping[str, Schema] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     filters: Mapping[str, str] = field(default_factory=dict)
 
     def schemas(self) -> dict[str, Schema]:
         """The record, its list, and its forms."""
         return {
-            self.name: record({"id": INTEGER, **self.fields, **self.shown}),
+            self.name: response_object({"id": INTEGER, **self.fields, **self.read_only}),
             f"{self.name}List": page_of(self.name),
-            f"{self.name}Create": form(self.fields, required=self.required),
-            f"{self.name}Change": form(self.fields),
+            f"{self.name}Create": payload_object(self.fields, required=self.required),
+            f"{self.name}Change": payload_object(self.fields),
         }
 
     def records(self, call: Call) -> Records:
         """The tenant's records."""
         return call.tenant.records[self.table.name]
 
-    def given(self, call: Call) -> Row:
+    def payload_values(self, call: Call) -> Row:
         """What the payload says of the fields; where the service is varied to ignore others, they are left out here."""
         return {name: value for name, value in call.payload.items() if name in self.fields}
 
@@ -69,7 +69,7 @@ class Resource:
         """A new record."""
 
         def create(call: Call) -> Response:
-            row = written(lambda: self.records(call).create({**self.defaults, **self.given(call)}))
+            row = write_or_404(lambda: self.records(call).create({**self.defaults, **self.payload_values(call)}))
             return created(row, call.settings.variations)
 
         return Endpoint(
@@ -78,7 +78,7 @@ class Resource:
             summary=f"Create a {self.noun}",
             handler=named(create, f"create_{self.table.name}"),
             payload=f"{self.name}Create",
-            answer=Answer(f"The {self.noun}", self.name),
+            success=SuccessResponse(f"The {self.noun}", self.name),
             refusals=(404,),
             scope=self.write,
         )
@@ -87,7 +87,9 @@ class Resource:
         """Other values for some fields of a record."""
 
         def change(call: Call) -> Response:
-            return json_response(found(written(lambda: self.records(call).change(call.number or 0, self.given(call)))))
+            return json_response(
+                row_or_404(write_or_404(lambda: self.records(call).change(call.number or 0, self.payload_values(call))))
+            )
 
         return Endpoint(
             method="PATCH",
@@ -95,7 +97,7 @@ class Resource:
             summary=f"Change a {self.noun}",
             handler=named(change, f"change_{self.table.name}"),
             payload=f"{self.name}Change",
-            answer=Answer(f"The changed {self.noun}", self.name),
+            success=SuccessResponse(f"The changed {self.noun}", self.name),
             refusals=(404,),
             scope=self.write,
         )
@@ -113,7 +115,7 @@ class Resource:
             path=f"{self.path}/{{id}}",
             summary=f"Delete a {self.noun}",
             handler=named(delete, f"delete_{self.table.name}"),
-            answer=Answer("An empty object", "Nothing"),
+            success=SuccessResponse("An empty object", "Nothing"),
             refusals=(404,),
             scope=self.write,
         )
@@ -122,7 +124,7 @@ class Resource:
         """One record goes into another, which is answered."""
 
         def merge(call: Call) -> Response:
-            return json_response(found(self.records(call).merge(call.number or 0, call.payload["into_id"])))
+            return json_response(row_or_404(self.records(call).merge(call.number or 0, call.payload["into_id"])))
 
         return Endpoint(
             method="PATCH",
@@ -131,13 +133,13 @@ class Resource:
             doc=doc,
             handler=named(merge, f"merge_{self.table.name}"),
             payload="Merge",
-            answer=Answer(f"The {self.noun} that is left", self.name),
+            success=SuccessResponse(f"The {self.noun} that is left", self.name),
             refusals=(404,),
             scope=self.write,
         )
 
 
-MERGE = {"Merge": form({"into_id": ID}, required=("into_id",))}
+MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
 
 
 def list_endpoint(resource: Resource, render: Render) -> Endpoint:
@@ -149,7 +151,7 @@ def list_endpoint(resource: Resource, render: Render) -> Endpoint:
         chosen = {column: value for column, value in given.items() if value}
         descending = call.settings.variations.order == "descending"
         part = resource.records(call).page(chosen, limit=page.size, offset=page.offset, descending=descending)
-        return listed(call, page, [render(row, call) for row in part.rows], part.total)
+        return list_response(call, page, [render(row, call) for row in part.rows], part.total)
 
     return Endpoint(
         method="GET",
@@ -158,27 +160,21 @@ def list_endpoint(resource: Resource, render: Render) -> Endpoint:
         doc="Every given filter has to match a whole value, whatever its case. Ordered by id.",
         handler=named(listing, f"list_{resource.table.name}"),
         parameters=(*(Parameter(name, f"The whole {name}") for name in resource.filters), *PAGING),
-        answer=Answer("A page", f"{resource.name}List", LIST_HEADERS),
+        success=SuccessResponse("A page", f"{resource.name}List", LIST_HEADERS),
         scope=resource.read,
     )
 
 
-def written(write: Callable[[], Row | None]) -> Row:
+def write_or_404(write: Callable[[], Row | None]) -> Row:
     """What was written; 404 for a record or a reference that is not there."""
     try:
-        return found(write())
+        return row_or_404(write())
     except MissingReference:
         raise record_not_found() from None
 
 
-def found(row: Row | None) -> Row:
+def row_or_404(row: Row | None) -> Row:
     """The record, or 404."""
     if row is None:
         raise record_not_found()
     return row
-
-
-def named(handler: Callable[[Call], Response], name: str) -> Callable[[Call], Response]:
-    """The handler under the name that the description calls it."""
-    handler.__name__ = name
-    return handler

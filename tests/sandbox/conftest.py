@@ -18,7 +18,7 @@ ORIGIN = "http://service.test"
 
 
 @dataclass
-class OwnClock:
+class FakeClock:
     """A clock that the test moves. ``slept`` lists the seconds that requests waited."""
 
     time: float = 1_800_000_000.0
@@ -44,7 +44,7 @@ class Service:
 
     tenant: Tenant
     app: Sandbox
-    clock: OwnClock
+    clock: FakeClock
 
     @property
     def base_url(self) -> str:
@@ -64,11 +64,11 @@ class Service:
 
     def vary(self, **variations: Any) -> None:
         """Sets variations."""
-        self.tenant.settings = self.tenant.settings.changed({"variations": variations})
+        self.tenant.settings = self.tenant.settings.with_changes({"variations": variations})
 
     def change(self, **settings: Any) -> None:
         """Changes settings."""
-        self.tenant.settings = self.tenant.settings.changed(settings)
+        self.tenant.settings = self.tenant.settings.with_changes(settings)
 
 
 @pytest.fixture(scope="session")
@@ -79,25 +79,25 @@ def real_library() -> Iterator[Database]:
     database.close()
 
 
-def open_service(database: Database, records: int | None, clock: OwnClock, name: str = "library") -> Service:
+def open_service(database: Database, records: int | None, clock: FakeClock, name: str = "library") -> Service:
     settings = Settings(requests_per_minute=0)
     tenant = open_tenant(database, name, records=records, account=Account(), settings=settings, clock=clock)
     return Service(tenant, Sandbox({name: tenant}), clock)
 
 
 @pytest.fixture
-def clock() -> OwnClock:
-    return OwnClock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def library(real_library: Database, clock: OwnClock) -> Service:
+def library(real_library: Database, clock: FakeClock) -> Service:
     """The real library without a request limit. It is shared, so tests only read it."""
     return open_service(real_library, None, clock)
 
 
 @pytest.fixture
-def make_service(clock: OwnClock) -> Iterator[Callable[[int], Service]]:
+def make_service(clock: FakeClock) -> Iterator[Callable[[int], Service]]:
     """Creates a service of the test's own with the first `records` real records."""
     databases: list[Database] = []
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.traffic import WINDOW_SECONDS, Limiter, Traffic, WindowCounter
-from tests.sandbox.conftest import OwnClock, Service
+from tests.sandbox.conftest import FakeClock, Service
 
 # Gaps with many edge cases: zero, a whole window, and values between
 GAPS = st.one_of(st.just(0.0), st.just(60.0), st.sampled_from([1.0, 20.0, 30.0, 59.5]), st.floats(0, 90))
@@ -64,7 +64,7 @@ def test_the_61st_request_in_a_minute_is_refused(library: Service) -> None:
     assert library.tenant.counts() == {"requests": 62, "largest_window": 62, "throttled": 2}
 
 
-def test_the_window_slides(library: Service, clock: OwnClock) -> None:
+def test_the_window_slides(library: Service, clock: FakeClock) -> None:
     """Assumption: the last 60 seconds count, not the minute of the clock. Refused requests do not count."""
     library.change(requests_per_minute=2)
     times_and_answers = [(0, 200), (30, 200), (31, 429), (59.5, 429), (60, 200), (89, 429), (90, 200), (119.9, 429)]
@@ -103,7 +103,7 @@ def test_a_lower_limit_takes_hold_at_once(library: Service) -> None:
 
 
 @pytest.mark.parametrize("latency", [0.5, 70.0])
-def test_a_request_counts_when_it_arrives(library: Service, clock: OwnClock, latency: float) -> None:
+def test_a_request_counts_when_it_arrives(library: Service, clock: FakeClock, latency: float) -> None:
     """A slow response does not move its request into a later window."""
     library.change(latency=latency)
     library.get("/publications/1")
@@ -112,7 +112,7 @@ def test_a_request_counts_when_it_arrives(library: Service, clock: OwnClock, lat
     assert library.tenant.counts()["largest_window"] == (2 if latency < 60 else 1)
 
 
-def test_reset_begins_again(clock: OwnClock) -> None:
+def test_reset_begins_again(clock: FakeClock) -> None:
     """A reset empties the counts and the window of the limit."""
     traffic = Traffic(clock.monotonic)
     assert [traffic.receive(1), traffic.receive(1)] == [None, 60]

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from sandbox.state.database import Database
-from tests.sandbox.conftest import OwnClock, Service, open_service
+from tests.sandbox.conftest import FakeClock, Service, open_service
 
 UNAUTHORIZED = {"error": {"code": "Unauthorized", "message": "Sign-in is missing or wrong"}}
 
@@ -74,7 +74,7 @@ def test_the_user_name_is_an_address_and_its_case_does_not_matter(library: Servi
 
 def test_a_session_of_one_tenant_does_not_open_another() -> None:
     """service.md#overview: each tenant has its own {base_url}."""
-    database, clock = Database(), OwnClock()
+    database, clock = Database(), FakeClock()
     one, two = (open_service(database, 0, clock, name) for name in ("one", "two"))
     assert one.tenant.session_cookie != two.tenant.session_cookie
     with two.client(auth=None, cookies={"_library_session": one.tenant.session_cookie}) as client:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sandbox.conftest import OwnClock, Service
+from tests.sandbox.conftest import FakeClock, Service
 
 Record = dict[str, Any]
 
@@ -49,7 +49,7 @@ def test_every_file_of_the_library_can_be_downloaded_unchanged(library: Service,
 
 
 def test_an_address_is_good_for_a_while(
-    library: Service, record: Record, anonymous: httpx.Client, clock: OwnClock
+    library: Service, record: Record, anonymous: httpx.Client, clock: FakeClock
 ) -> None:
     """Assumption: addresses are signed and expire 900 seconds after the record was read."""
     url = record["cover"]["url"]

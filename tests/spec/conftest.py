@@ -21,12 +21,12 @@ from sandbox.server import Server
 from sandbox.settings import Settings
 from sandbox.state.database import Database
 from sandbox.tenants import Account, Tenant, open_tenant
-from tests.sandbox.conftest import OwnClock
+from tests.sandbox.conftest import FakeClock
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-WAYS = ("in process", "over a socket")
+TRANSPORTS = ("in process", "over a socket")
 
 
 def plain_transport() -> httpx.HTTPTransport:
@@ -40,7 +40,7 @@ class Library:
 
     tenant: Tenant
     origin: str
-    clock: OwnClock
+    clock: FakeClock
     transport: Callable[[], httpx.BaseTransport]
     closing: ExitStack = field(default_factory=ExitStack)
 
@@ -88,19 +88,19 @@ class Library:
         self.control("POST", "faults", {"fault": fault, "match": {"method": method, "path": path}, **details})
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=TRANSPORTS)
 def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Library]]:
     """Creates a library with the first `records` real records (None for all), in process or over a socket."""
     with ExitStack() as closing:
 
         def make(records: int | None = 0, name: str = "library", **settings: Any) -> Library:
-            database, clock = Database(), OwnClock()
+            database, clock = Database(), FakeClock()
             closing.callback(database.close)
-            chosen = Settings(requests_per_minute=0).changed(settings)
+            chosen = Settings(requests_per_minute=0).with_changes(settings)
             tenants: dict[str, Tenant] = {}
             app = Sandbox(tenants)
             in_process = request.param == "in process"
-            storage_port = None if in_process else urlsplit(closing.enter_context(_served(app.storage))).port
+            storage_port = None if in_process else urlsplit(closing.enter_context(_ServedApp(app.storage))).port
             tenant = tenants[name] = open_tenant(
                 database,
                 name,
@@ -113,7 +113,7 @@ def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Libra
             if in_process:
                 library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))
             else:
-                origin = closing.enter_context(_served(app))
+                origin = closing.enter_context(_ServedApp(app))
                 library = Library(tenant, origin, clock, plain_transport)
             closing.enter_context(library.closing)
             return library
@@ -133,7 +133,7 @@ def empty(make_library: Callable[..., Library]) -> Library:
     return make_library(0)
 
 
-class _served:  # noqa: N801  # reads as the verb it is
+class _ServedApp:  # reads as the verb it is
     """Serves an application from a thread inside a ``with`` block. Its value is the origin."""
 
     def __init__(self, app: WSGIApplication) -> None:

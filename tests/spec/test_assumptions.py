@@ -20,7 +20,7 @@ from sandbox.__main__ import _settings as sandbox_settings
 from sandbox.app import VERSIONS
 from sandbox.settings import Settings
 from tests.spec.conftest import Library
-from tests.spec.program import register
+from tests.spec.oauth_client import register
 from tests.spec.test_publication_record import create, refusal
 
 ROOT = Path(__file__).parents[2]
@@ -170,7 +170,7 @@ def test_a_test_of_this_file_names_its_entries() -> None:
 def _switched(switch: str) -> Settings:
     """Returns the settings that a switch makes."""
     if switch.startswith("{"):
-        return Settings().changed(json.loads(switch))
+        return Settings().with_changes(json.loads(switch))
     return sandbox_settings(sandbox_options().parse_args(switch.split(" ")))
 
 

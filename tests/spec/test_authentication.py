@@ -11,13 +11,13 @@ import pytest
 from sandbox.callers import Caller
 from sandbox.oauth.tokens import check_bearer
 from tests.spec.conftest import Library
-from tests.spec.program import (
+from tests.spec.oauth_client import (
     CALLBACK,
     EVERYTHING,
     answer_in,
-    issued_program,
-    program,
+    issued_client,
     register,
+    registered_client,
 )
 
 CONFIDENTIAL = ("client_secret_basic", "client_secret_post")
@@ -40,14 +40,14 @@ def error_of(answer: httpx.Response) -> str:
 ])  # fmt: skip
 def test_only_the_authorization_code_flow_is_accepted(library: Library, form: dict[str, str]) -> None:
     """service.md#oauth: v3 accepts the authorization code flow only."""
-    answer = program(library).ask(form)
+    answer = registered_client(library).ask(form)
     assert (answer.status_code, error_of(answer)) == (400, "unsupported_grant_type")
 
 
 @pytest.mark.parametrize("response_type", ["token", "code token", "id_token"])
 def test_no_token_comes_from_the_authorization_itself(library: Library, response_type: str) -> None:
     """service.md#oauth: v3 accepts the authorization code flow only; the authorization endpoint gives no token."""
-    answer = answer_in(program(library).page(response_type=response_type))
+    answer = answer_in(registered_client(library).page(response_type=response_type))
     assert answer["error"] == "unsupported_response_type"
 
 
@@ -63,7 +63,7 @@ def test_user_name_and_password_do_not_sign_in_to_v3(library: Library) -> None:
 
 def test_an_access_token_is_valid_for_one_hour(library: Library) -> None:
     """service.md#tokens: an access token is valid for one hour."""
-    app = program(library)
+    app = registered_client(library)
     tokens = app.sign_in()
     assert tokens["expires_in"] == 3600
     library.clock.time += 3599.9
@@ -76,7 +76,7 @@ def test_an_access_token_is_valid_for_one_hour(library: Library) -> None:
 
 def test_a_refresh_token_is_renewed_on_every_use(library: Library) -> None:
     """service.md#tokens: an access token comes with a refresh token; each use replaces the refresh token."""
-    app = program(library)
+    app = registered_client(library)
     tokens = [app.sign_in()]
     for _ in range(3):
         answer = app.refresh(tokens[-1]["refresh_token"])
@@ -90,7 +90,7 @@ def test_a_refresh_token_is_renewed_on_every_use(library: Library) -> None:
 @pytest.mark.parametrize("method", EVERY_METHOD)
 def test_pkce_is_required_of_every_self_registered_client(library: Library, method: str) -> None:
     """service.md#oauth: every client that registered itself has to use PKCE with S256, public or confidential."""
-    app = program(library, method)
+    app = registered_client(library, method)
     without = answer_in(app.page(code_challenge=None, code_challenge_method=None))
     assert without["error"] == "invalid_request"
     assert "code_challenge" in without["error_description"]
@@ -108,13 +108,13 @@ def test_pkce_is_required_of_every_self_registered_client(library: Library, meth
 ])  # fmt: skip
 def test_the_challenge_is_made_with_s256(library: Library, changes: dict[str, str | None]) -> None:
     """service.md#oauth: PKCE uses S256, whose challenge has 43 characters."""
-    assert answer_in(program(library).page(**changes))["error"] == "invalid_request"
+    assert answer_in(registered_client(library).page(**changes))["error"] == "invalid_request"
 
 
 @pytest.mark.parametrize("verifier", ["a" * 48, None, "", "short", "ü" * 48])
 def test_a_code_needs_its_verifier(library: Library, verifier: str | None) -> None:
     """service.md#oauth: PKCE is required: a code cannot be redeemed without the verifier of its challenge."""
-    app = program(library)
+    app = registered_client(library)
     code = app.code()
     answer = app.redeem(code, code_verifier=verifier)
     assert (answer.status_code, error_of(answer)) == (400, "invalid_grant")
@@ -154,7 +154,7 @@ def test_localhost_with_a_port_is_rejected_too(library: Library) -> None:
 
 def test_a_token_is_valid_for_the_target_that_was_given(library: Library) -> None:
     """service.md#oauth: a token is valid for the one `resource` of its authorization, {base_url}/api/v3."""
-    app = program(library)
+    app = registered_client(library)
     assert app.call(app.sign_in()["access_token"]).status_code == 200
 
 
@@ -164,18 +164,18 @@ def test_a_token_is_valid_for_the_target_that_was_given(library: Library) -> Non
 def test_another_target_is_refused(library: Library, resource: str) -> None:
     """service.md#oauth: the only resource is {base_url}/api/v3; another one is `invalid_target`."""
     wanted = resource.replace("{base_url}", library.base_url)
-    assert answer_in(program(library).page(resource=wanted))["error"] == "invalid_target"
+    assert answer_in(registered_client(library).page(resource=wanted))["error"] == "invalid_target"
 
 
 def test_two_targets_are_refused(library: Library) -> None:
     """service.md#oauth: a token has exactly one resource."""
     target = f"{library.base_url}/api/v3"
-    assert answer_in(program(library).page(resource=[target, target]))["error"] == "invalid_target"
+    assert answer_in(registered_client(library).page(resource=[target, target]))["error"] == "invalid_target"
 
 
 def test_the_target_at_code_redemption_has_to_match(library: Library) -> None:
     """service.md#oauth: `resource` may be sent with the code, and then has to equal that of the authorization."""
-    app = program(library)
+    app = registered_client(library)
     answer = app.redeem(app.code(), resource=f"{library.base_url}/mcp")
     assert (answer.status_code, error_of(answer)) == (400, "invalid_target")
     assert app.redeem(app.code(), resource=f"{library.base_url}/api/v3").status_code == 200
@@ -188,7 +188,7 @@ def test_a_missing_target_is_invalid_target(library: Library, scope: str) -> Non
 
     The registered scopes decide, not the requested ones.
     """
-    app = program(library, scope=scope)
+    app = registered_client(library, scope=scope)
     assert answer_in(app.page(resource=None))["error"] == "invalid_target"
     assert answer_in(app.page(resource=None, scope=scope.split(" ", maxsplit=1)[0]))["error"] == "invalid_target"
 
@@ -199,7 +199,7 @@ def test_a_reading_client_without_a_target_gets_a_token_for_the_mcp_server(libra
 
     The v3 API refuses that token with 401 and `invalid_token`, `audience mismatch`.
     """
-    app = program(library, scope=scope)
+    app = registered_client(library, scope=scope)
     page = app.page(resource=None)
     assert "MCP server" in page.text
     tokens = app.redeem(answer_in(app.post(page))["code"]).json()
@@ -213,7 +213,7 @@ def test_a_reading_client_without_a_target_gets_a_token_for_the_mcp_server(libra
 
 def test_a_reading_client_with_a_target_gets_a_token_for_it(library: Library) -> None:
     """service.md#oauth: with `resource`, a client registered for reading only gets a token for it. A refresh keeps the target."""
-    app = program(library, scope=None)
+    app = registered_client(library, scope=None)
     tokens = app.sign_in()
     assert app.call(tokens["access_token"]).status_code == 200
     bound = app.sign_in(resource=None)
@@ -223,7 +223,7 @@ def test_a_reading_client_with_a_target_gets_a_token_for_it(library: Library) ->
 
 def test_the_mcp_server_is_the_target_that_redemption_has_to_match(library: Library) -> None:
     """service.md#oauth: a `resource` sent with the code has to match, for a token that is bound to the MCP server, too."""
-    app = program(library, scope=None)
+    app = registered_client(library, scope=None)
     code = app.code(resource=None)
     assert error_of(app.redeem(code, resource=f"{library.base_url}/api/v3")) == "invalid_target"
     assert app.redeem(code, resource=f"{library.base_url}/mcp").status_code == 200
@@ -236,7 +236,7 @@ def test_a_registration_without_scope_is_stored_as_exactly_two(library: Library)
 
 def test_an_issued_clients_surface_is_filled_in(library: Library) -> None:
     """service.md#clients: the surface of an issued client is chosen at creation and is the default of its tokens."""
-    api, mcp = issued_program(library), issued_program(library, surface="mcp_server")
+    api, mcp = issued_client(library), issued_client(library, surface="mcp_server")
     assert api.call(api.sign_in(resource=None)["access_token"]).status_code == 200
     refused = mcp.call(mcp.sign_in(resource=None)["access_token"])
     assert 'error_description="audience mismatch"' in refused.headers["WWW-Authenticate"]
@@ -250,7 +250,7 @@ SUBSETS = ["library:read", "library:read users:read", "assets:read tasks:read"]
 @pytest.mark.parametrize(("requested", "registered", "released"), list(itertools.product(SUBSETS, repeat=3)))
 def test_a_token_carries_the_intersection(library: Library, requested: str, registered: str, released: str) -> None:
     """service.md#scopes: a token has those scopes that were requested, registered and released by the person."""
-    app = program(library, scope=registered)
+    app = registered_client(library, scope=registered)
     page = app.page(scope=requested)
     offered = set(requested.split()) & set(registered.split())
     if not offered:
@@ -273,7 +273,7 @@ def test_a_token_carries_the_intersection(library: Library, requested: str, regi
 
 def test_a_public_client_has_no_secret_and_does_not_authenticate(library: Library) -> None:
     """service.md#clients: a public client has no secret and does not authenticate at the token endpoint."""
-    app = program(library, "none")
+    app = registered_client(library, "none")
     assert app.secret is None
     tokens = app.sign_in()
     assert app.refresh(tokens["refresh_token"]).status_code == 200
@@ -283,7 +283,7 @@ def test_a_public_client_has_no_secret_and_does_not_authenticate(library: Librar
 @pytest.mark.parametrize("method", CONFIDENTIAL)
 def test_a_confidential_client_authenticates_with_its_secret(library: Library, method: str) -> None:
     """service.md#clients: a confidential client authenticates with its secret."""
-    app = program(library, method)
+    app = registered_client(library, method)
     assert app.sign_in()
     app.secret = "wrong"
     answer = app.redeem(app.code())
@@ -296,7 +296,7 @@ def test_a_confidential_client_authenticates_with_its_secret(library: Library, m
 ])  # fmt: skip
 def test_a_client_authenticates_exactly_as_it_is_registered(library: Library, registered: str, used: str) -> None:
     """service.md#clients: the methods are `none`, `client_secret_basic` and `client_secret_post`; a client uses its registered one."""
-    app = program(library, registered)
+    app = registered_client(library, registered)
     code = app.code()
     app.method, app.secret = used, None if used == "none" else app.secret or "guess"
     answer = app.redeem(code)
@@ -313,7 +313,7 @@ def test_basic_is_the_default_method(library: Library) -> None:
 
 def test_a_secret_is_shown_once(library: Library) -> None:
     """service.md#clients: the secret is shown in the registration response only. The state holds its digest."""
-    app = program(library)
+    app = registered_client(library)
     told = [app.page().text, app.ask({"grant_type": "x"}).text, library.control("GET", "oauth/clients").text]
     assert not any(app.secret in each for each in told if app.secret)
     with library.tenant.clients._database.read() as connection:
@@ -325,7 +325,7 @@ def test_a_secret_is_shown_once(library: Library) -> None:
 def test_registrations_are_bounded_per_day(library: Library) -> None:
     """service.md#clients: the number of registrations of a tenant per day is limited."""
     library.change(oauth={"registrations_per_day": 3})
-    first = program(library)
+    first = registered_client(library)
     library.clock.time += 3600
     assert register(library, redirect_uris=[]).status_code == 400  # a refused one does not count
     assert [register(library).status_code for _ in range(3)] == [201, 201, 429]
@@ -339,7 +339,7 @@ def test_registrations_are_bounded_per_day(library: Library) -> None:
 
 def test_an_issued_client_belongs_to_the_account_and_each_connection_to_a_person(library: Library) -> None:
     """service.md#clients: the account owns an issued client; each connection belongs to a person and has that person's roles."""
-    app = issued_program(library)
+    app = issued_client(library)
     add_person(library, "reader@library.example", "librarian")
     mine = app.sign_in()
     app.browser = library.client()
@@ -356,7 +356,7 @@ def test_an_issued_client_belongs_to_the_account_and_each_connection_to_a_person
 def test_roles_are_those_of_the_person_today(library: Library) -> None:
     """service.md#clients: a connection has its person's roles. A role that was removed is gone for existing tokens, too."""
     add_person(library, "reader@library.example", "librarian")
-    app = issued_program(library)
+    app = issued_client(library)
     tokens = app.redeem(
         answer_in(app.consent(form={"email": "reader@library.example", "password": "reader-password"}))["code"]
     ).json()
@@ -372,16 +372,16 @@ def test_roles_are_those_of_the_person_today(library: Library) -> None:
 @pytest.mark.parametrize("method", CONFIDENTIAL)
 def test_an_issued_client_is_confidential(library: Library, method: str) -> None:
     """service.md#clients: an issued client is confidential."""
-    app = issued_program(library, token_endpoint_auth_method=method)
+    app = issued_client(library, token_endpoint_auth_method=method)
     assert (app.method, bool(app.secret)) == (method, True)
     assert app.sign_in()
     with pytest.raises(httpx.HTTPStatusError, match="422"):
-        issued_program(library, token_endpoint_auth_method="none")
+        issued_client(library, token_endpoint_auth_method="none")
 
 
 def test_basic_credentials_go_in_the_header_and_the_code_in_the_body(library: Library) -> None:
     """service.md#clients: `client_secret_basic` sends id and secret as HTTP Basic; `code` and `code_verifier` are in the body."""
-    app = issued_program(library)
+    app = issued_client(library)
     body = {
         "grant_type": "authorization_code",
         "code": app.code(),
@@ -395,7 +395,7 @@ def test_basic_credentials_go_in_the_header_and_the_code_in_the_body(library: Li
 
 def test_two_secrets_are_good_at_most_and_rotation_does_not_interrupt(library: Library) -> None:
     """service.md#clients: at most two secrets are valid, so that a rotation with a changeover window does not interrupt."""
-    app = issued_program(library)
+    app = issued_client(library)
     old, refresh = app.secret, app.sign_in()["refresh_token"]
     rotated = library.control("POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 600}).json()
     assert rotated["client_secret"] not in {None, old}
@@ -415,7 +415,7 @@ def test_two_secrets_are_good_at_most_and_rotation_does_not_interrupt(library: L
 
 def test_a_rotation_without_a_window_ends_every_older_secret(library: Library) -> None:
     """Assumption: a rotation without a window works with two valid secrets, too; it helps when one of them leaked."""
-    app = issued_program(library)
+    app = issued_client(library)
     library.control("POST", "oauth/clients/rotate", {"client_id": app.id})
     rotated = library.control("POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 0}).json()
     assert len(rotated["secrets"]) == 1
@@ -426,7 +426,7 @@ def test_a_rotation_without_a_window_ends_every_older_secret(library: Library) -
 
 def test_revocation_ends_all_connections_at_once(library: Library) -> None:
     """service.md#clients: revoking a client ends all its connections at once."""
-    app = issued_program(library)
+    app = issued_client(library)
     one, two = app.sign_in(), app.sign_in()
     code = app.code()
     library.control("POST", "oauth/clients/revoke", {"client_id": app.id})
@@ -439,8 +439,8 @@ def test_revocation_ends_all_connections_at_once(library: Library) -> None:
 def test_pkce_is_selectable_at_creation_and_on_by_default(library: Library) -> None:
     """service.md#clients: PKCE of an issued client is on by default and can be switched off at creation."""
     without = {"code_challenge": None, "code_challenge_method": None}
-    assert answer_in(issued_program(library).page(**without))["error"] == "invalid_request"
-    lax = issued_program(library, pkce=False)
+    assert answer_in(issued_client(library).page(**without))["error"] == "invalid_request"
+    lax = issued_client(library, pkce=False)
     assert lax.redeem(lax.code(**without), code_verifier=None).status_code == 200
     assert lax.redeem(lax.code(), code_verifier=None).status_code == 400  # a challenge that was sent counts
 
@@ -450,14 +450,14 @@ def test_support_can_lift_pkce_for_confidential_clients_only(library: Library) -
     library.change(oauth={"pkce_of_confidential": "lifted"})
     without = {"code_challenge": None, "code_challenge_method": None}
     for method in CONFIDENTIAL:
-        app = program(library, method)
+        app = registered_client(library, method)
         assert app.redeem(app.code(**without), code_verifier=None).status_code == 200
-    assert answer_in(program(library, "none").page(**without))["error"] == "invalid_request"
+    assert answer_in(registered_client(library, "none").page(**without))["error"] == "invalid_request"
 
 
 def test_a_verifier_without_a_challenge_is_refused(library: Library) -> None:
     """service.md#oauth: OAuth 2.1, section 7.5.2, refuses a verifier without a challenge: an attacker may have removed the challenge."""
-    app = issued_program(library, pkce=False)
+    app = issued_client(library, pkce=False)
     answer = app.redeem(app.code(code_challenge=None, code_challenge_method=None))
     assert error_of(answer) == "invalid_grant"
 
@@ -466,8 +466,8 @@ def test_issued_clients_are_a_matter_of_the_plan_and_registration_is_not(library
     """service.md#clients: issued clients depend on the plan of the account; self-registration does not."""
     library.change(oauth={"issued_clients": "closed"})
     with pytest.raises(httpx.HTTPStatusError, match="403"):
-        issued_program(library)
-    assert program(library).sign_in()
+        issued_client(library)
+    assert registered_client(library).sign_in()
 
 
 # --- v3 scopes
@@ -487,7 +487,7 @@ def test_old_tokens_received_the_asset_scopes(library: Library) -> None:
 
 def test_a_missing_scope_is_named(library: Library) -> None:
     """service.md#scopes: a missing scope is 403 `InsufficientScope`, and `WWW-Authenticate` names it."""
-    app = program(library, scope="users:read")
+    app = registered_client(library, scope="users:read")
     answer = app.call(app.sign_in()["access_token"])
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
     assert 'scope="library:read"' in answer.headers["WWW-Authenticate"]

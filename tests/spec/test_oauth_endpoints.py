@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.spec.conftest import Library
-from tests.spec.program import CALLBACK, answer_in, challenge_of, program, register
+from tests.spec.oauth_client import CALLBACK, answer_in, challenge_of, register, registered_client
 
 PARAMETERS = {
     "response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource",
@@ -48,7 +48,7 @@ def test_the_response_carries_an_id_and_perhaps_a_secret(library: Library, metho
 
 def test_the_authorization_request(library: Library) -> None:
     """service.md#oauth: the eight parameters of an authorization request."""
-    app = program(library)
+    app = registered_client(library)
     assert set(app.request(scope="library:read")) == PARAMETERS
     page = app.page(scope="library:read")
     assert page.status_code == 200
@@ -60,7 +60,7 @@ def test_the_authorization_request(library: Library) -> None:
 
 def test_the_token_request(library: Library) -> None:
     """service.md#oauth: the fields of a token request; `resource` is optional and has to match."""
-    app = program(library, "none")
+    app = registered_client(library, "none")
     for resource in (None, f"{library.base_url}/api/v3"):
         form = {
             "grant_type": "authorization_code",
@@ -88,7 +88,7 @@ def test_the_token_request(library: Library) -> None:
 ])  # fmt: skip
 def test_every_field_of_the_token_request_counts(library: Library, changes: dict[str, str | None], error: str) -> None:
     """service.md#oauth: every field of a token request but `resource` is required. A refused request leaves the code valid."""
-    app = program(library, "none")
+    app = registered_client(library, "none")
     code = app.code()
     answer = app.redeem(**{"code": code, **changes})
     assert (answer.status_code, answer.json()["error"]) == (400, error)
@@ -97,7 +97,7 @@ def test_every_field_of_the_token_request_counts(library: Library, changes: dict
 
 def test_the_token_response(library: Library) -> None:
     """service.md#tokens: the response has `access_token` and `refresh_token`; the other members are those of OAuth."""
-    tokens = program(library).sign_in()
+    tokens = registered_client(library).sign_in()
     assert sorted(tokens) == ["access_token", "expires_in", "refresh_token", "scope", "token_type"]
     assert tokens["token_type"] == "Bearer"
     assert all(re.fullmatch(r"[\w-]{43}", tokens[name]) for name in ("access_token", "refresh_token"))
@@ -105,7 +105,7 @@ def test_the_token_response(library: Library) -> None:
 
 def test_the_bearer_token_is_sent_in_the_header(library: Library) -> None:
     """service.md#tokens: the token is sent as `Authorization: Bearer`, and in no other place."""
-    app = program(library)
+    app = registered_client(library)
     token = app.sign_in()["access_token"]
     assert app.call(token).status_code == 200
     client = library.client("/api/v3")
@@ -119,7 +119,7 @@ def test_the_bearer_token_is_sent_in_the_header(library: Library) -> None:
 
 def test_a_missing_resource_is_an_authorization_server_error(library: Library) -> None:
     """service.md#oauth: a missing `resource` is `invalid_target`, sent to the redirect address."""
-    answer = program(library).page(resource=None)
+    answer = registered_client(library).page(resource=None)
     assert answer.headers["Location"].startswith(CALLBACK + "?error=invalid_target&")
     assert answer_in(answer)["state"] == "a state & more"
 

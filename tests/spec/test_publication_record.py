@@ -26,7 +26,7 @@ def create(client: httpx.Client, **attributes: Any) -> dict[str, Any]:
 
 def upload(library: Library, content: bytes = b"bytes", filename: str = "a.txt") -> dict[str, Any]:
     """Uploads a file and returns the payload ``{id, storage: cache, metadata}``."""
-    writer = library.tenant.blobs.writer()
+    writer = library.tenant.blobs.begin_upload()
     writer.write(content)
     name = f"{len(content)}-{filename}"
     writer.finish(f"cache/{name}", filename=filename, content_type="text/plain", content_disposition=None)

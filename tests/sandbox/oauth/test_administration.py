@@ -19,7 +19,7 @@ from sandbox.oauth.tokens import check_bearer
 from sandbox.tenants import Account
 from tests.sandbox.process import SandboxProcess
 from tests.spec.conftest import Library, plain_transport
-from tests.spec.program import CALLBACK, Program, issued_program, program
+from tests.spec.oauth_client import CALLBACK, OAuthClient, issued_client, registered_client
 
 ROOT = Path(__file__).parents[3]
 
@@ -40,8 +40,8 @@ def test_a_client_that_cannot_be_issued(library: Library, body: dict[str, Any], 
 
 
 def test_issued_clients_are_listed_without_their_secrets(library: Library) -> None:
-    app = issued_program(library, pkce=False, surface="mcp_server")
-    program(library)
+    app = issued_client(library, pkce=False, surface="mcp_server")
+    registered_client(library)
     (told,) = control(library, "GET", "oauth/clients").json()
     assert (told["client_id"], told["pkce"], told["surface"], told["revoked_at"]) == (app.id, False, "mcp_server", None)
     assert told["secrets"] == [{"created_at": library.clock.time, "expires_at": None}]
@@ -49,10 +49,10 @@ def test_issued_clients_are_listed_without_their_secrets(library: Library) -> No
 
 
 def test_a_client_that_is_not_there_can_be_neither_rotated_nor_revoked(library: Library) -> None:
-    own = program(library)
+    own = registered_client(library)
     for body in ({"client_id": "unknown"}, {"client_id": own.id}, {}):
         assert control(library, "POST", "oauth/clients/rotate", body).status_code == 404
-    app = issued_program(library)
+    app = issued_client(library)
     assert control(library, "POST", "oauth/clients/revoke", {"client_id": app.id}).status_code == 200
     assert control(library, "POST", "oauth/clients/revoke", {"client_id": app.id}).status_code == 404
     assert control(library, "POST", "oauth/clients/rotate", {"client_id": app.id}).status_code == 404
@@ -60,7 +60,7 @@ def test_a_client_that_is_not_there_can_be_neither_rotated_nor_revoked(library: 
 
 
 def test_a_client_that_registered_itself_can_be_revoked_too(library: Library) -> None:
-    app = program(library)
+    app = registered_client(library)
     tokens = app.sign_in()
     control(library, "POST", "oauth/clients/revoke", {"client_id": app.id})
     assert app.call(tokens["access_token"]).status_code == 401
@@ -70,12 +70,12 @@ def test_a_client_that_registered_itself_can_be_revoked_too(library: Library) ->
     {"changeover_seconds": -1}, {"changeover_seconds": "1"}, {"unknown": 1}, {"client_id": 5},
 ])  # fmt: skip
 def test_a_rotation_that_cannot_be(library: Library, body: dict[str, Any]) -> None:
-    app = issued_program(library)
+    app = issued_client(library)
     assert control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, **body}).status_code == 422
 
 
 def test_a_later_rotation_does_not_lengthen_the_life_of_an_old_secret(library: Library) -> None:
-    app = issued_program(library)
+    app = issued_client(library)
     control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 60})
     library.clock.time += 60
     rotated = control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 600})
@@ -84,7 +84,7 @@ def test_a_later_rotation_does_not_lengthen_the_life_of_an_old_secret(library: L
 
 
 def test_grants_are_told(library: Library) -> None:
-    app = program(library, scope=None)
+    app = registered_client(library, scope=None)
     app.sign_in(resource=None)
     (told,) = control(library, "GET", "oauth/grants").json()
     assert told == {
@@ -159,12 +159,12 @@ def test_what_was_granted_survives_a_kill(tmp_path: Path) -> None:
     """Clients, secrets, grants and tokens are in the state file and work on another port, too."""
     options = ("--tenant", "library=empty", "--requests-per-minute", "0", "--state", str(tmp_path / "state.db"))
     with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
-        app = program(library)
+        app = registered_client(library)
         tokens = app.sign_in()
         code = app.code()
         sandbox.kill()
     with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
-        app = Program(library, app.id, app.secret, verifier=app.verifier)
+        app = OAuthClient(library, app.id, app.secret, verifier=app.verifier)
         assert app.call(tokens["access_token"]).status_code == 200
         renewed = app.refresh(tokens["refresh_token"])
         assert renewed.status_code == 200

@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import pytest
 
-from sandbox.oauth.renewal import POLICIES
+from sandbox.oauth.refresh_policies import REFRESH_POLICIES
 from sandbox.settings import OAuth
 from tests.sandbox.process import SandboxProcess
 
@@ -54,7 +54,7 @@ def test_every_setting_is_described_with_its_values() -> None:
 
 
 def test_every_policy_is_a_column() -> None:
-    assert f"| refresh policy | {' | '.join(f'`{name}`' for name in POLICIES)} |" in section()
+    assert f"| refresh policy | {' | '.join(f'`{name}`' for name in REFRESH_POLICIES)} |" in section()
 
 
 def test_every_control_endpoint_is_described() -> None:

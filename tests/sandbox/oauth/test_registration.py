@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandbox.oauth.refusals import OAuthError
-from sandbox.oauth.registration import read
+from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.registration import parse_metadata
 from tests.spec.conftest import Library
-from tests.spec.program import CALLBACK, program, register
+from tests.spec.oauth_client import CALLBACK, register, registered_client
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -85,7 +85,7 @@ def test_metadata_that_nobody_knows_are_ignored(library: Library) -> None:
 def test_every_body_is_stored_or_refused(body: Any) -> None:
     error = None
     try:
-        assert read(body).redirect_uris
+        assert parse_metadata(body).redirect_uris
     except OAuthError as refusal:
         error = refusal.error
     assert error in {None, "invalid_client_metadata", "invalid_redirect_uri"}
@@ -98,7 +98,7 @@ def test_a_name_is_kept_as_it_is(library: Library, name: str) -> None:
 
 
 def test_ids_and_secrets_are_never_the_same(library: Library) -> None:
-    clients = [program(library) for _ in range(20)]
+    clients = [registered_client(library) for _ in range(20)]
     assert len({client.id for client in clients} | {client.secret for client in clients}) == 40
 
 

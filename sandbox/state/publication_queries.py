@@ -24,7 +24,7 @@ def names_in_use(connection: sqlite3.Connection, tenant: int, *, least: int, fir
     return [*found[0], *found[1]]
 
 
-def numbers_of_kind(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:
+def ids_of_type(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:
     """Id and date of every publication of a kind, by id."""
     return connection.execute(
         "SELECT id, published_on FROM publications WHERE tenant = ? AND publishable_type = ? ORDER BY id",

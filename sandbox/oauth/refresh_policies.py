@@ -28,10 +28,10 @@ class OldPair(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """One server's way. ``again``: what a refresh token gets that was used before."""
+class RefreshPolicy:
+    """One server's way. ``on_reuse``: what a refresh token gets that was used before."""
 
-    again: Verdict
+    on_reuse: Verdict
     old_pair: OldPair
     has_leeway: bool = False
 
@@ -41,12 +41,12 @@ class Policy:
             return Verdict.REFUSE
         if refreshed_at is None or (self.has_leeway and now <= refreshed_at + leeway):
             return Verdict.RENEW
-        return self.again
+        return self.on_reuse
 
 
-POLICIES: Mapping[str, Policy] = {
-    "strict": Policy(Verdict.END_GRANT, OldPair.STAYS),
-    "leeway": Policy(Verdict.END_GRANT, OldPair.STAYS, has_leeway=True),
-    "until_used": Policy(Verdict.RENEW, OldPair.STAYS_UNTIL_NEW_IS_USED),
-    "at_once": Policy(Verdict.REFUSE, OldPair.ENDS),
+REFRESH_POLICIES: Mapping[str, RefreshPolicy] = {
+    "strict": RefreshPolicy(Verdict.END_GRANT, OldPair.STAYS),
+    "leeway": RefreshPolicy(Verdict.END_GRANT, OldPair.STAYS, has_leeway=True),
+    "until_used": RefreshPolicy(Verdict.RENEW, OldPair.STAYS_UNTIL_NEW_IS_USED),
+    "at_once": RefreshPolicy(Verdict.REFUSE, OldPair.ENDS),
 }

@@ -7,22 +7,22 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
 from sandbox.both_versions.listing import Render
 from sandbox.endpoints import Call
 from sandbox.errors import record_not_found
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.blobs import StoredFile
 from sandbox.state.drafts import Author, Draft, MissingReference, NewAsset
-from sandbox.state.publications import kept
+from sandbox.state.publications import unchanged_draft
 
 _TEXTS = ("title", "publishable_type", "published_on", "abstract")
 _REFERENCES = ("contributor", "organization")
 _FILES = ("assets", "assets_attributes")
 
-Fill = Callable[[Draft], Draft]
+DraftChange = Callable[[Draft], Draft]
 
 
-def create_publication(call: Call, fill: Fill, render: Render) -> Response:
+def create_publication(call: Call, fill: DraftChange, render: Render) -> Response:
     """Store what ``fill`` makes of an empty draft; a reference that leads nowhere is 404."""
     try:
         new = call.tenant.publications.create(fill(Draft(title=None)), now=call.tenant.clock.now())
@@ -37,10 +37,10 @@ def find_publication(call: Call) -> None:
         raise record_not_found()
 
 
-def change_publication(call: Call, fill: Fill, render: Render) -> Response:
+def change_publication(call: Call, fill: DraftChange, render: Render) -> Response:
     """Store what ``fill`` makes of the publication of the path; no such record or reference is 404."""
     try:
-        changed = call.tenant.publications.change(call.number or 0, lambda stored: fill(kept(stored)))
+        changed = call.tenant.publications.change(call.number or 0, lambda stored: fill(unchanged_draft(stored)))
     except MissingReference:
         raise record_not_found() from None
     if changed is None:
@@ -55,7 +55,7 @@ def remove_publication(call: Call) -> Response:
     return deleted(call.settings.variations)
 
 
-def plain_changes(call: Call) -> dict[str, Any]:
+def common_changes(call: Call) -> dict[str, Any]:
     """The fields of a draft that every version writes alike: texts, references and the cover, as far as they are given."""
     payload = call.payload
     changes: dict[str, Any] = {name: payload[name] for name in _TEXTS if name in payload}
@@ -63,11 +63,11 @@ def plain_changes(call: Call) -> dict[str, Any]:
         if name in payload:
             changes[name] = payload[name] and payload[name]["id"]
     if "cover" in payload:
-        changes["cover"] = payload["cover"] and _promoted(payload["cover"], call)
+        changes["cover"] = payload["cover"] and _stored_file(payload["cover"], call)
     return changes
 
 
-def sent_files(call: Call) -> list[Mapping[str, Any]]:
+def file_entries(call: Call) -> list[Mapping[str, Any]]:
     """What ``assets`` and ``assets_attributes`` hold; sending any needs ``assets:write`` beside what the endpoint needs."""
     sent = [each for name in _FILES for each in call.payload.get(name, ())]
     if sent:
@@ -79,7 +79,7 @@ def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> tuple[NewAsset,
     """The files that are attached; name and type are those of the file where nothing else is said."""
     assets = []
     for each in sent:
-        file = _promoted(each["file"], call)
+        file = _stored_file(each["file"], call)
         name, content_type = each.get("name"), each.get("content_type")
         assets.append(NewAsset(name or file.filename, content_type or file.mime_type, file))
     return tuple(assets)
@@ -90,6 +90,6 @@ def author(entry: Mapping[str, Any]) -> Author:
     return Author(entry["name"], entry.get("type", "person"))
 
 
-def _promoted(upload: Mapping[str, Any], call: Call) -> StoredFile:
+def _stored_file(upload: Mapping[str, Any], call: Call) -> StoredFile:
     """The file behind ``{id, storage: cache, metadata}``, or the storage not-found error."""
     return call.tenant.storage.promote(upload["id"], upload.get("metadata"))

@@ -38,7 +38,7 @@ def register(library: Library, **metadata: Any) -> httpx.Response:
 
 
 @dataclass
-class Program:
+class OAuthClient:
     """A registered client. ``browser`` holds the cookies of the person."""
 
     library: Library
@@ -130,21 +130,21 @@ class Program:
         return self.library.client("/api/v3").get(path, headers={"Authorization": f"Bearer {access_token}"})
 
 
-def program(library: Library, method: str = "client_secret_basic", **metadata: Any) -> Program:
+def registered_client(library: Library, method: str = "client_secret_basic", **metadata: Any) -> OAuthClient:
     """Returns a client that registered itself."""
     answer = register(library, token_endpoint_auth_method=method, **metadata)
     assert answer.status_code == 201, answer.text
-    return _program(library, answer.json())
+    return _client_from(library, answer.json())
 
 
-def issued_program(library: Library, redirect_uris: Sequence[str] = (CALLBACK,), **choices: Any) -> Program:
+def issued_client(library: Library, redirect_uris: Sequence[str] = (CALLBACK,), **choices: Any) -> OAuthClient:
     """Returns a client that an administrator issued."""
     body = {"client_name": "Connector", "redirect_uris": list(redirect_uris), "scope": EVERYTHING, **choices}
-    return _program(library, library.control("POST", "oauth/clients", body).json())
+    return _client_from(library, library.control("POST", "oauth/clients", body).json())
 
 
-def _program(library: Library, answer: Mapping[str, Any]) -> Program:
-    return Program(
+def _client_from(library: Library, answer: Mapping[str, Any]) -> OAuthClient:
+    return OAuthClient(
         library,
         answer["client_id"],
         answer.get("client_secret"),

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from ipaddress import IPv4Network, ip_address
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 _CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
 _LOOPBACK = IPv4Network("127.0.0.0/8")
 
 
-def problem(address: str) -> str | None:
+def redirect_uri_problem(address: str) -> str | None:
     """Why this address may not be registered; None when it may."""
     if "#" in address:
         return "must have no fragment"
@@ -68,19 +68,14 @@ def is_registered(address: str, registered: Iterable[str], *, any_loopback_port:
 
 def _portless(address: str) -> SplitResult | None:
     """A loopback address without its port; None for any other."""
-    parts = None if problem(address) else _split(address)
+    parts = None if redirect_uri_problem(address) else _split(address)
     if parts is None or parts.scheme != "http":
         return None
     return parts._replace(netloc=parts.netloc.rpartition(":")[0])
 
 
-def with_answer(address: str, answer: Iterable[tuple[str, str]]) -> str:
+def with_parameters(address: str, answer: Iterable[tuple[str, str]]) -> str:
     """The address with the answer added to whatever query it has."""
     parts = urlsplit(address)
     query = "&".join(filter(None, (parts.query, urlencode(list(answer)))))
     return parts._replace(query=query).geturl()
-
-
-def answer_in(address: str) -> dict[str, str]:
-    """What ``with_answer`` added, as the client reads it."""
-    return dict(parse_qsl(urlsplit(address).query, keep_blank_values=True))

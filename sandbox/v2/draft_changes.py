@@ -10,25 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sandbox.both_versions.changes import Fill, author, new_assets, plain_changes, sent_files
+from sandbox.both_versions.publication_changes import DraftChange, author, common_changes, file_entries, new_assets
 from sandbox.endpoints import Call
 from sandbox.state.drafts import AssetChange, Author, Draft, Identifier
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
 _DESTROY = "_destroy"
-_WORDS = ("name", "content_type")
+_ASSET_TEXTS = ("name", "content_type")
 
 Entry = Mapping[str, Any]
 
 
-def filling(call: Call) -> Fill:
+def draft_change(call: Call) -> DraftChange:
     """What the payload makes of a draft. Files are looked up now: it takes a transaction of its own."""
     payload = call.payload
-    sent = sent_files(call)
-    changes = plain_changes(call) | {
+    sent = file_entries(call)
+    changes = common_changes(call) | {
         "new_assets": new_assets((each for each in sent if "id" not in each), call),
         "asset_changes": tuple(_asset_change(each) for each in sent if "id" in each),
-        "forgiving": True,
+        "skip_missing_references": True,
     }
     given = call.tenant.publications.category_ids()
 
@@ -60,13 +60,13 @@ def _merged_authors(before: Sequence[Author], entries: Iterable[Entry]) -> tuple
     authors = list(before)
     for entry in entries:
         if entry.get(_DESTROY):
-            authors = [each for each in authors if not _is_meant(each, entry)]
+            authors = [each for each in authors if not _matches(each, entry)]
         elif author(entry) not in authors:
             authors.append(author(entry))
     return tuple(authors)
 
 
-def _is_meant(known: Author, entry: Entry) -> bool:
+def _matches(known: Author, entry: Entry) -> bool:
     return (known.name, known.type) == (entry["name"], entry.get("type", known.type))
 
 
@@ -85,5 +85,5 @@ def _merged_categories(
 
 
 def _asset_change(entry: Entry) -> AssetChange:
-    words = {name: entry[name] for name in _WORDS if name in entry}
+    words = {name: entry[name] for name in _ASSET_TEXTS if name in entry}
     return AssetChange(entry["id"], words, remove=bool(entry.get(_DESTROY)))

@@ -32,15 +32,15 @@ def deleted(variations: Variations) -> Response:
 def without_nulls(response: Response) -> Response:
     """The same answer with every field left out that is null."""
     if response.mimetype == "application/json":
-        fuller = json_response(_filled(json.loads(response.get_data())))
+        fuller = json_response(_without_null_fields(json.loads(response.get_data())))
         response.set_data(fuller.get_data())
     return response
 
 
-def _filled(node: object) -> object:
+def _without_null_fields(node: object) -> object:
     if isinstance(node, dict):
-        return {name: _filled(value) for name, value in node.items() if value is not None}
-    return [_filled(each) for each in node] if isinstance(node, list) else node
+        return {name: _without_null_fields(value) for name, value in node.items() if value is not None}
+    return [_without_null_fields(each) for each in node] if isinstance(node, list) else node
 
 
 def error_response(error: ApiError) -> Response:

@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandbox.both_versions.changes import Fill, author, new_assets, plain_changes, sent_files
+from sandbox.both_versions.publication_changes import DraftChange, author, common_changes, file_entries, new_assets
 from sandbox.endpoints import Call
 from sandbox.state.drafts import Draft, Identifier
 
 
-def filling(call: Call) -> Fill:
+def draft_change(call: Call) -> DraftChange:
     """What the payload makes of a draft. Files are looked up now: it takes a transaction of its own."""
     payload = call.payload
-    sent = sent_files(call)
-    changes = plain_changes(call) | {"new_assets": new_assets(sent, call)}
+    sent = file_entries(call)
+    changes = common_changes(call) | {"new_assets": new_assets(sent, call)}
     if "authors" in payload:
         changes["authors"] = tuple(author(each) for each in payload["authors"])
     if "identifiers" in payload:

@@ -1,6 +1,6 @@
 """What an authorization request may ask for: an ordered list of small checks, before anybody is asked to consent.
 
-A client or redirect address that is not known is ``Unsafe``: the person sees a page and is sent nowhere. Every later refusal
+A client or redirect address that is not known is ``UntrustedRequest``: the person sees a page and is sent nowhere. Every later refusal
 is an ``OAuthError`` that the client gets at its redirect address.
 """
 
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sandbox.oauth import redirects, surfaces
+from sandbox.oauth import redirect_uris, surfaces
+from sandbox.oauth.errors import OAuthError, UntrustedRequest, invalid_request, invalid_scope
 from sandbox.oauth.parameters import Parameters
-from sandbox.oauth.refusals import OAuthError, Unsafe, invalid_request, invalid_scope
-from sandbox.oauth.scopes import carried, is_written_well
+from sandbox.oauth.scopes import intersection, is_valid_scope
 from sandbox.settings import OAuth
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
@@ -22,7 +22,7 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # what base64url makes of 256 bit
 
 
 @dataclass(frozen=True, slots=True)
-class Addressee:
+class RedirectTarget:
     """Who gets the answer, and where."""
 
     client: Client
@@ -30,40 +30,40 @@ class Addressee:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AuthorizationRequest:
     """What a person is asked to consent to. ``scopes``: what the client asks for and is registered for."""
 
-    addressee: Addressee
+    redirect_target: RedirectTarget
     scopes: tuple[str, ...]
     surface: str
     resource: str | None
     challenge: str | None
 
 
-def addressee(given: Parameters, tenant: Tenant) -> Addressee:
-    """The client and its address, or ``Unsafe``."""
+def find_redirect_target(given: Parameters, tenant: Tenant) -> RedirectTarget:
+    """The client and its address, or ``UntrustedRequest``."""
     if {"client_id", "redirect_uri"} & set(given.repeated):
-        raise Unsafe("The request names its program or its return address twice.")
+        raise UntrustedRequest("The request names its program or its return address twice.")
     client = tenant.clients.find(given.get("client_id") or "")
     if client is None:
-        raise Unsafe("The program that sent you here is not registered with this library.")
+        raise UntrustedRequest("The program that sent you here is not registered with this library.")
     address = given.get("redirect_uri")
     if address is None:
-        raise Unsafe("The request does not say where to return to.")
+        raise UntrustedRequest("The request does not say where to return to.")
     any_port = tenant.settings.oauth.loopback_port == "any"
-    if not redirects.is_registered(address, client.redirect_uris, any_loopback_port=any_port):
-        raise Unsafe("The return address of the request is none that its program has registered.")
-    return Addressee(client, address)
+    if not redirect_uris.is_registered(address, client.redirect_uris, any_loopback_port=any_port):
+        raise UntrustedRequest("The return address of the request is none that its program has registered.")
+    return RedirectTarget(client, address)
 
 
-def asked(given: Parameters, to: Addressee, rules: OAuth, base_url: str) -> Asked:
+def check_request(given: Parameters, to: RedirectTarget, rules: OAuth, base_url: str) -> AuthorizationRequest:
     """What the request asks for, or the refusal that goes to the redirect address."""
     for check in _CHECKS:
         check(given, to.client, rules)
-    return Asked(
-        addressee=to,
+    return AuthorizationRequest(
+        redirect_target=to,
         scopes=_scopes(given, to.client),
-        surface=surfaces.target(to.client, given.get("resource"), base_url),
+        surface=surfaces.target_surface(to.client, given.get("resource"), base_url),
         resource=given.get("resource"),
         challenge=given.get("code_challenge"),
     )
@@ -109,7 +109,7 @@ def _challenge(given: Parameters, client: Client, rules: OAuth) -> None:
 
 def _scope(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
     scope = given.get("scope")
-    if scope is not None and not is_written_well(scope):
+    if scope is not None and not is_valid_scope(scope):
         raise invalid_scope("scope must be names separated by one space each")
     if not _scopes(given, client):
         raise invalid_scope("The client is registered for none of these scopes")
@@ -118,7 +118,7 @@ def _scope(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: AR
 def _scopes(given: Parameters, client: Client) -> tuple[str, ...]:
     """Assumption: a request without ``scope`` asks for everything that the client is registered for."""
     scope = given.get("scope")
-    return carried(client.scopes if scope is None else scope.split(" "), client.scopes)
+    return intersection(client.scopes if scope is None else scope.split(" "), client.scopes)
 
 
 _CHECKS: tuple[Callable[[Parameters, Client, OAuth], None], ...] = (_nothing_twice, _response_type, _challenge, _scope)

@@ -15,7 +15,7 @@ _CHUNK = 256 * 1024
 _UNFINISHED = ".part"
 
 
-class Folder:
+class ContentFolder:
     """Contents by their SHA-256. Without a place of its own it is a temporary one, gone with the process.
 
     Nothing is made on disk before there is something to keep.
@@ -28,9 +28,9 @@ class Folder:
             for left in path.glob(f"*{_UNFINISHED}"):
                 left.unlink(missing_ok=True)  # of an upload that a kill interrupted
 
-    def begin(self) -> NewContent:
+    def begin_content(self) -> ContentWriter:
         """A content that is on its way."""
-        return NewContent(self._made())
+        return ContentWriter(self._made())
 
     def chunks(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
         """A part of a content."""
@@ -49,7 +49,7 @@ class Folder:
             return self._path
 
 
-class NewContent:
+class ContentWriter:
     """Bytes that are written and hashed as they come."""
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +67,7 @@ class NewContent:
         self.size += len(data)
         return self._file.write(data)
 
-    def keep(self) -> tuple[str, str]:
+    def commit(self) -> tuple[str, str]:
         """Put the content in its place, durably; its SHA-256 and MD5."""
         sha256 = self._sha256.hexdigest()
         self._file.flush()
@@ -76,7 +76,7 @@ class NewContent:
         self._path.replace(self._path.with_name(sha256))
         return sha256, self._md5.hexdigest()
 
-    def abandon(self) -> None:
+    def discard(self) -> None:
         """Forget what was not kept."""
         self._file.close()
         self._path.unlink(missing_ok=True)

@@ -15,17 +15,16 @@ from collections.abc import Callable, Mapping
 
 from werkzeug.wrappers import Request, Response
 
-from sandbox.answers import json_response
 from sandbox.oauth import surfaces
-from sandbox.oauth.addresses import base_url
-from sandbox.oauth.authentication import authenticate
+from sandbox.oauth.client_authentication import authenticate
+from sandbox.oauth.errors import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
 from sandbox.oauth.parameters import Parameters
-from sandbox.oauth.refusals import OAuthError, invalid_grant, invalid_request, invalid_scope, invalid_target
-from sandbox.oauth.renewal import POLICIES, OldPair, Verdict
-from sandbox.oauth.scopes import carried, is_written_well
+from sandbox.oauth.refresh_policies import REFRESH_POLICIES, OldPair, Verdict
+from sandbox.oauth.scopes import intersection, is_valid_scope
 from sandbox.oauth.tokens import mint
+from sandbox.responses import json_response
 from sandbox.state.clients import Client
-from sandbox.state.grants import Code, Grant, Pair, Renewal, Tokens
+from sandbox.state.grants import CodeDetails, Grant, RefreshResult, TokenPair, Tokens
 from sandbox.tenants import Tenant
 
 _FORM = "application/x-www-form-urlencoded"
@@ -40,29 +39,29 @@ def exchange(request: Request, tenant: Tenant) -> Response:
     if form.repeated:
         raise invalid_request(f"{form.repeated[0]} is there more than once")
     client = authenticate(request, form, tenant)
-    tokens = _way(form, client)(form, client, tenant, base_url(request, tenant))
-    return _answer(tokens, tenant)
+    tokens = _grant_handler(form, client)(form, client, tenant, tenant.base_url(request.host_url))
+    return _token_response(tokens, tenant)
 
 
-Way = Callable[[Parameters, Client, Tenant, str], Tokens]
+GrantHandler = Callable[[Parameters, Client, Tenant, str], Tokens]
 
 
-def _way(form: Parameters, client: Client) -> Way:
+def _grant_handler(form: Parameters, client: Client) -> GrantHandler:
     grant_type = form.get("grant_type")
     if grant_type is None:
         raise invalid_request("grant_type is missing")
-    if grant_type not in _WAYS:
-        raise OAuthError("unsupported_grant_type", f"grant_type must be one of {', '.join(_WAYS)}")
+    if grant_type not in _GRANT_HANDLERS:
+        raise OAuthError("unsupported_grant_type", f"grant_type must be one of {', '.join(_GRANT_HANDLERS)}")
     if grant_type not in client.grant_types:
         raise OAuthError("unauthorized_client", f"The client is not registered for {grant_type}")
-    return _WAYS[grant_type]
+    return _GRANT_HANDLERS[grant_type]
 
 
-def _by_code(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
+def _exchange_code(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
     code, redirect_uri = _required(form, "code"), _required(form, "redirect_uri")
     now = tenant.clock.now()
 
-    def issue(details: Code, grant: Grant) -> Tokens:
+    def issue(details: CodeDetails, grant: Grant) -> Tokens:
         if grant.client_id != client.id:
             raise invalid_grant("The code was given to another client")
         if details.expires_at <= now:
@@ -92,18 +91,18 @@ def _check_verifier(verifier: str | None, challenge: str | None) -> None:
         raise invalid_grant("code_verifier does not belong to the code_challenge")
 
 
-def _check_code_resource(resource: str | None, details: Code, grant: Grant, base: str) -> None:
+def _check_code_resource(resource: str | None, details: CodeDetails, grant: Grant, base: str) -> None:
     """The document: "optional here; when sent it must equal the resource of the authorization"."""
     authorized = details.resource or base + surfaces.PATHS[grant.surface]
     if resource is not None and resource != authorized:
         raise invalid_target("resource is not the one of the authorization")
 
 
-def _by_refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
+def _refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
     rules, now = tenant.settings.oauth, tenant.clock.now()
-    policy = POLICIES[rules.refresh_policy]
+    policy = REFRESH_POLICIES[rules.refresh_policy]
 
-    def renew(pair: Pair) -> Renewal | None:
+    def refresh(pair: TokenPair) -> RefreshResult | None:
         if pair.grant.client_id != client.id:
             raise invalid_grant("The refresh token was given to another client")
         verdict = policy.verdict(
@@ -114,11 +113,11 @@ def _by_refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> 
         if verdict is Verdict.END_GRANT:
             return None
         if (resource := form.get("resource")) is not None:
-            surfaces.check(resource, pair.grant.surface, base)
+            surfaces.check_resource(resource, pair.grant.surface, base)
         tokens = mint(tenant, _narrowed(form.get("scope"), pair.grant))
-        return Renewal(tokens, ends_old_pair=policy.old_pair is OldPair.ENDS)
+        return RefreshResult(tokens, ends_old_pair=policy.old_pair is OldPair.ENDS)
 
-    tokens = tenant.grants.renew(_required(form, "refresh_token"), renew, now)
+    tokens = tenant.grants.refresh(_required(form, "refresh_token"), refresh, now)
     if tokens is None:
         raise invalid_grant("The refresh token is unknown, or it was used before")
     return tokens
@@ -128,9 +127,9 @@ def _narrowed(scope: str | None, grant: Grant) -> tuple[str, ...]:
     """The scopes of a new access token: the grant's, or fewer when the client asks for fewer; never more."""
     if scope is None:
         return grant.scopes
-    if not is_written_well(scope) or not set(scope.split(" ")) <= set(grant.scopes):
+    if not is_valid_scope(scope) or not set(scope.split(" ")) <= set(grant.scopes):
         raise invalid_scope("scope must be a part of what was granted")
-    return carried(scope.split(" "))
+    return intersection(scope.split(" "))
 
 
 def _required(form: Parameters, name: str) -> str:
@@ -140,7 +139,7 @@ def _required(form: Parameters, name: str) -> str:
     return value
 
 
-def _answer(tokens: Tokens, tenant: Tenant) -> Response:
+def _token_response(tokens: Tokens, tenant: Tenant) -> Response:
     body = {
         "access_token": tokens.access,
         "token_type": "Bearer",
@@ -151,4 +150,4 @@ def _answer(tokens: Tokens, tenant: Tenant) -> Response:
     return json_response(body, headers={"Cache-Control": "no-store"})
 
 
-_WAYS: Mapping[str, Way] = {"authorization_code": _by_code, "refresh_token": _by_refresh}
+_GRANT_HANDLERS: Mapping[str, GrantHandler] = {"authorization_code": _exchange_code, "refresh_token": _refresh}

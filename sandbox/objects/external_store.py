@@ -16,7 +16,7 @@ _NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ObjectInfo:
     """What a HEAD tells of an object."""
 
     size: int
@@ -25,7 +25,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class ExternalStore:
     """A bucket at an endpoint, and the keys for it."""
 
     endpoint: str
@@ -41,7 +41,7 @@ class Elsewhere:
         """Where an object is."""
         return f"{self.address}/{quote(key)}"
 
-    def head(self, key: str, now: float) -> Found | None:
+    def head(self, key: str, now: float) -> ObjectInfo | None:
         """What is known of the object under a key, None when it is not there. Any other answer is an ``OSError``."""
         address = self.object_address(key)
         parts = urlsplit(address)
@@ -56,6 +56,6 @@ class Elsewhere:
                 raise OSError(f"HEAD {address} was answered {answer.status} {answer.reason}")
             _, options = parse_options_header(answer.headers.get("Content-Disposition", ""))
             size = int(answer.headers.get("Content-Length", "0"))
-            return Found(size, answer.headers.get("Content-Type"), options.get("filename"))
+            return ObjectInfo(size, answer.headers.get("Content-Type"), options.get("filename"))
         finally:
             connection.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from werkzeug.wrappers import Response
 
 from sandbox.documentation.openapi import swagger_yaml
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
 
 _MEDIA_TYPE = "application/yaml"
 
@@ -21,7 +21,7 @@ ENDPOINTS = (
         path="/swagger.yaml",
         summary="This description",
         handler=describe,
-        answer=Answer("An OpenAPI document", media_type=_MEDIA_TYPE),
+        success=SuccessResponse("An OpenAPI document", media_type=_MEDIA_TYPE),
         public=True,
     ),
 )

@@ -6,15 +6,15 @@ from urllib.parse import unquote_plus
 
 from werkzeug.wrappers import Request
 
+from sandbox.oauth.errors import invalid_client, invalid_request
 from sandbox.oauth.parameters import Parameters
-from sandbox.oauth.refusals import invalid_client, invalid_request
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
 
 
 def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
     """The client behind a token request, or ``invalid_client``."""
-    method, client_id, secret = _shown(request, form)
+    method, client_id, secret = _credentials(request, form)
     client = tenant.clients.find(client_id) if client_id else None
     if client is None or client.auth_method != method:
         raise invalid_client(tenant.name)
@@ -23,7 +23,7 @@ def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
     return client
 
 
-def _shown(request: Request, form: Parameters) -> tuple[str | None, str | None, str | None]:
+def _credentials(request: Request, form: Parameters) -> tuple[str | None, str | None, str | None]:
     """The method that was used, the id and the secret; a method of None is none that exists."""
     if "Authorization" not in request.headers:
         secret = form.get("client_secret")

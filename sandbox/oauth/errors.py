@@ -25,7 +25,7 @@ class OAuthError(Exception):
         return {"error": self.error, "error_description": self.description}
 
 
-class Unsafe(Exception):  # noqa: N818  # a page for the person, not an error of the program
+class UntrustedRequest(Exception):  # noqa: N818  # a page for the person, not an error of the program
     """An authorization request whose client or address is not known: nobody may be sent anywhere."""
 
 

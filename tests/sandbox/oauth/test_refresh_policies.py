@@ -17,26 +17,26 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.oauth.renewal import POLICIES
+from sandbox.oauth.refresh_policies import REFRESH_POLICIES
 from sandbox.settings import OAuth
 from tests.spec.conftest import Library
-from tests.spec.program import Program, program
+from tests.spec.oauth_client import OAuthClient, registered_client
 
-NAMES = list(POLICIES)
+NAMES = list(REFRESH_POLICIES)
 
 
-def signed_in(library: Library, policy: str) -> tuple[Program, dict[str, Any]]:
+def signed_in(library: Library, policy: str) -> tuple[OAuthClient, dict[str, Any]]:
     library.change(oauth={"refresh_policy": policy})
-    app = program(library, "none")
+    app = registered_client(library, "none")
     return app, app.sign_in()
 
 
-def works(app: Program, tokens: dict[str, Any]) -> bool:
+def works(app: OAuthClient, tokens: dict[str, Any]) -> bool:
     """Returns whether the access token works in version 3."""
     return app.call(tokens["access_token"]).status_code == 200
 
 
-def renews(app: Program, tokens: dict[str, Any]) -> bool:
+def renews(app: OAuthClient, tokens: dict[str, Any]) -> bool:
     """Returns whether the refresh token works; a refusal is always `invalid_grant`."""
     answer = app.refresh(tokens["refresh_token"])
     if answer.status_code == 200:
@@ -104,7 +104,7 @@ def test_using_a_token_ends_every_pair_before_it(library: Library) -> None:
 def test_a_token_at_the_wrong_door_is_not_used(library: Library) -> None:
     """Third column: only a successful request counts as use."""
     library.change(oauth={"refresh_policy": "until_used"})
-    app = program(library, "none", scope=None)
+    app = registered_client(library, "none", scope=None)
     old = app.sign_in(resource=None)
     new = app.refresh(old["refresh_token"]).json()
     assert not works(app, new)
@@ -183,14 +183,14 @@ def test_a_refresh_token_outlives_its_access_token(library: Library, policy: str
 def test_a_refresh_token_belongs_to_its_client(library: Library) -> None:
     """RFC 6749, section 10.4. An attempt of another client changes nothing."""
     app, tokens = signed_in(library, "strict")
-    assert not renews(program(library, "none"), tokens)
-    assert not renews(program(library, "client_secret_post"), tokens)
+    assert not renews(registered_client(library, "none"), tokens)
+    assert not renews(registered_client(library, "client_secret_post"), tokens)
     assert renews(app, tokens)
 
 
 def test_fewer_scopes_for_one_access_token(library: Library) -> None:
     """RFC 6749, section 6: a refresh may narrow the scopes of one access token; the refresh token keeps its scopes."""
-    app = program(library, "none")
+    app = registered_client(library, "none")
     tokens = app.sign_in(scope="library:read users:read")
     for wrong in ("library:read tasks:read", "library:write", "library:read  users:read"):
         answer = app.refresh(tokens["refresh_token"], scope=wrong)
@@ -203,7 +203,7 @@ def test_fewer_scopes_for_one_access_token(library: Library) -> None:
 
 def test_the_target_stays(library: Library) -> None:
     """RFC 8707, section 2.2: a refresh may name the same resource, and no other."""
-    app = program(library, "none")
+    app = registered_client(library, "none")
     tokens = app.sign_in()
     refused = app.refresh(tokens["refresh_token"], resource=f"{library.base_url}/mcp")
     assert refused.json()["error"] == "invalid_target"
@@ -212,14 +212,14 @@ def test_the_target_stays(library: Library) -> None:
 
 def test_a_client_that_registered_for_codes_only_cannot_refresh(library: Library) -> None:
     """Assumption: its token response has a refresh token all the same (service.md#tokens)."""
-    app = program(library, "none", grant_types=["authorization_code"])
+    app = registered_client(library, "none", grant_types=["authorization_code"])
     tokens = app.sign_in()
     assert app.refresh(tokens["refresh_token"]).json()["error"] == "unauthorized_client"
 
 
 def test_the_lifetime_is_a_setting(library: Library) -> None:
     library.change(oauth={"access_token_seconds": 5})
-    app = program(library, "none")
+    app = registered_client(library, "none")
     tokens = app.sign_in()
     assert tokens["expires_in"] == 5
     library.clock.time += 5
@@ -228,10 +228,10 @@ def test_the_lifetime_is_a_setting(library: Library) -> None:
 
 
 def test_a_refresh_without_a_token_is_no_refresh(library: Library) -> None:
-    assert program(library).refresh("").json()["error"] == "invalid_request"
+    assert registered_client(library).refresh("").json()["error"] == "invalid_request"
 
 
-def at_once(app: Program, refresh_token: str, count: int) -> list[httpx.Response]:
+def at_once(app: OAuthClient, refresh_token: str, count: int) -> list[httpx.Response]:
     """Sends `count` refreshes with the same token from threads that start together."""
     gate = threading.Barrier(count)
 

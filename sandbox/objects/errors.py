@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from werkzeug.wrappers import Response
 
 
-class Refusal(Exception):  # noqa: N818  # an answer like others
+class S3Error(Exception):  # an answer like others
     """A request that is refused; ``details`` become elements beside code and message."""
 
     def __init__(self, status: int, code: str, message: str, details: Mapping[str, object] | None = None) -> None:
@@ -31,34 +31,34 @@ def _text(value: object) -> str:
     return escape("".join(sign if sign.isprintable() or sign in "\t\n" else "?" for sign in str(value)))
 
 
-def access_denied(message: str = "Access Denied") -> Refusal:
+def access_denied(message: str = "Access Denied") -> S3Error:
     """403 for whatever the signature or the policy does not allow."""
-    return Refusal(403, "AccessDenied", message)
+    return S3Error(403, "AccessDenied", message)
 
 
-def invalid_argument(message: str, name: str, value: object = "") -> Refusal:
+def invalid_argument(message: str, name: str, value: object = "") -> S3Error:
     """400 for a part of the request that cannot be right."""
-    return Refusal(400, "InvalidArgument", message, {"ArgumentName": name, "ArgumentValue": value})
+    return S3Error(400, "InvalidArgument", message, {"ArgumentName": name, "ArgumentValue": value})
 
 
-def signature_does_not_match() -> Refusal:
+def signature_does_not_match() -> S3Error:
     """403 for a signature made with another key or for another request."""
     message = "The request signature we calculated does not match the signature you provided. Check your key and signing method."
-    return Refusal(403, "SignatureDoesNotMatch", message)
+    return S3Error(403, "SignatureDoesNotMatch", message)
 
 
-def invalid_access_key(access_key_id: str) -> Refusal:
+def invalid_access_key(access_key_id: str) -> S3Error:
     """403 for a key that nobody has."""
     message = "The AWS Access Key Id you provided does not exist in our records."
-    return Refusal(403, "InvalidAccessKeyId", message, {"AWSAccessKeyId": access_key_id})
+    return S3Error(403, "InvalidAccessKeyId", message, {"AWSAccessKeyId": access_key_id})
 
 
-def invalid_token() -> Refusal:
+def invalid_token() -> S3Error:
     """400 for a security token that the key does not have, or lacks."""
-    return Refusal(400, "InvalidToken", "The provided token is malformed or otherwise invalid.")
+    return S3Error(400, "InvalidToken", "The provided token is malformed or otherwise invalid.")
 
 
-def only_one_mechanism() -> Refusal:
+def only_one_mechanism() -> S3Error:
     """400 for a request that is signed in two ways at once."""
     message = (
         "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string parameter "
@@ -67,23 +67,23 @@ def only_one_mechanism() -> Refusal:
     return invalid_argument(message, "Authorization")
 
 
-def malformed_form(why: str) -> Refusal:
+def malformed_form(why: str) -> S3Error:
     """400 for a body that is no form as RFC 7578 and RFC 2046 write it."""
     message = f"The body of your POST request is not well-formed multipart/form-data. {why}"
-    return Refusal(400, "MalformedPOSTRequest", message)
+    return S3Error(400, "MalformedPOSTRequest", message)
 
 
-def no_such_key(key: str) -> Refusal:
+def no_such_key(key: str) -> S3Error:
     """404 for an object that is not there."""
-    return Refusal(404, "NoSuchKey", "The specified key does not exist.", {"Key": key})
+    return S3Error(404, "NoSuchKey", "The specified key does not exist.", {"Key": key})
 
 
-def no_such_bucket(bucket: str) -> Refusal:
+def no_such_bucket(bucket: str) -> S3Error:
     """404 for a bucket that is not there."""
-    return Refusal(404, "NoSuchBucket", "The specified bucket does not exist", {"BucketName": bucket})
+    return S3Error(404, "NoSuchBucket", "The specified bucket does not exist", {"BucketName": bucket})
 
 
-def method_not_allowed(method: str) -> Refusal:
+def method_not_allowed(method: str) -> S3Error:
     """405 for what this store does not do."""
     message = "The specified method is not allowed against this resource."
-    return Refusal(405, "MethodNotAllowed", message, {"Method": method})
+    return S3Error(405, "MethodNotAllowed", message, {"Method": method})

@@ -37,7 +37,7 @@ def at_least(least: float, default: float) -> Any:
     return field(default=default, metadata={"least": least})
 
 
-def changed(form: Form, values: Mapping[str, Any]) -> Form:
+def with_changes(form: Form, values: Mapping[str, Any]) -> Form:
     """The form with some values replaced, or 422. A field whose type is not plain is the caller's to check."""
     rules = {each.name: each for each in fields(form)}
     for name, value in values.items():
@@ -48,7 +48,7 @@ def changed(form: Form, values: Mapping[str, Any]) -> Form:
     return replace(form, **values)
 
 
-def sub_form(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def nested_object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """The object under ``name``, empty when there is none."""
     value = values.get(name, {})
     if not isinstance(value, Mapping):
@@ -57,7 +57,7 @@ def sub_form(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _problem(value: Any, rule: Field[Any]) -> str | None:
-    if rule.type in _TYPES and not _is_one_of(value, _TYPES[rule.type]):
+    if rule.type in _TYPES and not _has_type(value, _TYPES[rule.type]):
         return f"must be {rule.type}"
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
@@ -68,8 +68,8 @@ def _problem(value: Any, rule: Field[Any]) -> str | None:
     return None
 
 
-def _is_one_of(value: object, types: tuple[type, ...]) -> bool:
+def _has_type(value: object, types: tuple[type, ...]) -> bool:
     """JSON's true and false are no numbers, although Python's are."""
     if isinstance(value, list):
-        return list in types and all(_is_one_of(each, (int,)) for each in value)
+        return list in types and all(_has_type(each, (int,)) for each in value)
     return isinstance(value, types) and (bool in types or not isinstance(value, bool))
