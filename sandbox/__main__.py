@@ -1,6 +1,6 @@
-"""``python -m sandbox``: starts the service, says on stdout where it is, and ends on SIGTERM or SIGINT.
+"""``python -m sandbox`` starts the service, prints its addresses on stdout, and ends on SIGTERM or SIGINT.
 
-The ready line is one JSON object; everything else goes to stderr.
+The ready line is one JSON object. Everything else goes to stderr.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<w
 
 @dataclass(frozen=True, slots=True)
 class TenantOption:
-    """A tenant from the command line. ``records``: how many of the real library, None for all of them."""
+    """A tenant of the command line. ``records``: how many real records it starts with, None for all."""
 
     name: str
     records: int | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until somebody ends it."""
+    """Runs the service until a signal ends it; returns the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     stop = _stop_event()
@@ -83,11 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--uploads-to",
         metavar="URL",
-        help="send uploads to this S3 endpoint instead; the keys are those of the environment, AWS_ACCESS_KEY_ID, "
-        "AWS_SECRET_ACCESS_KEY and, if there is one, AWS_SESSION_TOKEN",
+        help="store uploads at this S3 endpoint; its keys are read from the environment: AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN",
     )
-    parser.add_argument("--uploads-bucket", metavar="NAME", help="the bucket there")
-    parser.add_argument("--uploads-region", default="us-east-1", metavar="NAME", help="its region (%(default)s)")
+    parser.add_argument("--uploads-bucket", metavar="NAME", help="the bucket at that endpoint")
+    parser.add_argument(
+        "--uploads-region", default="us-east-1", metavar="NAME", help="the region of that endpoint (%(default)s)"
+    )
     parser.add_argument(
         "--state", type=Path, metavar="FILE", help="keep the state in this SQLite file (default: in memory)"
     )
@@ -97,21 +99,21 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         dest="tenants",
         metavar="NAME[=real[:N]|=empty]",
-        help="a library and what it starts with: the real records, the first N of them, or nothing; "
-        "may be repeated (default: library=real, or what the state file has)",
+        help="a library and its content at the start: the real records, the first N of them, or none; "
+        "repeatable (default: library=real, or the libraries of the state file)",
     )
     parser.add_argument(
         "--requests-per-minute",
         type=int,
         default=60,
         metavar="N",
-        help="requests a tenant accepts in any 60 seconds, 0 for no limit (%(default)s)",
+        help="requests that a tenant accepts in any 60 seconds, 0 for no limit (%(default)s)",
     )
     parser.add_argument(
-        "--latency", type=float, default=0.0, metavar="SECONDS", help="wait before each answer (%(default)s)"
+        "--latency", type=float, default=0.0, metavar="SECONDS", help="delay of each response (%(default)s)"
     )
     parser.add_argument(
-        "--url-seconds", type=int, default=900, metavar="N", help="how long download addresses last (%(default)s)"
+        "--url-seconds", type=int, default=900, metavar="N", help="lifetime of download addresses (%(default)s)"
     )
     parser.add_argument(
         "--variation",
@@ -120,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         dest="variations",
         metavar="NAME=VALUE",
-        help="a liberty that this service takes, for example link=relative; may be repeated, see the README",
+        help="different behaviour of the service, for example link=relative; repeatable, see the README",
     )
     parser.add_argument(
         "--oauth",
@@ -128,12 +130,12 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the sign-in to v3, for example refresh_policy=leeway; may be repeated, see the README",
+        help="a setting of the sign-in to v3, for example refresh_policy=leeway; repeatable, see the README",
     )
     parser.add_argument("--user", default=Account().email, metavar="EMAIL", help="account of each tenant (%(default)s)")
     parser.add_argument("--password", default=Account().password, metavar="PW", help="its password (%(default)s)")
     parser.add_argument(
-        "--stop-at-eof", action="store_true", help="end as soon as standard input ends, as when a parent dies"
+        "--stop-at-eof", action="store_true", help="end when standard input ends, for example with the parent process"
     )
     return parser
 
@@ -148,7 +150,7 @@ def _tenant_option(text: str) -> TenantOption:
 
 
 def _name_value_option(text: str) -> tuple[str, object]:
-    """``NAME=VALUE``; a value that is JSON is what JSON says, any other is text."""
+    """Parses ``NAME=VALUE``; a value that is valid JSON is decoded, any other is text."""
     name, _, value = text.partition("=")
     try:
         return name, json.loads(value)
@@ -164,7 +166,7 @@ def _stop_event() -> threading.Event:
 
 
 def _stop_at_eof(stop: threading.Event) -> None:
-    """Read past Python's buffer: a thread that waits inside it would abort the interpreter's own end."""
+    """Waits for the end of standard input. It bypasses Python's buffer: a thread that waits inside it would abort the exit."""
     while os.read(sys.stdin.fileno(), 65536):
         pass
     stop.set()
@@ -182,7 +184,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _external_store(options: argparse.Namespace) -> ExternalStore | None:
-    """The store that takes the uploads, if it is not the sandbox's own."""
+    """Returns the external store for uploads, if the options name one."""
     if options.uploads_to is None:
         return None
     key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
@@ -206,7 +208,7 @@ def _open_tenants(
     storage_port: int,
     external_store: ExternalStore | None,
 ) -> dict[str, Tenant]:
-    """The tenants that were asked for, filled if the state does not have them yet."""
+    """Opens the requested tenants and fills those that are new."""
     account = Account(options.user, options.password)
     clock = SystemClock()
     known = [TenantOption(name, 0) for name in tenant_names(database)]

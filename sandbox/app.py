@@ -1,7 +1,7 @@
-"""The WSGI application: from a path to a tenant, through what every request meets, to the rules of a version.
+"""The WSGI application. It leads a request from its path to the tenant, the API version and the endpoint.
 
-A request below ``/api`` or ``/oauth`` is counted and limited the moment its headers are here, before anything else is done
-with it; then come ordered faults and latency, routing, sign-in and the rule itself.
+A request below ``/api`` or ``/oauth`` is counted and limited as soon as its head has arrived. Then follow faults, latency,
+routing, sign-in and the endpoint.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _METERED = ("/api/", "/oauth/")
 
 
 class Sandbox:
-    """The whole service: every tenant below its name, the control endpoint beside them."""
+    """The service: each tenant below its name, and the control endpoint."""
 
     def __init__(self, tenants: Mapping[str, Tenant]) -> None:
         self.tenants = tenants
         self._router = Router(VERSIONS)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answers a request."""
         request = Request(environ)
         return self._respond(request)(environ, start_response)
 
     def storage(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request to the storage service, which has an origin of its own."""
+        """Answers a request to the storage service, which has its own origin."""
         request = Request(environ)
         return self._respond_storage(request)(environ, start_response)
 
@@ -68,14 +68,14 @@ class Sandbox:
         return self._log_and_answer(self.tenants[name], request, path)
 
     def _respond_storage(self, request: Request) -> Response:
-        """A bucket has the name of its tenant; below it a request looks like ``/storage/KEY``."""
+        """Answers a request to a bucket. A bucket has its tenant's name; its paths appear in the log as ``/storage/KEY``."""
         name, _, key = request.path.removeprefix("/").partition("/")
         if name not in self.tenants:
             return no_such_bucket(name).response()
         return self._log_and_answer(self.tenants[name], request, f"{STORAGE}{key}")
 
     def _log_and_answer(self, tenant: Tenant, request: Request, path: str) -> Response:
-        """What every request of a tenant meets before it is answered, and the note that is kept of it."""
+        """Answers a request of a tenant and adds it to the tenant's log."""
         arrived = tenant.clock.now()
         status = None
         try:
@@ -93,7 +93,7 @@ class Sandbox:
         return self._with_faults(tenant, request, path)
 
     def _with_faults(self, tenant: Tenant, request: Request, path: str) -> Response:
-        """The answer, with the faults and the latency that were ordered."""
+        """Answers a request with the faults and the latency of the tenant."""
         fault = tenant.faults.take(request.method, _target(request, path))
         if tenant.settings.latency:
             tenant.clock.sleep(tenant.settings.latency)
@@ -104,7 +104,7 @@ class Sandbox:
         return proceed() if fault is None else apply_fault(fault, proceed, tenant)
 
     def _route(self, tenant: Tenant, request: Request, path: str) -> Response:
-        """What the rules say."""
+        """Leads a request to the storage service, OAuth, the documentation or an endpoint."""
         if path.startswith(STORAGE):
             return tenant.storage.respond(request, path, tenant.settings)
         if path.startswith(OAUTH):
@@ -120,7 +120,7 @@ class Sandbox:
 
 
 def _read_payload(call: Call) -> Any:
-    """The body that the endpoint's schema describes, None for an endpoint without one."""
+    """Returns the validated body, None for an endpoint without one."""
     if call.endpoint.payload is None:
         return None
     ignored = call.settings.variations.unknown_fields == "ignored"
@@ -128,7 +128,7 @@ def _read_payload(call: Call) -> Any:
 
 
 def _call_endpoint(call: Call) -> Response:
-    """What the endpoint answers, with what every answer of the API may be dressed with."""
+    """Calls the endpoint and adds what may apply to every response of the API."""
     response = call.endpoint.handler(call)
     if names := ", ".join(deprecations(call)):
         response.headers["X-API-Deprecation"] = names
@@ -136,18 +136,18 @@ def _call_endpoint(call: Call) -> Response:
 
 
 def _catch_errors(request: Request, answer: Callable[[], Response]) -> Response:
-    """The answer; a refusal is an answer too, and whatever else goes wrong is the service's 500."""
+    """Turns errors into responses; an unexpected one becomes a 500 and its traceback goes to stderr."""
     try:
         return answer()
     except ApiError as error:
         return error_response(error)
-    except Exception:  # noqa: BLE001  # the traceback goes to the log
+    except Exception:  # noqa: BLE001  # the traceback goes to stderr
         traceback.print_exc(file=request.environ["wsgi.errors"])
         return error_response(internal_server_error())
 
 
 def _target(request: Request, path: str) -> str:
-    """Path and query below the tenant, as a fault's pattern sees them."""
+    """Returns path and query below the tenant, which the pattern of a fault searches."""
     query = request.query_string.decode("latin-1")
     return f"{path}?{query}" if query else path
 

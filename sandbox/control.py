@@ -1,13 +1,14 @@
-"""What tests and rehearsals may do to a running sandbox, at ``/_control``: outside the API, without sign-in, never counted.
+"""The control endpoint ``/_control`` for tests and rehearsals: outside the API, without sign-in, not counted.
 
-| GET | /_control/tenants | requests, largest 60-second window and refusals of each tenant |
+| GET | /_control/tenants | requests, largest 60-second window and 429 answers of each tenant |
 | GET | /_control/requests?tenant= | the last requests of a tenant |
-| GET, PUT | /_control/settings | latency, rate, variations |
-| GET, POST, DELETE | /_control/faults | faults on order |
-| POST | /_control/tokens | an access token for version 3, without the way through OAuth |
-| | /_control/oauth/... | clients issued by an administrator, and grants: see ``oauth/administration.py`` |
+| GET, PUT | /_control/settings | latency, rate, variations, OAuth |
+| GET, POST, DELETE | /_control/faults | faults that are still to happen |
+| POST | /_control/tokens | an access token for version 3 without OAuth |
+| | /_control/oauth/... | issued clients and grants: see ``oauth/administration.py`` |
+| POST | /_control/locations | a location of hard copies |
 | GET | /_control/mails?tenant= | the mails that the service would have sent |
-| POST | /_control/reset | begin again: counts, faults, settings |
+| POST | /_control/reset | reset counts, faults and settings |
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _PARTS = ("counts", "faults", "settings")
 
 
 def respond(request: Request, tenants: Tenants) -> Response:
-    """Answer a control request."""
+    """Answers a control request."""
     try:
         action, _ = _ROUTES.bind("").match(request.path, request.method)
     except NotFound:
@@ -48,9 +49,8 @@ def _get_counts(request: Request, tenants: Tenants) -> object:  # noqa: ARG001  
 
 
 def _get_requests(request: Request, tenants: Tenants) -> object:
-    return [
-        asdict(seen) for tenant in _selected_tenants(dict(request.args), tenants) for seen in list(tenant.request_log)
-    ]
+    selected = _selected_tenants(dict(request.args), tenants)
+    return [asdict(entry) for tenant in selected for entry in list(tenant.request_log)]
 
 
 def _get_mails(request: Request, tenants: Tenants) -> object:
@@ -92,7 +92,7 @@ def _clear_faults(request: Request, tenants: Tenants) -> object:
 
 
 def _on_one_tenant(action: Administration) -> Callable[[Request, Tenants], object]:
-    """An action on exactly one tenant; the only one need not be named."""
+    """Applies an action to exactly one tenant. Its name is optional if it is the only one."""
 
     def administer(request: Request, tenants: Tenants) -> object:
         wanted = dict(request.args) if request.method == "GET" else _body(request)
@@ -106,7 +106,7 @@ def _on_one_tenant(action: Administration) -> Callable[[Request, Tenants], objec
 
 
 def _create_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """A location, as a person makes one in the web interface: version 3 lets no program."""
+    """Creates a location, as a person does in the web interface; version 3 has no endpoint for it."""
     name, note = body.get("name"), body.get("note")
     if not isinstance(name, str) or not name or not isinstance(note, str | None):
         raise unprocessable("name: must be a text; note: a text, or null")
@@ -136,7 +136,7 @@ def _reset_tenant(tenant: Tenant, parts: Collection[str]) -> None:
 
 
 def _selected_tenants(wanted: Mapping[str, Any], tenants: Tenants) -> list[Tenant]:
-    """The tenant that is named, or all."""
+    """Returns the named tenant, or all."""
     name = wanted.get("tenant")
     if name is None:
         return list(tenants.values())

@@ -1,10 +1,10 @@
-"""A tenant's files as the library sees them: forms for uploads, what becomes of an upload, addresses for downloads.
+"""The files of a tenant: upload forms, the step from an upload to a file, and download addresses.
 
-The bytes are at the storage service, on another origin: a port of its own or, in process, the host ``storage.`` before the
-library's own. A setting sends uploads to somebody else's store instead; then they stay there.
+The storage service has the bytes, on another origin: a port of its own or, in process, the host ``storage.`` before the
+library's own. A setting sends uploads to an external store instead, where they stay.
 
-``promote`` is for whoever attaches a file to a record (asset, cover, avatar): outside of any transaction, then within it
-``sandbox.state.blobs.file_key`` tells what the record's column holds.
+To attach a file to a record (asset, cover, avatar), call ``promote`` outside of a transaction. Inside the transaction,
+``sandbox.state.blobs.file_key`` returns the value of the record's column.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from sandbox.objects.sigv4 import Keys, presigned_url
 from sandbox.settings import Settings
 from sandbox.state.blobs import STORE, Blobs, StoredFile, new_file_id, suffix
 
-# A request to the storage service looks like this below its tenant, in the log and to a fault's pattern
+# The path of a request to the storage service in the log and for the pattern of a fault
 STORAGE = "/storage/"
 HOST = "storage."
 CACHE = "cache/"
 
-# How the id of a file begins whose bytes stay in somebody else's store
+# The id of a file in an external store begins like this
 _EXTERNAL = "elsewhere/"
 
 
@@ -51,7 +51,7 @@ class Storage:
         self.keys = derive_keys(signing_key)
 
     def url(self, base_url: str, file_id: str, seconds: int) -> str:
-        """An address under which a stored file can be had for so many seconds, without sign-in."""
+        """Returns an address that downloads a file for `seconds` without sign-in."""
         if self._external_store and file_id.startswith(_EXTERNAL):
             _, _, key = file_id.removeprefix(_EXTERNAL).partition("/")
             address = self._external_store.object_address(key)
@@ -62,9 +62,9 @@ class Storage:
     def presign(
         self, base_url: str, place: str, *, filename: str | None, mime_type: str | None, settings: Settings
     ) -> dict[str, Any]:
-        """``{url, fields}`` of a form that may upload one file; ``place`` is the first folder of its id.
+        """Returns ``{url, fields}`` of a form that uploads one file; ``place`` is the first folder of its id.
 
-        The id has another ``cache/`` inside: ``fields.key`` loses its leading one only.
+        The id contains another ``cache/``: a client must remove only the leading one.
         """
         key = f"{CACHE}{place}/{CACHE}{secrets.token_hex(16)}{suffix(filename or '')}"
         fields = {
@@ -83,10 +83,10 @@ class Storage:
         return {"url": address, "fields": signed}
 
     def promote(self, file_id: str, metadata: Mapping[str, Any] | None = None) -> StoredFile:
-        """Make a file of the upload ``cache/<file_id>``, or raise the storage not-found error.
+        """Makes a file of the upload ``cache/<file_id>``, or raises the storage not-found error.
 
-        The size is that of the upload; the file name and type are those of ``metadata`` where it has them, else the upload's.
-        The upload stays: the same id may be used again, as after an answer that was lost.
+        Size is that of the upload; file name and type are those of ``metadata``, else of the upload. The upload stays, so that a client
+        can send the same id again after a lost response.
         """
         key = f"{CACHE}{file_id}"
         if self._external_store:
@@ -100,33 +100,33 @@ class Storage:
         return file
 
     def _promote_external(self, external_store: ExternalStore, key: str, metadata: Mapping[str, Any]) -> StoredFile:
-        """The file of an upload that stays where it is."""
+        """Makes a file of an upload in the external store, where it stays."""
         found = external_store.head(key, self._clock.now())
         if found is None:
             raise storage_not_found(key.removeprefix(CACHE))
         name = found.filename or key.rpartition("/")[2]
         seen = _stored_file(metadata, name, found.content_type, found.size)
-        # An upload may be used twice: the mark between tells its files apart
+        # An upload may be used twice; the random part keeps the ids of its files different
         file = StoredFile(f"{_EXTERNAL}{secrets.token_hex(8)}/{key}", seen.filename, seen.mime_type, seen.size)
         self._blobs.add_external_file(file)
         return file
 
     def address(self, base_url: str) -> str:
-        """Where this tenant's bucket is, on the origin that belongs to this address of the library."""
+        """Returns the address of the tenant's bucket for this address of the library."""
         parts = urlsplit(base_url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         netloc = f"{HOST}{parts.netloc}" if self._port is None else f"{host}:{self._port}"
         return f"{parts.scheme}://{netloc}/{quote(self._blobs.name)}"
 
     def respond(self, request: Request, path: str, settings: Settings) -> Response:
-        """Answer a request to the bucket; ``path`` is ``/storage/`` and the key."""
+        """Answers a request to the bucket; ``path`` is ``/storage/`` and the key."""
         head_with_get = settings.variations.storage_head == "answered"
         key = path.removeprefix(STORAGE)
         return respond(request, key, self._blobs, self.keys, self._clock.now(), head_with_get=head_with_get)
 
 
 def derive_keys(signing_key: bytes) -> Keys:
-    """The keys of a tenant's bucket, always the same for the same tenant."""
+    """Returns the keys of a tenant's bucket, which never change."""
     name = base64.b32encode(hashlib.sha256(signing_key).digest()).decode()[:16]
     secret = base64.b64encode(hmac.new(signing_key, b"storage", hashlib.sha256).digest()).decode()[:40]
     return Keys(f"SBOX{name}", secret)

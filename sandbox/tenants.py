@@ -1,4 +1,4 @@
-"""A running tenant: its state, its traffic, its settings and the faults ordered for it."""
+"""A running tenant: its state, traffic, settings and faults."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _LOG_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The credentials with which a tenant can be used from the start."""
+    """The credentials of a tenant's first account."""
 
     email: str = "backup@library.example"
-    password: str = "sandbox-password"  # noqa: S105  # made up, and printed when the sandbox starts
+    password: str = "sandbox-password"  # noqa: S105  # invented, and printed at the start
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request as the log keeps it; ``sign_in`` is the scheme of its Authorization header, never its content."""
+    """A request in the log; ``sign_in`` is the scheme of its Authorization header, never its content."""
 
     at: float
     method: str
@@ -59,7 +59,7 @@ class Mail:
 
 @dataclass(slots=True)
 class Tenant:
-    """One library at one base_url. ``settings`` is replaced as a whole, never changed in part."""
+    """A library at one base_url. ``settings`` is replaced as a whole."""
 
     name: str
     account: Account
@@ -85,7 +85,7 @@ class Tenant:
         return f"{host_url.rstrip('/')}/{self.name}"
 
     def counts(self) -> dict[str, Any]:
-        """What the control endpoint tells."""
+        """Returns the counts for the control endpoint."""
         return asdict(self.traffic.counts())
 
 
@@ -100,11 +100,11 @@ def open_tenant(
     storage_port: int | None = None,
     external_store: ExternalStore | None = None,
 ) -> Tenant:
-    """The tenant of this name, made and filled if the state does not have it yet.
+    """Opens the tenant of this name; a new one is created and filled.
 
-    ``records``: how many of the real library a new tenant gets, None for all. One transaction: a process killed in the
-    middle leaves no half a library behind. ``storage_port``: where the storage service listens, None for a host of its own
-    in process. ``external_store``: the store that takes uploads in its place.
+    ``records``: how many real records a new tenant gets, None for all. Everything is one transaction, so a killed process leaves
+    no partial library. ``storage_port``: the port of the storage service, None for its own host in process. ``external_store``: the
+    store of uploads, if it is not the sandbox's own.
     """
     with database.write() as connection:
         row = find_tenant(connection, name)

@@ -1,6 +1,6 @@
-"""Dataclasses filled from JSON that somebody sent: unknown names, wrong types and impossible values are 422.
+"""Fills dataclasses from JSON: unknown names, wrong types and invalid values raise 422.
 
-A rule stands beside the field it is for: ``one_of`` and ``at_least`` make such fields.
+``one_of`` and ``at_least`` declare the rule of a field.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TYPES: Mapping[object, tuple[type, ...]] = {
 
 
 def one_of(*allowed: str) -> Any:
-    """A field with one of these values; the first is the default."""
+    """Declares a field with one of these values; the first is the default."""
     return field(default=allowed[0], metadata={"allowed": allowed})
 
 
 def at_least(least: float, default: float) -> Any:
-    """A field with a number that is not below ``least``."""
+    """Declares a number that is not below ``least``."""
     return field(default=default, metadata={"least": least})
 
 
 def with_changes(form: Form, values: Mapping[str, Any]) -> Form:
-    """The form with some values replaced, or 422. A field whose type is not plain is the caller's to check."""
+    """Returns the dataclass with some values replaced, or raises 422. The caller checks fields of other types."""
     rules = {each.name: each for each in fields(form)}
     for name, value in values.items():
         if name not in rules:
@@ -49,7 +49,7 @@ def with_changes(form: Form, values: Mapping[str, Any]) -> Form:
 
 
 def nested_object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object under ``name``, empty when there is none."""
+    """Returns the object under ``name``, empty if there is none."""
     value = values.get(name, {})
     if not isinstance(value, Mapping):
         raise unprocessable(f"{name}: must be an object")

@@ -1,7 +1,6 @@
-"""Attached files and forms for uploads, alike in every version.
+"""Attached files and upload forms, the same in both versions.
 
-Order of the checks when an asset is created: the publication (404 ``RecordNotFound``), then the upload (404
-``StorageNotFound``). Nothing is made when one of them is missing.
+A create checks the publication (404 ``RecordNotFound``) before the upload (404 ``StorageNotFound``).
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ _MAX_NAME_LENGTH = 255
 _PRESIGN_PARAMETERS = (
     Parameter(
         "filename",
-        "The file's name, which the form fixes as its Content-Disposition. Without it the form has none.",
+        "The file's name. The form fixes it as Content-Disposition; without a name it has none.",
         {"type": "string", "maxLength": _MAX_NAME_LENGTH},
     ),
-    Parameter("type", "The file's media type, which the form fixes as its Content-Type.", MEDIA_TYPE),
+    Parameter("type", "The file's media type. The form fixes it as Content-Type.", MEDIA_TYPE),
 )
 
 
 def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
-    """The endpoint that gives out forms for one kind of upload; ``place`` begins the ids of its files."""
+    """Returns the endpoint that signs forms for one kind of upload; ``place`` begins the ids of its files."""
 
     def presign(call: Call) -> Response:
         filename, mime_type = call.request.args.get("filename"), call.request.args.get("type")
@@ -47,19 +46,17 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
     return Endpoint(
         method="GET",
         path=path,
-        summary=f"A form to upload {place} with",
+        summary=f"A form to upload {place}",
         handler=named(presign, f"presign_{place}"),
         parameters=_PRESIGN_PARAMETERS,
-        success=SuccessResponse(
-            "Where to send the form, and every field that has to be in it before the file", "Presign"
-        ),
+        success=SuccessResponse("The address of the form, and its fields, which precede the file", "Presign"),
         refusals=(422,),
         scope=scope,
     )
 
 
 def create_asset(call: Call) -> Response:
-    """Attach an upload to a publication."""
+    """Attaches an upload to a publication."""
     wanted = call.payload
     publication = wanted["publication_id"]
     if not call.tenant.assets.has_publication(publication):
@@ -74,12 +71,12 @@ def create_asset(call: Call) -> Response:
 
 
 def get_asset(call: Call) -> Response:
-    """One asset."""
+    """Returns an asset."""
     return json_response(asset_record(_asset_of_path(call), call))
 
 
 def change_asset(call: Call) -> Response:
-    """Give an asset another name, type, publication or file."""
+    """Changes name, type, publication or file of an asset."""
     found, wanted = _asset_of_path(call), call.payload
     publication = wanted.get("publication_id")
     if publication is not None and not call.tenant.assets.has_publication(publication):
@@ -91,7 +88,7 @@ def change_asset(call: Call) -> Response:
 
 
 def delete_asset(call: Call) -> Response:
-    """Remove an asset and its file."""
+    """Deletes an asset and its file."""
     if not call.tenant.assets.remove(call.number or 0):
         raise record_not_found()
     return deleted(call.settings.variations)
@@ -111,7 +108,7 @@ ENDPOINTS = (
         method="POST",
         path="/assets",
         summary="Attach an upload to a publication",
-        doc="404 `RecordNotFound`: no such publication; 404 `StorageNotFound`: nothing was uploaded under `cache/<file.id>`.",
+        doc="404 `RecordNotFound`: no such publication; 404 `StorageNotFound`: no upload under `cache/<file.id>`.",
         handler=create_asset,
         payload="AssetCreate",
         success=SuccessResponse("The asset", "Asset"),
@@ -140,7 +137,7 @@ ENDPOINTS = (
     Endpoint(
         method="DELETE",
         path="/assets/{id}",
-        summary="Remove an asset and its file",
+        summary="Delete an asset and its file",
         handler=delete_asset,
         success=SuccessResponse("An empty object", "Nothing"),
         refusals=(404,),

@@ -1,4 +1,4 @@
-"""Publications created, changed and removed, alike in every version: what differs is how a payload becomes a draft."""
+"""Creates, changes and deletes publications. The versions only differ in how a payload changes a draft."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DraftChange = Callable[[Draft], Draft]
 
 
 def create_publication(call: Call, fill: DraftChange, render: Render) -> Response:
-    """Store what ``fill`` makes of an empty draft; a reference that leads nowhere is 404."""
+    """Stores the draft that ``fill`` makes of an empty one; an unknown reference is 404."""
     try:
         new = call.tenant.publications.create(fill(Draft(title=None)), now=call.tenant.clock.now())
     except MissingReference:
@@ -32,13 +32,13 @@ def create_publication(call: Call, fill: DraftChange, render: Render) -> Respons
 
 
 def find_publication(call: Call) -> None:
-    """404 before anything else is looked at when the publication of the path does not exist."""
+    """Raises 404 if the publication of the path does not exist."""
     if call.tenant.publications.get(call.number or 0) is None:
         raise record_not_found()
 
 
 def change_publication(call: Call, fill: DraftChange, render: Render) -> Response:
-    """Store what ``fill`` makes of the publication of the path; no such record or reference is 404."""
+    """Stores the draft that ``fill`` makes of the publication of the path; an unknown record or reference is 404."""
     try:
         changed = call.tenant.publications.change(call.number or 0, lambda stored: fill(unchanged_draft(stored)))
     except MissingReference:
@@ -49,14 +49,14 @@ def change_publication(call: Call, fill: DraftChange, render: Render) -> Respons
 
 
 def remove_publication(call: Call) -> Response:
-    """Remove the publication of the path, with its assets."""
+    """Deletes the publication of the path and its assets."""
     if not call.tenant.publications.remove(call.number or 0):
         raise record_not_found()
     return deleted(call.settings.variations)
 
 
 def common_changes(call: Call) -> dict[str, Any]:
-    """The fields of a draft that every version writes alike: texts, references and the cover, as far as they are given."""
+    """Returns the changes that both versions write alike: texts, references and cover, if they are in the payload."""
     payload = call.payload
     changes: dict[str, Any] = {name: payload[name] for name in _TEXTS if name in payload}
     for name in _REFERENCES:
@@ -68,7 +68,7 @@ def common_changes(call: Call) -> dict[str, Any]:
 
 
 def file_entries(call: Call) -> list[Mapping[str, Any]]:
-    """What ``assets`` and ``assets_attributes`` hold; sending any needs ``assets:write`` beside what the endpoint needs."""
+    """Returns the entries of ``assets`` and ``assets_attributes``; any entry needs ``assets:write``, too."""
     sent = [each for name in _FILES for each in call.payload.get(name, ())]
     if sent:
         call.signed_in.require("assets:write")
@@ -76,7 +76,7 @@ def file_entries(call: Call) -> list[Mapping[str, Any]]:
 
 
 def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> tuple[NewAsset, ...]:
-    """The files that are attached; name and type are those of the file where nothing else is said."""
+    """Returns the files to attach; name and type default to those of the file."""
     assets = []
     for each in sent:
         file = _stored_file(each["file"], call)
@@ -86,10 +86,10 @@ def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> tuple[NewAsset,
 
 
 def author(entry: Mapping[str, Any]) -> Author:
-    """An author, a person unless something else is said."""
+    """Returns an author; the default type is person."""
     return Author(entry["name"], entry.get("type", "person"))
 
 
 def _stored_file(upload: Mapping[str, Any], call: Call) -> StoredFile:
-    """The file behind ``{id, storage: cache, metadata}``, or the storage not-found error."""
+    """Returns the file of ``{id, storage: cache, metadata}``, or raises the storage not-found error."""
     return call.tenant.storage.promote(upload["id"], upload.get("metadata"))

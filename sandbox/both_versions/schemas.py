@@ -1,4 +1,4 @@
-"""Schemas in OpenAPI's words: how to write them, and those that every version has."""
+"""OpenAPI schemas: functions to write them, and the schemas of both versions."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ DATE_OR_NULL: Schema = {"type": ["string", "null"], "format": "date"}
 
 
 def response_object(properties: Mapping[str, Any], *, optional: Mapping[str, Any] | None = None) -> Schema:
-    """An answer's object: every property is there, but for the optional ones; others may be."""
+    """Returns the schema of an object in a response: all properties but the optional ones are there; others may be."""
     return {"type": "object", "required": list(properties), "properties": {**properties, **(optional or {})}}
 
 
 def payload_object(properties: Mapping[str, Any], *, required: tuple[str, ...] = ()) -> Schema:
-    """A payload's object: nothing but these properties."""
+    """Returns the schema of an object in a payload: it has no other properties."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
     return schema | ({"required": list(required)} if required else {})
 
 
 def ref(name: str) -> Schema:
-    """The schema of this name."""
+    """Returns a reference to a named schema."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def or_null(name: str) -> Schema:
-    """The schema of this name, or null."""
+    """Returns the named schema or null."""
     return {"anyOf": [ref(name), {"type": "null"}]}
 
 
 def array(of: Schema) -> Schema:
-    """A list."""
+    """Returns the schema of a list."""
     return {"type": "array", "items": of}
 
 
 def page_of(name: str) -> Schema:
-    """The object around the records of a list."""
+    """Returns the schema of the object around the records of a list."""
     return response_object({"records": array(ref(name))})
 
 
 def payload_object_or_null(properties: Mapping[str, Any], *, required: tuple[str, ...] = ()) -> Schema:
-    """A payload's object, or null."""
+    """Returns the schema of an object in a payload, or null."""
     return {"anyOf": [payload_object(properties, required=required), {"type": "null"}]}
 
 
@@ -57,7 +57,7 @@ AUTHOR_TYPE: Schema = {"type": "string", "enum": ["person", "corporate"]}
 NAME: Schema = {"type": "string", "minLength": 1}
 REFERENCE: Schema = payload_object_or_null({"id": ID, "name": TEXT_OR_NULL}, required=("id",))
 
-# The fields of a publication that every version shows, and takes, alike
+# Fields of a publication that both versions read and write alike
 TEXT_FIELDS: Mapping[str, Schema] = {
     "title": TEXT_OR_NULL,
     "publishable_type": TEXT_OR_NULL,

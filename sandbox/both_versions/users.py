@@ -1,4 +1,4 @@
-"""Users, alike in every version: what is created, changed and deleted, and the mail that a new one gets."""
+"""Users in both versions: create, change, delete, and the mail to a new user."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ USER_SCHEMAS = {
 
 
 def user_record_without_avatar(row: Row, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
-    """A user as version 2 shows one."""
+    """Returns a user as version 2 shows it."""
     return {"id": row["id"], "email": row["email"], "name": row["name"], "roles": row["roles"]}
 
 
 def user_record(row: Row, call: Call) -> dict[str, Any]:
-    """A user as version 3 shows one, with the picture."""
+    """Returns a user as version 3 shows it, with the picture."""
     avatar = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
     return {**user_record_without_avatar(row, call), "avatar": avatar}
 
 
 def user_records(call: Call) -> Records:
-    """The tenant's users."""
+    """Returns the table of the tenant's users."""
     return call.tenant.records[USERS.name]
 
 
 def find_user(call: Call) -> Row:
-    """The user of the path, or 404."""
+    """Returns the user of the path, or raises 404."""
     row = user_records(call).get(call.number or 0)
     if row is None:
         raise record_not_found()
@@ -59,14 +59,14 @@ def find_user(call: Call) -> Row:
 
 
 def create_user(call: Call, render: Render) -> Response:
-    """A new user, who gets a mail. The address has to be one that nobody has yet."""
+    """Creates a user, who gets a mail. The address must be new."""
     row = _write_or_refuse(lambda: user_records(call).create({"roles": [], **_stored_values(call)}))
     call.tenant.mails.append(Mail(call.tenant.clock.now(), row["email"], _SUBJECT))
     return created(render(row, call), call.settings.variations)
 
 
 def change_user(call: Call, render: Render) -> Response:
-    """A user with some fields replaced, but for the own roles: nobody locks the own account out."""
+    """Changes a user. Nobody can change the roles of the own account, so nobody locks oneself out."""
     user = find_user(call)
     number = user["id"]
     if call.payload.get("roles", user["roles"]) != user["roles"]:
@@ -77,7 +77,7 @@ def change_user(call: Call, render: Render) -> Response:
 
 
 def delete_user(call: Call) -> Response:
-    """The end of a user: sessions and tokens end too. Nobody can end the own account."""
+    """Deletes a user with sessions and tokens. Nobody can delete the own account."""
     number = find_user(call)["id"]
     _refuse_own_account(call, number)
     user_records(call).remove(number)
@@ -86,11 +86,11 @@ def delete_user(call: Call) -> Response:
 
 def _refuse_own_account(call: Call, number: int) -> None:
     if number == call.signed_in.person.id:
-        raise ApiError(403, "AccessDenied", "Nobody can do this to the own account")
+        raise ApiError(403, "AccessDenied", "This is not possible for the own account")
 
 
 def _stored_values(call: Call) -> Row:
-    """The payload as it is stored: roles once each, an uploaded picture as a stored file."""
+    """Returns the payload as it is stored: each role once, an uploaded picture as a stored file."""
     known = call.version.schemas[call.endpoint.payload or ""]["properties"]
     values = {name: value for name, value in call.payload.items() if name in known}
     if "roles" in values:

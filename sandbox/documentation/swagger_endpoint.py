@@ -1,4 +1,4 @@
-"""The machine-readable description of each version, which needs no sign-in."""
+"""The endpoint of the machine-readable description, which needs no sign-in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MEDIA_TYPE = "application/yaml"
 
 
 def describe(call: Call) -> Response:
-    """``swagger.yaml``."""
+    """Returns ``swagger.yaml``."""
     return Response(swagger_yaml(call.version, call.base_url, call.settings.variations), content_type=_MEDIA_TYPE)
 
 

@@ -1,4 +1,4 @@
-"""Where the records and files come from, and the text that goes with them: ``ATTRIBUTION.md`` is made here."""
+"""The sources of records and files, and ``ATTRIBUTION.md``, which is made from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Described = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source repository of records. ``abstracts``: its licence covers them, so they are shipped."""
+    """A source repository of records. ``abstracts``: its licence covers them, so they are included."""
 
     commit: str
     licence: str
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """One source repository of files; commit and path of each file stand in ``files.json``."""
+    """A source repository of files; ``files.json`` has commit and path of each file."""
 
     licence: str
     credit: str
@@ -208,7 +208,7 @@ For w3c/epubcheck, with the copyright notices above:
 
 
 def attribution(records: Described, files: Described) -> str:
-    """The text of ATTRIBUTION.md; a record or file of a source that is not named above is an error."""
+    """Returns the text of ATTRIBUTION.md; a source that is not listed above is an error."""
     records_table = "\n".join(_record_rows(records))
     files_table = "\n".join(_file_rows(files))
     sections = (_TOP, f"## Records\n\n{records_table}\n", f"## Files\n\n{files_table}\n", _CHANGED, _NOTES, _LICENCES)

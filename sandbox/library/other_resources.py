@@ -1,6 +1,6 @@
-"""What a library has beside its publications: people, shelves, copies, authorities, collections and things to do.
+"""Users, locations, hard copies, authorities, collections and tasks of the real library.
 
-The people are invented; everything else is made of the records that are there. The same records always make the same.
+The people are invented; everything else is derived from the records. The same records always give the same resources.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _LOCATIONS = (
     ("Main bldg, 1st floor", "The same as the first floor: to be merged"),
 )
 _STATUSES = ("available", "available", "on_loan", "available", "missing", "available", "on_loan")
-_MIN_USES = 3  # a name that so many publications have gets an authority record, and
-_FIRST_PUBLICATIONS = 20  # so does each name of the first publications
+_MIN_USES = 3  # a name in this many publications gets an authority record, and
+_FIRST_PUBLICATIONS = 20  # so does each name in the first publications
 _COLLECTED = 20
 
 
 def add_other_resources(connection: sqlite3.Connection, tenant: int) -> None:
-    """Add everything to a library that has its publications and its first account."""
+    """Adds the other resources to a library that has its publications and its first account."""
     people = add_rows(connection, tenant, USERS, [_person(*each) for each in _PEOPLE])
     shelves = add_rows(connection, tenant, LOCATIONS, [{"name": name, "note": note} for name, note in _LOCATIONS])
     add_rows(connection, tenant, HARD_COPIES, list(_copies(connection, tenant, shelves)))
@@ -52,7 +52,7 @@ def _person(name: str, roles: list[str]) -> Row:
 
 
 def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iterator[Row]:
-    """A copy of each book, and a second one of every tenth."""
+    """Yields a copy of each book, and a second one of every tenth."""
     places, statuses = cycle(shelves), cycle(_STATUSES)
     for number, (publication, published_on) in enumerate(ids_of_type(connection, tenant, "Book"), start=1):
         for copy in range(1, 3 if number % 10 == 0 else 2):

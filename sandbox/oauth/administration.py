@@ -1,14 +1,15 @@
-"""What an administrator does with clients and grants: the service's own endpoints for it are "not shown".
+"""Management of issued clients, grants and tokens at the control endpoint. The service's own endpoints are not shown.
 
-The document: at most two secrets at a time, rotation "with a changeover window", revocation ends "all connections at once", PKCE
-"selectable at creation and on by default", and the surface is chosen at creation. Assumptions: a rotation that would make a
-third secret is refused, so that it never interrupts anybody; without a window it ends every older secret and always works.
+service.md#clients has the facts: at most two secrets, a changeover window, PKCE on by default, the surface chosen at creation.
+Assumptions: a rotation that would make a third secret is refused, so that it interrupts nobody; a rotation without a window ends
+every older secret and always works.
 
-| GET, POST | /_control/oauth/clients | the issued clients; issue one: the metadata of a registration, `pkce`, `surface` |
+| POST | /_control/tokens | an access token without OAuth |
+| GET, POST | /_control/oauth/clients | list the issued clients; issue one with its metadata, `pkce` and `surface` |
 | POST | /_control/oauth/clients/rotate | `client_id`, `changeover_seconds`: a new secret |
-| POST | /_control/oauth/clients/revoke | `client_id`, of any kind |
-| GET | /_control/oauth/grants | who granted what to whom, as long as it lives |
-| POST | /_control/oauth/grants/end | the grants of `client_id`, of `person` (an e-mail address), or of both |
+| POST | /_control/oauth/clients/revoke | `client_id`, of any client |
+| GET | /_control/oauth/grants | the active grants |
+| POST | /_control/oauth/grants/end | end the grants of `client_id`, of `person` (an e-mail address), or of both |
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sandbox.state.grants import Grant
 from sandbox.tenants import Tenant
 from sandbox.validation import at_least, one_of, with_changes
 
-MOST_SECRETS = 2
+MAX_SECRETS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class _GrantFilter:
 
 @dataclass(frozen=True, slots=True)
 class _TokenOptions:
-    """A token on order; ``before_assets``: as if it were issued before the scopes for assets existed."""
+    """Options of a token; ``before_assets``: as if it were issued before the asset scopes existed."""
 
     person: str = ""
     surface: str = one_of(REST_API, MCP_SERVER)
@@ -62,7 +63,7 @@ class _TokenOptions:
 
 
 def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """An access token without the way through OAuth: ``person`` is an e-mail address, ``scopes`` a list (default: all)."""
+    """Returns an access token without OAuth: ``person`` is an e-mail address, ``scopes`` a list (default: all)."""
     scopes = body.get("scopes", list(SCOPES))
     if not isinstance(scopes, list) or any(scope not in SCOPES for scope in scopes):
         raise unprocessable(f"scopes: must be a list of {', '.join(SCOPES)}")
@@ -78,12 +79,12 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 
 def list_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
-    """The issued clients, without their secrets."""
+    """Returns the issued clients without their secrets."""
     return [_issued_client_record(tenant, client) for client in tenant.clients.issued()]
 
 
 def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """A new client; its secret is shown here and never again."""
+    """Issues a client; its secret is shown here only."""
     if tenant.settings.oauth.issued_clients == "closed":
         raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
     chosen = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
@@ -100,22 +101,22 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 
 def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """A new secret; the one before it stays good for the changeover window."""
+    """Issues a new secret; the one before it stays valid for the changeover window."""
     wanted, now = with_changes(_RotationOptions(), body), tenant.clock.now()
     client = _issued(tenant, wanted.client_id)
     secret = new_secret()
     try:
         tenant.clients.rotate(
-            client.id, secret, now=now, old_until=now + wanted.changeover_seconds, at_most=MOST_SECRETS
+            client.id, secret, now=now, old_until=now + wanted.changeover_seconds, at_most=MAX_SECRETS
         )
     except TooManySecrets:
-        message = f"{MOST_SECRETS} secrets are good already; wait for the older one to end, or rotate without a window"
+        message = f"{MAX_SECRETS} secrets are valid; wait until the older one ends, or rotate without a window"
         raise ApiError(409, "TooManySecrets", message) from None
     return {"client_id": client.id, "client_secret": secret, **_issued_client_record(tenant, client)}
 
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """End a client and all its connections at once."""
+    """Ends a client and all its connections at once."""
     wanted = with_changes(_GrantFilter(), {"client_id": body.get("client_id", "")})
     if tenant.clients.find(wanted.client_id) is None:
         raise record_not_found()
@@ -124,7 +125,7 @@ def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 
 def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
-    """Who granted what to whom."""
+    """Returns the active grants."""
     return [
         {
             "client_id": grant.client_id,
@@ -138,7 +139,7 @@ def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG
 
 
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """End grants: of a client, of a person, of all when neither is named."""
+    """Ends the grants of a client, of a person, or all."""
     wanted = with_changes(_GrantFilter(), body)
     keys = [grant.key for grant in tenant.grants.active() if _matches(grant, wanted)]
     tenant.grants.end(keys, tenant.clock.now())
@@ -157,13 +158,13 @@ def _issued(tenant: Tenant, client_id: str) -> Client:
 
 
 def _issued_client_record(tenant: Tenant, client: Client) -> dict[str, Any]:
-    good = tenant.clients.secrets(client.id, tenant.clock.now())
+    valid = tenant.clients.secrets(client.id, tenant.clock.now())
     return {
         **client_record(client),
         "pkce": client.pkce,
         "surface": client.surface,
         "revoked_at": client.revoked_at,
-        "secrets": [{"created_at": each.created_at, "expires_at": each.expires_at} for each in good],
+        "secrets": [{"created_at": each.created_at, "expires_at": each.expires_at} for each in valid],
     }
 
 

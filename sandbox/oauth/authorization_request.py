@@ -1,7 +1,7 @@
-"""What an authorization request may ask for: an ordered list of small checks, before anybody is asked to consent.
+"""Checks an authorization request, in a fixed order, before the person is asked to consent.
 
-A client or redirect address that is not known is ``UntrustedRequest``: the person sees a page and is sent nowhere. Every later refusal
-is an ``OAuthError`` that the client gets at its redirect address.
+An unknown client or redirect address is an ``UntrustedRequest``: the person sees a page and is not redirected. Every later
+problem is an ``OAuthError``, which the client gets at its redirect address.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sandbox.settings import OAuth
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
 
-_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # what base64url makes of 256 bits
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits in base64url
 
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """Who gets the answer, and where."""
+    """The client and the address that get the answer."""
 
     client: Client
     redirect_uri: str
@@ -31,7 +31,7 @@ class RedirectTarget:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """What a person is asked to consent to. ``scopes``: what the client asks for and is registered for."""
+    """What the person is asked to consent to. ``scopes``: the requested ones that the client registered."""
 
     redirect_target: RedirectTarget
     scopes: tuple[str, ...]
@@ -41,23 +41,23 @@ class AuthorizationRequest:
 
 
 def find_redirect_target(given: Parameters, tenant: Tenant) -> RedirectTarget:
-    """The client and its address, or ``UntrustedRequest``."""
+    """Returns client and address, or raises ``UntrustedRequest``."""
     if {"client_id", "redirect_uri"} & set(given.repeated):
-        raise UntrustedRequest("The request names its program or its return address twice.")
+        raise UntrustedRequest("The request names its program or its return address more than once.")
     client = tenant.clients.find(given.get("client_id") or "")
     if client is None:
         raise UntrustedRequest("The program that sent you here is not registered with this library.")
     address = given.get("redirect_uri")
     if address is None:
-        raise UntrustedRequest("The request does not say where to return to.")
+        raise UntrustedRequest("The request has no return address.")
     any_port = tenant.settings.oauth.loopback_port == "any"
     if not redirect_uris.is_registered(address, client.redirect_uris, any_loopback_port=any_port):
-        raise UntrustedRequest("The return address of the request is none that its program has registered.")
+        raise UntrustedRequest("The program did not register the return address of the request.")
     return RedirectTarget(client, address)
 
 
 def check_request(given: Parameters, to: RedirectTarget, rules: OAuth, base_url: str) -> AuthorizationRequest:
-    """What the request asks for, or the refusal that goes to the redirect address."""
+    """Returns the checked request, or raises the error for the redirect address."""
     for check in _CHECKS:
         check(given, to.client, rules)
     return AuthorizationRequest(
@@ -70,10 +70,10 @@ def check_request(given: Parameters, to: RedirectTarget, rules: OAuth, base_url:
 
 
 def needs_pkce(client: Client, rules: OAuth) -> bool:
-    """Whether a challenge has to come along.
+    """Returns whether a challenge is required (service.md#clients).
 
-    The document: "required of every self-registered client, public or confidential"; support can lift it for confidential
-    ones; "selectable at creation" of an issued one; "for public clients PKCE is always required".
+    Every public client needs one. A confidential one needs one by default: support can lift it for clients that registered
+    themselves, and an administrator chooses it for an issued client.
     """
     if client.is_public:
         return True
@@ -84,7 +84,7 @@ def _nothing_twice(given: Parameters, client: Client, rules: OAuth) -> None:  # 
     if "resource" in given.repeated:
         raise OAuthError("invalid_target", "A token has exactly one resource")
     if given.repeated:
-        raise invalid_request(f"{given.repeated[0]} is there more than once")
+        raise invalid_request(f"{given.repeated[0]} occurs more than once")
 
 
 def _response_type(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
@@ -116,7 +116,7 @@ def _scope(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: AR
 
 
 def _scopes(given: Parameters, client: Client) -> tuple[str, ...]:
-    """Assumption: a request without ``scope`` asks for everything that the client is registered for."""
+    """Returns the scopes. Assumption: a request without ``scope`` asks for every registered scope."""
     scope = given.get("scope")
     return intersection(client.scopes if scope is None else scope.split(" "), client.scopes)
 

@@ -1,4 +1,4 @@
-"""Which client is at the token endpoint: exactly in the way it is registered for, and in one way only."""
+"""Authenticates a client at the token endpoint, in its registered way only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sandbox.tenants import Tenant
 
 
 def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
-    """The client behind a token request, or ``invalid_client``."""
+    """Returns the client of a token request, or raises ``invalid_client``."""
     method, client_id, secret = _credentials(request, form)
     client = tenant.clients.find(client_id) if client_id else None
     if client is None or client.auth_method != method:
@@ -24,12 +24,12 @@ def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
 
 
 def _credentials(request: Request, form: Parameters) -> tuple[str | None, str | None, str | None]:
-    """The method that was used, the id and the secret; a method of None is none that exists."""
+    """Returns method, id and secret; an unknown method is None."""
     if "Authorization" not in request.headers:
         secret = form.get("client_secret")
         return ("none" if secret is None else "client_secret_post"), form.get("client_id"), secret
     if form.get("client_secret") is not None:
-        raise invalid_request("A client authenticates in one way, not in two (RFC 6749, section 2.3)")
+        raise invalid_request("A client must not authenticate in two ways (RFC 6749, section 2.3)")
     given = request.authorization
     if given is None or given.type != "basic" or given.username is None or given.password is None:
         return None, None, None

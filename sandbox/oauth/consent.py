@@ -1,8 +1,7 @@
-"""``/oauth/authorize``: the page on which a person signs in and says what a program may do, and the way back.
+"""``/oauth/authorize``: the page on which a person signs in and gives consent, and the redirect back to the client.
 
-GET shows it, POST to the same address has the person's decision; the parameters of the authorization stay in the address.
-The document shows GET only: what the page posts is its own business. A form counts only with the token that came with its
-page (no other site can post one), and the page runs no script and asks for nothing elsewhere.
+GET shows the page; POST to the same address has the decision. The parameters of the authorization stay in the address. A form
+needs the token of its page, so that no other site can post it. The page runs no script and loads nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from sandbox.tenants import Tenant
 SESSION_COOKIE = "_library_session"
 VISIT_COOKIE = "_library_visit"
 
-# What each scope means to the person who releases it
+# Title and meaning of each scope on the page
 SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
     "library:read": ("Read the library", "Publications, copies, locations, collections and authorities"),
     "library:write": ("Change the library", "Create, change and delete publications, copies and collections"),
@@ -54,7 +53,7 @@ SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A browser at the page: who has signed in with it, and the cookies it is to keep."""
+    """A browser at the page: the signed-in person and the cookies."""
 
     request: Request
     tenant: Tenant
@@ -64,7 +63,7 @@ class Visit:
 
     @property
     def form_token(self) -> str:
-        """What a form has to carry: derived from a cookie that no other site can read."""
+        """The token of the page's form, derived from a cookie that no other site can read."""
         return hashlib.sha256(f"consent {self.id}".encode()).hexdigest()
 
 
@@ -77,12 +76,12 @@ class Problem:
 
 
 def ask(request: Request, tenant: Tenant) -> Response:
-    """Show the page, or send the client its refusal."""
+    """Shows the page, or redirects with an error."""
     return _checked(request, tenant, lambda wanted: _page(_visit(request, tenant), wanted))
 
 
 def decide(request: Request, tenant: Tenant) -> Response:
-    """What follows from a form that was posted."""
+    """Handles a posted form."""
     return _checked(request, tenant, lambda wanted: _decided(_visit(request, tenant), wanted))
 
 
@@ -108,7 +107,7 @@ def _visit(request: Request, tenant: Tenant) -> Visit:
 def _decided(visit: Visit, wanted: AuthorizationRequest) -> Response:
     form = visit.request.form
     if not _same(form.get("form_token", ""), visit.form_token):
-        return _page(visit, wanted, Problem("This page was out of date. Please decide again.", 403))
+        return _page(visit, wanted, Problem("This page has expired. Please decide again.", 403))
     decision = form.get("decision")
     if decision == "refuse":
         raise OAuthError("access_denied", "The person refused")
@@ -118,7 +117,7 @@ def _decided(visit: Visit, wanted: AuthorizationRequest) -> Response:
         return _allowed(visit, visit.person, wanted)
     person = visit.tenant.accounts.with_password(form.get("email", "").strip(), form.get("password", ""))
     if person is None:
-        return _page(visit, wanted, Problem("This e-mail address and password do not belong together."))
+        return _page(visit, wanted, Problem("The e-mail address or the password is wrong."))
     return _signed_in(visit, person, wanted)
 
 
@@ -144,9 +143,9 @@ def _signed_out(visit: Visit, wanted: AuthorizationRequest) -> Response:
 
 
 def _allowed(visit: Visit, person: User, wanted: AuthorizationRequest) -> Response:
-    """A code for what the person released, on its way to the client.
+    """Redirects with a code for the released scopes.
 
-    Assumption: a person who releases nothing has not understood the page, and is asked again.
+    Assumption: a person who releases nothing is asked again.
     """
     released = intersection(wanted.scopes, visit.request.form.getlist("scope"))
     if not released:
@@ -159,7 +158,7 @@ def _allowed(visit: Visit, person: User, wanted: AuthorizationRequest) -> Respon
 
 
 def _redirect(to: RedirectTarget, state: str | None, answer: Mapping[str, str]) -> Response:
-    """Send the browser to the client. 303, so that what was posted here is not posted there."""
+    """Redirects the browser to the client. With 303, the browser does not post the form there."""
     pairs = [*answer.items(), *([("state", state)] if state else [])]
     response = Response(status=303, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
     response.autocorrect_location_header = False
@@ -168,10 +167,10 @@ def _redirect(to: RedirectTarget, state: str | None, answer: Mapping[str, str]) 
 
 
 def _page(visit: Visit, wanted: AuthorizationRequest, problem: Problem | None = None) -> Response:
-    """The page; one that is shown again keeps what was typed and ticked, but never a password."""
+    """Returns the page. A page that is context again keeps the address and the ticks, but no password."""
     form, client = visit.request.form, wanted.redirect_target.client
     ticked = form.getlist("scope") if problem else wanted.scopes
-    shown = {
+    context = {
         "problem": problem.text if problem else None,
         "library": visit.tenant.name,
         "program": client.name.strip() or client.id,
@@ -183,13 +182,13 @@ def _page(visit: Visit, wanted: AuthorizationRequest, problem: Problem | None = 
         "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in wanted.scopes],
         "on_api": wanted.surface == REST_API,
     }
-    response = _html("consent.html", shown, status=problem.status if problem else 200)
+    response = _html("consent.html", context, status=problem.status if problem else 200)
     _set_cookie(response, visit, VISIT_COOKIE, visit.id, None)
     return response
 
 
 def _destination(redirect_uri: str) -> tuple[str, bool]:
-    """The host that gets the answer, and whether that is the person's own computer."""
+    """Returns the host that gets the answer, and whether it is the person's own computer."""
     parts = urlsplit(redirect_uri)
     return parts.netloc, parts.scheme == "http"
 
@@ -210,7 +209,7 @@ def _cookie_path(visit: Visit) -> str:
     return f"/{visit.tenant.name}/"
 
 
-def _html(name: str, shown: Mapping[str, Any], *, status: int) -> Response:
+def _html(name: str, context: Mapping[str, Any], *, status: int) -> Response:
     style, pages = _pages()
     hashed = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     headers = {
@@ -220,13 +219,13 @@ def _html(name: str, shown: Mapping[str, Any], *, status: int) -> Response:
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
     }
-    text = pages.get_template(name).render(shown, style=style)
+    text = pages.get_template(name).render(context, style=style)
     return Response(text, status=status, headers=headers, content_type="text/html; charset=utf-8")
 
 
 @cache
 def _pages() -> tuple[str, Environment]:
-    """The style sheet and the templates, read once; every value in them is escaped."""
+    """Returns the style sheet and the templates, which escape every value."""
     folder = files("sandbox.oauth").joinpath("pages")
     texts = {each.name: each.read_text("utf-8") for each in folder.iterdir()}
     style = texts["style.css"]

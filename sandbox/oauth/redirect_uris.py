@@ -1,8 +1,8 @@
-"""Where a client may be answered: the addresses it can register, and whether an address that is asked for is one of them.
+"""Redirect addresses: which may be registered, and which may be requested (service.md#oauth).
 
-The document: plain http only for loopback IP literals with an explicit port; ``http://localhost/...`` without a port is
-rejected. Assumptions: ``localhost`` with a port is a name and no IP literal, and is rejected too; schemes other than http
-and https are rejected; the port is compared unless the setting ``loopback_port`` is ``any`` (RFC 8252, section 7.3).
+Plain http needs a loopback IP literal with an explicit port. Assumptions: ``localhost`` is a name and is rejected with a port,
+too; schemes other than http and https are rejected; the port is compared unless ``loopback_port`` is ``any`` (RFC 8252,
+section 7.3).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOOPBACK = IPv4Network("127.0.0.0/8")
 
 
 def redirect_uri_problem(address: str) -> str | None:
-    """Why this address may not be registered; None when it may."""
+    """Returns why this address may not be registered, None if it may."""
     if "#" in address:
         return "must have no fragment"
     if not _CHARACTERS.fullmatch(address):
@@ -59,7 +59,7 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 
 def is_registered(address: str, registered: Iterable[str], *, any_loopback_port: bool) -> bool:
-    """Whether an authorization request may name this address: one of the registered ones, character by character."""
+    """Returns whether a request may name this address; it is compared character by character."""
     registered = list(registered)
     if address in registered:
         return True
@@ -67,7 +67,7 @@ def is_registered(address: str, registered: Iterable[str], *, any_loopback_port:
 
 
 def _portless(address: str) -> SplitResult | None:
-    """A loopback address without its port; None for any other."""
+    """Returns a loopback address without its port; None for any other."""
     parts = None if redirect_uri_problem(address) else _split(address)
     if parts is None or parts.scheme != "http":
         return None
@@ -75,7 +75,7 @@ def _portless(address: str) -> SplitResult | None:
 
 
 def with_parameters(address: str, answer: Iterable[tuple[str, str]]) -> str:
-    """The address with the answer added to whatever query it has."""
+    """Returns the address with parameters added to its query."""
     parts = urlsplit(address)
     query = "&".join(filter(None, (parts.query, urlencode(list(answer)))))
     return parts._replace(query=query).geturl()

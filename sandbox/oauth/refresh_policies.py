@@ -1,7 +1,7 @@
-"""What a refresh does to the tokens before it: the four policies that authorization servers are known to have.
+"""Rotating refresh tokens: what a refresh does to older tokens, in the four known policies of authorization servers.
 
-The document says only that the refresh token "is renewed on every use". A policy is data: what a refresh token gets that was
-used before, for how long it may be used again, and what becomes of the pair of tokens that was renewed.
+service.md#tokens only says that each use replaces the refresh token. A policy says what a used refresh token gets, for how long it
+may be used again, and what happens to the old pair of tokens.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """What a refresh gets: new tokens, a refusal, or a refusal and the end of everything the person granted here."""
+    """What a refresh gets: new tokens, a refusal, or a refusal that ends the grant."""
 
     RENEW = "renew"
     REFUSE = "refuse"
@@ -20,7 +20,7 @@ class Verdict(Enum):
 
 
 class OldPair(Enum):
-    """What becomes of the access and refresh token that were renewed."""
+    """What happens to the old access and refresh token."""
 
     STAYS = "stays"
     STAYS_UNTIL_NEW_IS_USED = "stays until the new access token is used"
@@ -29,14 +29,14 @@ class OldPair(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RefreshPolicy:
-    """One server's way. ``on_reuse``: what a refresh token gets that was used before."""
+    """The policy of a server. ``on_reuse``: what a refresh token gets that was used before."""
 
     on_reuse: Verdict
     old_pair: OldPair
     has_leeway: bool = False
 
     def verdict(self, *, ended: bool, refreshed_at: float | None, now: float, leeway: float) -> Verdict:
-        """What a refresh token gets; times in seconds."""
+        """Returns what a refresh token gets; times in seconds."""
         if ended:
             return Verdict.REFUSE
         if refreshed_at is None or (self.has_leeway and now <= refreshed_at + leeway):

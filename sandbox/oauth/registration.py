@@ -1,7 +1,7 @@
-"""``POST /oauth/clients``: a program registers itself (RFC 7591), so many a day at most.
+"""``POST /oauth/clients``: a client registers itself (RFC 7591; service.md#clients).
 
-What is not shown and assumed: any whole 24 hours count as a day, and only accepted registrations; metadata that nobody here
-knows are ignored, as RFC 7591 wants; known ones with values that cannot be kept are refused rather than replaced.
+Assumptions: a day is any 24 hours, and only accepted registrations count; unknown metadata are ignored, as in RFC 7591; known
+metadata with unsupported values are refused.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ RESPONSE_TYPES = ("code",)
 _NAME_LENGTH = 200
 _ADDRESSES = 20
 _ADDRESS_LENGTH = 2000
-_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no file can hold
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which cannot be encoded
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a client says about itself, with the defaults filled in."""
+    """The metadata of a client, with defaults."""
 
     name: str
     redirect_uris: tuple[str, ...]
@@ -48,7 +48,7 @@ class Metadata:
 
 
 def register(request: Request, tenant: Tenant) -> Response:
-    """Answer a registration: 201 with everything that was stored, and the secret for the only time."""
+    """Answers a registration with 201, everything that was stored, and the secret, which is shown here only."""
     client = new_client(parse_metadata(_parsed_json(request.get_data())), tenant.clock.now())
     secret = None if client.is_public else new_secret()
     at_most, now = tenant.settings.oauth.registrations_per_day, client.created_at
@@ -61,7 +61,7 @@ def register(request: Request, tenant: Tenant) -> Response:
 def new_client(
     metadata: Metadata, now: float, *, issued: bool = False, pkce: bool = True, surface: str | None = None
 ) -> Client:
-    """A client with these metadata and an id of its own."""
+    """Returns a client with these metadata and a new id."""
     return Client(
         id=secrets.token_hex(16),
         name=metadata.name,
@@ -78,16 +78,16 @@ def new_client(
 
 
 def new_secret() -> str:
-    """256 bits that nobody can guess."""
+    """Returns 256 random bits as text."""
     return secrets.token_urlsafe(32)
 
 
 def client_record(client: Client, secret: str | None = None) -> dict[str, Any]:
-    """The client as RFC 7591 answers; the secret only when it is new."""
-    shown = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
+    """Returns the client as in RFC 7591; the secret only if it is new."""
+    credentials = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
     return {
         "client_id": client.id,
-        **shown,
+        **credentials,
         "client_id_issued_at": int(client.created_at),
         "client_name": client.name,
         "redirect_uris": client.redirect_uris,
@@ -99,7 +99,7 @@ def client_record(client: Client, secret: str | None = None) -> dict[str, Any]:
 
 
 def parse_metadata(body: object) -> Metadata:
-    """The metadata in a registration, or RFC 7591's refusal."""
+    """Returns the metadata of a registration, or raises the error of RFC 7591."""
     if not isinstance(body, dict):
         raise _invalid("The body must be a JSON object")
     return Metadata(
@@ -142,7 +142,7 @@ def _redirect_uris(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _grant_types(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Both when nothing is said: "an access token … comes with a refresh token"."""
+    """Returns the grant types; the default is both, because an access token comes with a refresh token (service.md#tokens)."""
     wanted = body.get("grant_types")
     if wanted is None:
         return GRANT_TYPES
@@ -191,6 +191,6 @@ def _invalid_address(description: str) -> OAuthError:
 
 
 def _too_many(at_most: int, wait: float) -> ApiError:
-    """429 with the error body of the document, which has no other for it."""
+    """Returns 429 with the error body of the API."""
     message = f"At most {at_most} clients may register in a day; store the client_id and reuse it"
     return ApiError(429, "TooManyRequests", message, {"Retry-After": str(max(1, math.ceil(wait)))})

@@ -1,4 +1,4 @@
-"""The three endpoints below ``{base_url}/oauth``."""
+"""The endpoints below ``{base_url}/oauth``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OAUTH = "/oauth/"
 
 
 def respond(request: Request, tenant: Tenant, path: str) -> Response:
-    """Answer a request below ``/oauth/``; ``path`` is the path below the tenant."""
+    """Answers a request below ``/oauth/``; ``path`` is the path below the tenant."""
     try:
         action, _ = _ROUTES.bind("").match(path, request.method)
     except NotFound:

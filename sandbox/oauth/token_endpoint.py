@@ -1,7 +1,6 @@
-"""``POST /oauth/token``: a code or a refresh token becomes a new pair of tokens.
+"""``POST /oauth/token`` exchanges a code or a refresh token for a new pair of tokens.
 
-The document shows the exchange of the code; the shape of the refresh is "not shown" and assumed to be OAuth's own (RFC 6749,
-section 6): ``grant_type=refresh_token``, ``refresh_token``, and if wanted a narrower ``scope``.
+The refresh request is not shown; the assumption is that of RFC 6749, section 6 (docs/assumptions.md A9).
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ _VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")
 
 
 def exchange(request: Request, tenant: Tenant) -> Response:
-    """Answer a token request."""
+    """Answers a token request."""
     if request.mimetype != _FORM:
         raise invalid_request(f"The body must be {_FORM}")
     form = Parameters(request.form)
     if form.repeated:
-        raise invalid_request(f"{form.repeated[0]} is there more than once")
+        raise invalid_request(f"{form.repeated[0]} occurs more than once")
     client = authenticate(request, form, tenant)
     tokens = _grant_handler(form, client)(form, client, tenant, tenant.base_url(request.host_url))
     return _token_response(tokens, tenant)
@@ -63,23 +62,23 @@ def _exchange_code(form: Parameters, client: Client, tenant: Tenant, base: str) 
 
     def issue(details: CodeDetails, grant: Grant) -> Tokens:
         if grant.client_id != client.id:
-            raise invalid_grant("The code was given to another client")
+            raise invalid_grant("The code belongs to another client")
         if details.expires_at <= now:
             raise invalid_grant("The code has expired")
         if details.redirect_uri != redirect_uri:
-            raise invalid_grant("redirect_uri is not the one of the authorization")
+            raise invalid_grant("redirect_uri is not that of the authorization")
         _check_verifier(form.get("code_verifier"), details.challenge)
         _check_code_resource(form.get("resource"), details, grant, base)
         return mint(tenant, grant.scopes)
 
     tokens = tenant.grants.redeem(code, issue, now)
     if tokens is None:
-        raise invalid_grant("The code is unknown, or it was used before")
+        raise invalid_grant("The code is unknown or was used before")
     return tokens
 
 
 def _check_verifier(verifier: str | None, challenge: str | None) -> None:
-    """PKCE with S256. A verifier without a challenge is refused: somebody may have taken the challenge away on the way."""
+    """Checks PKCE with S256. A verifier without a challenge is refused: an attacker may have removed the challenge."""
     if challenge is None:
         if verifier is not None:
             raise invalid_grant("The authorization had no code_challenge")
@@ -92,10 +91,10 @@ def _check_verifier(verifier: str | None, challenge: str | None) -> None:
 
 
 def _check_code_resource(resource: str | None, details: CodeDetails, grant: Grant, base: str) -> None:
-    """The document: "optional here; when sent it must equal the resource of the authorization"."""
+    """Checks the optional ``resource``, which has to equal that of the authorization (service.md#oauth)."""
     authorized = details.resource or base + surfaces.PATHS[grant.surface]
     if resource is not None and resource != authorized:
-        raise invalid_target("resource is not the one of the authorization")
+        raise invalid_target("resource is not that of the authorization")
 
 
 def _refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tokens:
@@ -104,12 +103,12 @@ def _refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tok
 
     def refresh(pair: TokenPair) -> RefreshResult | None:
         if pair.grant.client_id != client.id:
-            raise invalid_grant("The refresh token was given to another client")
+            raise invalid_grant("The refresh token belongs to another client")
         verdict = policy.verdict(
             ended=pair.ended, refreshed_at=pair.refreshed_at, now=now, leeway=rules.refresh_leeway_seconds
         )
         if verdict is Verdict.REFUSE:
-            raise invalid_grant("The refresh token is good no more")
+            raise invalid_grant("The refresh token is no longer valid")
         if verdict is Verdict.END_GRANT:
             return None
         if (resource := form.get("resource")) is not None:
@@ -119,12 +118,12 @@ def _refresh(form: Parameters, client: Client, tenant: Tenant, base: str) -> Tok
 
     tokens = tenant.grants.refresh(_required(form, "refresh_token"), refresh, now)
     if tokens is None:
-        raise invalid_grant("The refresh token is unknown, or it was used before")
+        raise invalid_grant("The refresh token is unknown or was used before")
     return tokens
 
 
 def _narrowed(scope: str | None, grant: Grant) -> tuple[str, ...]:
-    """The scopes of a new access token: the grant's, or fewer when the client asks for fewer; never more."""
+    """Returns the scopes of a new access token: those of the grant, or the requested part of them."""
     if scope is None:
         return grant.scopes
     if not is_valid_scope(scope) or not set(scope.split(" ")) <= set(grant.scopes):

@@ -1,4 +1,4 @@
-"""Tokens: how they are made, and who is behind one that comes with a request."""
+"""Issues tokens, and finds the caller of a token."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sandbox.tenants import Tenant
 
 
 def check_bearer(tenant: Tenant, authorization: str | None) -> Caller:
-    """The caller behind ``Authorization: Bearer TOKEN`` on this surface, or 401.
+    """Returns the caller of ``Authorization: Bearer TOKEN``, or raises 401.
 
-    The document: "every token is valid for exactly one target resource"; on another one 401 with `error="invalid_token"`
-    and `error_description="audience mismatch"`. The first use of a token may end the ones before it, by refresh policy.
+    A token for another resource is 401 with ``audience mismatch`` (service.md#oauth). By refresh policy, the first use of a token
+    ends the older ones.
     """
     scheme, _, token = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
@@ -40,7 +40,7 @@ def check_bearer(tenant: Tenant, authorization: str | None) -> Caller:
 
 
 def mint(tenant: Tenant, scopes: Iterable[str], *, renewable: bool = True) -> Tokens:
-    """A new access token with these scopes, and the refresh token that comes with it."""
+    """Returns a new access token with these scopes, and its refresh token."""
     return Tokens(
         access=secrets.token_urlsafe(32),
         refresh=secrets.token_urlsafe(32) if renewable else None,
@@ -50,7 +50,7 @@ def mint(tenant: Tenant, scopes: Iterable[str], *, renewable: bool = True) -> To
 
 
 def issue(tenant: Tenant, person: User, scopes: Iterable[str], surface: str = REST_API) -> str:
-    """An access token without the way through OAuth, for tests and rehearsals."""
+    """Returns an access token without OAuth, for tests and rehearsals."""
     tokens = mint(tenant, scopes, renewable=False)
     tenant.grants.grant_directly(NewGrant(None, person, tokens.scopes, surface), tokens, tenant.clock.now())
     return tokens.access

@@ -1,4 +1,4 @@
-"""The rules of the object store: one form takes one file in, one address gives one object out."""
+"""The object store: a form uploads one file, an address downloads one object."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from sandbox.objects.multipart import MultipartReader, Part, boundary_of
 from sandbox.objects.policy import Policy, check_signature, read_policy
 from sandbox.objects.sigv4 import Keys, SignableRequest, check_headers, check_presigned_url
 
-# S3 allows so many bytes of a form before its file
+# S3's limit for the fields before the file
 _MAX_FIELD_BYTES = 20_000
-# A client that sends before it listens would not hear a refusal: this much of the rest of its body is read first
+# A client that sends its whole body first would miss a refusal, so up to this much of the body is read before it
 _MAX_DRAINED_BYTES = 1 << 30
 _CHUNK = 64 * 1024
 _UPLOADS = "cache/"
@@ -44,16 +44,16 @@ _HEADER_TEXT = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
 
 
 class Writer(Protocol):
-    """Takes an object's bytes; nothing of it is seen before ``finish``."""
+    """Writes an object, which is visible after ``finish``."""
 
     def write(self, data: bytes) -> int:
-        """More bytes."""
+        """Writes bytes."""
 
     def finish(self, key: str, *, filename: str, content_type: str | None, content_disposition: str | None) -> str:
-        """Store the object under this key, whatever was there before; its MD5."""
+        """Stores the object under this key, replacing an older one; returns its MD5."""
 
     def discard(self) -> None:
-        """Forget the bytes, if they were not stored."""
+        """Discards the bytes if they were not stored."""
 
 
 class Object(Protocol):
@@ -61,40 +61,40 @@ class Object(Protocol):
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
 
     @property
     def md5(self) -> str:
-        """In hexadecimal digits."""
+        """MD5 in hexadecimal digits."""
 
     @property
     def content_type(self) -> str | None:
-        """What it says it is."""
+        """Media type."""
 
     @property
     def content_disposition(self) -> str | None:
-        """How it wants to be shown."""
+        """Content-Disposition."""
 
     def chunks(self, start: int, stop: int) -> Iterator[bytes]:
-        """The bytes from ``start`` up to, without, ``stop``."""
+        """Yields the bytes from ``start`` to ``stop`` (exclusive)."""
 
 
 class Bucket(Protocol):
-    """Where the objects are."""
+    """A bucket."""
 
     @property
     def name(self) -> str:
-        """What addresses call it."""
+        """Name in addresses."""
 
     def begin_upload(self) -> Writer:
-        """Begin an object."""
+        """Begins an object."""
 
     def find(self, key: str) -> Object | None:
-        """The object under a key."""
+        """Returns the object of a key."""
 
 
 def respond(request: Request, key: str, bucket: Bucket, keys: Keys, now: float, *, head_with_get: bool) -> Response:
-    """Answer a request for ``key`` in a bucket, or for the bucket itself when the key is empty."""
+    """Answers a request for ``key``, or for the bucket itself if the key is empty."""
     try:
         if request.method == "POST" and not key:
             return _upload(request, bucket, keys, now)
@@ -108,10 +108,10 @@ def respond(request: Request, key: str, bucket: Bucket, keys: Keys, now: float, 
 
 
 def _drain(request: Request) -> None:
-    left = _MAX_DRAINED_BYTES
+    remaining = _MAX_DRAINED_BYTES
     with suppress(OSError):
-        while left > 0 and (data := request.stream.read(_CHUNK)):
-            left -= len(data)
+        while remaining > 0 and (data := request.stream.read(_CHUNK)):
+            remaining -= len(data)
 
 
 def _check_reader(request: Request, keys: Keys, now: float, *, head_with_get: bool) -> None:
@@ -154,7 +154,7 @@ def _download(request: Request, key: str, bucket: Bucket) -> Response:
 
 
 def _range(request: Request, found: Object) -> tuple[int, int] | None:
-    """The part that is asked for; None for the whole. Several parts at once, and nonsense, mean the whole."""
+    """Returns the requested range, None for the whole object. Several or invalid ranges mean the whole object."""
     asked = request.range
     if asked is None or asked.units != "bytes" or len(asked.ranges) != 1:
         return None
@@ -170,7 +170,7 @@ def _range(request: Request, found: Object) -> tuple[int, int] | None:
 
 
 def _upload(request: Request, bucket: Bucket, keys: Keys, now: float) -> Response:
-    """Store the file of a signed form."""
+    """Stores the file of a signed form."""
     if "Authorization" in request.headers:
         raise only_one_mechanism()
     boundary = boundary_of(request.headers.get("Content-Type", ""))
@@ -203,7 +203,7 @@ def _upload(request: Request, bucket: Bucket, keys: Keys, now: float) -> Respons
 
 
 def _fields(parts: Iterator[Part]) -> tuple[dict[str, str], Part]:
-    """The fields before the file, with small letters, and the file."""
+    """Returns the fields before the file, with names in small letters, and the file."""
     form: dict[str, str] = {}
     size = 0
     for part in parts:
@@ -226,7 +226,7 @@ def _fields(parts: Iterator[Part]) -> tuple[dict[str, str], Part]:
 
 
 def _key(form: Mapping[str, str], file: Part) -> str:
-    """The key, with the name of the file in place of ``${filename}``."""
+    """Returns the key, with the file name in place of ``${filename}``."""
     if "key" not in form:
         message = (
             "Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields."
@@ -239,22 +239,22 @@ def _key(form: Mapping[str, str], file: Part) -> str:
 
 
 def _filename(form: Mapping[str, str]) -> str | None:
-    """The name that the disposition of the object has for it."""
+    """Returns the file name of the Content-Disposition."""
     return parse_options_header(form.get("content-disposition", ""))[1].get("filename")
 
 
 def _base_name(filename: str) -> str:
-    """The file's name without the folders that some browsers send."""
+    """Returns the file name without folders, which some browsers send."""
     return re.split(r"[/\\]", filename)[-1]
 
 
 def _checked_policy(form: Mapping[str, str], keys: Keys, now: float) -> Policy:
-    """The policy of the form, which allows it. The bucket is in the address and is checked as if it were a field."""
+    """Returns the policy if it allows the form. The bucket of the address is checked like a field."""
     check_signature(keys, form)
     policy = read_policy(form["policy"])
     policy.check(form, now)
     if not form["key"].startswith(_UPLOADS):
-        raise access_denied(f"These keys may write below {_UPLOADS} only")
+        raise access_denied(f"These keys may only write below {_UPLOADS}")
     return policy
 
 
@@ -268,13 +268,13 @@ def _receive_file(file: Part, policy: Policy, writer: Writer) -> None:
 
 
 def _check_last_part(parts: Iterator[Part]) -> None:
-    """Rule: "The `file` part must be the last part of the body"."""
+    """Raises if a part follows the file, which has to be the last one (service.md#upload)."""
     for part in parts:
         raise malformed_form(f"The file must be the last part; {part.name} comes after it.")
 
 
 def _header(form: Mapping[str, str], name: str) -> str | None:
-    """A field that becomes a header of the object."""
+    """Returns a field that becomes a header of the object."""
     value = form.get(name)
     if value is not None and not _HEADER_TEXT.fullmatch(value):
         raise invalid_argument("Header value cannot be represented", name, value)

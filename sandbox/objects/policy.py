@@ -1,7 +1,7 @@
-"""POST policies: what a signed form lets be uploaded, as "Creating a POST policy" of Amazon S3's API reference describes it.
+"""POST policies as in "Creating a POST policy" of Amazon S3's API reference.
 
-Every field of the form has to be covered by a condition, but ``policy``, ``x-amz-signature``, ``file`` and names that begin with
-``x-ignore-``; every condition has to hold. Names of fields are compared whatever their case.
+Every field of the form needs a condition, except ``policy``, ``x-amz-signature``, ``file`` and names that begin with
+``x-ignore-``. Every condition has to be met. Names of fields are compared without case.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CONDITION_LENGTH = 3
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``field`` is in small letters; ``source`` is the condition as the policy writes it."""
+    """A condition. ``field`` is in small letters; ``source`` is the condition as in the policy."""
 
     kind: str
     field: str
@@ -36,7 +36,7 @@ class Condition:
     source: object
 
     def is_met(self, form: Mapping[str, str]) -> bool:
-        """Whether the form meets it. A field that is not there meets nothing, not even an empty beginning."""
+        """Returns whether the form meets the condition. A missing field never does, not even an empty prefix."""
         given = form.get(self.field)
         if given is None:
             return False
@@ -48,7 +48,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that was read. ``min_size`` and ``max_size`` bound the size of the file, in bytes."""
+    """A parsed policy. ``min_size`` and ``max_size`` limit the file, in bytes."""
 
     expires: datetime
     conditions: tuple[Condition, ...]
@@ -56,7 +56,7 @@ class Policy:
     max_size: int | None = None
 
     def check(self, form: Mapping[str, str], now: float) -> None:
-        """Refuse a form that the policy does not allow. Sizes are checked while the file comes."""
+        """Raises for a form that the policy does not allow. Sizes are checked while the file arrives."""
         if self.expires < datetime.fromtimestamp(now, UTC):
             raise _policy_violation("Policy expired.")
         for condition in self.conditions:
@@ -68,13 +68,13 @@ class Policy:
             raise _policy_violation(f"Extra input fields: {', '.join(sorted(extra))}")
 
     def check_max_size(self, size: int) -> None:
-        """Refuse a file that has more bytes than allowed, as soon as that is seen."""
+        """Raises as soon as the file has too many bytes."""
         if self.max_size is not None and size > self.max_size:
             message = "Your proposed upload exceeds the maximum allowed size"
             raise S3Error(400, "EntityTooLarge", message, {"ProposedSize": size, "MaxSizeAllowed": self.max_size})
 
     def check_min_size(self, size: int) -> None:
-        """Refuse a file that ended too soon."""
+        """Raises if the file has too few bytes."""
         if size < self.min_size:
             message = "Your proposed upload is smaller than the minimum allowed size"
             raise S3Error(400, "EntityTooSmall", message, {"ProposedSize": size, "MinSizeAllowed": self.min_size})
@@ -83,7 +83,7 @@ class Policy:
 def sign_form(
     keys: Keys, bucket: str, fields: Mapping[str, str], *, now: float, seconds: int, sizes: tuple[int, int]
 ) -> dict[str, str]:
-    """The fields of a form that may upload one file: those given, fixed to their values, and the signature."""
+    """Returns the fields of a form for one file: the given ones with fixed values, and the signature."""
     at = amz_date(now)
     fixed = {
         **fields,
@@ -100,7 +100,7 @@ def sign_form(
 
 
 def check_signature(keys: Keys, form: Mapping[str, str]) -> None:
-    """Refuse a form that is not signed with these keys."""
+    """Raises if the form is not signed with these keys."""
     if "policy" not in form:
         raise access_denied()
     for name in _SIGNATURE_FIELDS:
@@ -116,7 +116,7 @@ def check_signature(keys: Keys, form: Mapping[str, str]) -> None:
 
 
 def read_policy(encoded: str) -> Policy:
-    """The policy of a form, or 400 when it is none."""
+    """Parses the policy of a form, or raises 400."""
     try:
         document = json.loads(base64.b64decode(encoded, validate=True))
     except (binascii.Error, ValueError, RecursionError):

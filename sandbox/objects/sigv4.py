@@ -1,7 +1,6 @@
-"""AWS Signature Version 4 for the service ``s3``: of POST policies, of addresses, of requests with an Authorization header.
+"""AWS Signature Version 4 for the service ``s3``: POST policies, addresses, and requests with an Authorization header.
 
-Written from AWS' description of the algorithm, with nothing but ``hmac``. Making and checking use the same functions; that they are
-the right ones is what boto3 proves in tests/interop.
+Written from AWS' description with ``hmac`` alone. Signing and checking share their functions; boto3 proves them in tests/interop.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Who may sign. ``session_token`` belongs to keys that were lent for a while."""
+    """The keys of a bucket. ``session_token`` belongs to temporary keys."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -58,22 +57,22 @@ class Keys:
     session_token: str | None = field(default=None, repr=False)
 
     def scope(self, day: str) -> str:
-        """What a signature of this day is good for."""
+        """Returns the scope of a signature of this day."""
         return f"{day}/{self.region}/{_SERVICE}/{_ENDING}"
 
     def credential(self, day: str) -> str:
-        """The key's name with that scope."""
+        """Returns key id and scope."""
         return f"{self.access_key_id}/{self.scope(day)}"
 
     def sign(self, day: str, text: str) -> str:
-        """The signature of a text, in hexadecimal digits."""
+        """Returns the signature of a text in hexadecimal digits."""
         key = f"AWS4{self.secret_access_key}".encode()
         for part in (day, self.region, _SERVICE, _ENDING):
             key = _hmac(key, part)
         return _hmac(key, text).hex()
 
     def check(self, credential: str, at: str) -> str:
-        """The day for which a credential is good, or the refusal: it has to be this key's, for this place and this date."""
+        """Returns the day of a credential, or raises: it has to be of this key, region and date."""
         parts = _CREDENTIAL.fullmatch(credential)
         if parts is None:
             raise invalid_argument("The credential is mal-formed", "X-Amz-Credential", credential)
@@ -86,7 +85,7 @@ class Keys:
         return parts["day"]
 
     def check_token(self, token: str | None) -> None:
-        """Refuse a security token that is not the one of these keys."""
+        """Raises for a security token other than that of these keys."""
         if token is None and self.session_token is None:
             return
         if token is None or self.session_token is None or not _equal(token, self.session_token):
@@ -95,7 +94,7 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class SignableRequest:
-    """What of a request is signed. ``headers`` with small letters; ``path`` and ``query`` decoded."""
+    """The signed parts of a request. ``headers`` in small letters; ``path`` and ``query`` decoded."""
 
     method: str
     path: str
@@ -103,7 +102,7 @@ class SignableRequest:
     headers: Mapping[str, str]
 
     def canonical(self, signed: Iterable[str], payload_hash: str) -> str:
-        """The request in the one form that both sides write alike."""
+        """Returns the canonical form of the request."""
         names = sorted(signed)
         query = sorted((_encoded(name), _encoded(value)) for name, value in self.query)
         lines = [
@@ -119,12 +118,12 @@ class SignableRequest:
 
 
 def amz_date(now: float) -> str:
-    """A time as signatures write it."""
+    """Returns a time in the format of signatures."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def presigned_url(keys: Keys, address: str, now: float, seconds: int) -> str:
-    """An address at which anybody may GET an object for so many seconds."""
+    """Returns an address at which anybody may GET an object for `seconds`."""
     at = amz_date(now)
     parts = urlsplit(address)
     parameters = {
@@ -137,12 +136,12 @@ def presigned_url(keys: Keys, address: str, now: float, seconds: int) -> str:
     }
     request = SignableRequest("GET", unquote(parts.path), tuple(parameters.items()), {"host": parts.netloc})
     signature = _signature(keys, at, request.canonical(["host"], UNSIGNED))
-    shown = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
-    return f"{address}?{shown}&X-Amz-Signature={signature}"
+    query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
+    return f"{address}?{query}&X-Amz-Signature={signature}"
 
 
 def signed_headers(keys: Keys, method: str, address: str, now: float) -> dict[str, str]:
-    """The headers that sign a request without a body."""
+    """Returns the headers that sign a request without query and body."""
     at = amz_date(now)
     parts = urlsplit(address)
     headers = {"host": parts.netloc, "x-amz-content-sha256": hashlib.sha256(b"").hexdigest(), "x-amz-date": at}
@@ -157,9 +156,9 @@ def signed_headers(keys: Keys, method: str, address: str, now: float) -> dict[st
 
 
 def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, methods: Iterable[str]) -> None:
-    """Refuse an address that is not signed with these keys, was changed, or is no longer good.
+    """Raises for an address that is not signed with these keys, was changed, or has expired.
 
-    ``methods``: those for which the signature may have been made; a signature is for one method.
+    ``methods``: the methods for which it may be signed; a signature is for one method.
     """
     query = dict(request.query)
     if not any(name in query for name in _QUERY):
@@ -167,8 +166,8 @@ def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, met
     if len(query) != len(request.query) or any(name not in query for name in _QUERY) or query[_QUERY[0]] != ALGORITHM:
         raise _bad_query(f"Query-string authentication version 4 requires the parameters {', '.join(_QUERY)}")
     at, seconds = query["X-Amz-Date"], query["X-Amz-Expires"]
-    made = _time(at)
-    if made is None or not (
+    signed_at = _time(at)
+    if signed_at is None or not (
         seconds.isascii() and seconds.isdigit() and len(seconds) <= _MAX_DIGITS and 0 < int(seconds) <= _MAX_SECONDS
     ):
         raise _bad_query("X-Amz-Date or X-Amz-Expires is no date or no number from 1 to 604800")
@@ -182,22 +181,22 @@ def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, met
     candidates = [SignableRequest(method, request.path, rest, request.headers) for method in methods]
     if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), given) for each in candidates):
         raise signature_does_not_match()
-    if made - _SKEW > _moment(now):
+    if signed_at - _SKEW > _moment(now):
         raise access_denied("Request is not valid yet")
-    if made + timedelta(seconds=int(seconds)) < _moment(now):
+    if signed_at + timedelta(seconds=int(seconds)) < _moment(now):
         raise access_denied("Request has expired")
 
 
 def check_headers(keys: Keys, request: SignableRequest, now: float) -> None:
-    """Refuse a request whose Authorization header is not a fresh signature with these keys."""
+    """Raises for a request whose Authorization header is not a fresh signature of these keys."""
     given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
     if given is None:
         raise invalid_argument("Unsupported Authorization Type", "Authorization")
     at = request.headers.get("x-amz-date", "")
-    made = _time(at)
-    if made is None:
+    signed_at = _time(at)
+    if signed_at is None:
         raise access_denied("AWS authentication requires a valid Date or x-amz-date header")
-    if abs(made - _moment(now)) > _SKEW:
+    if abs(signed_at - _moment(now)) > _SKEW:
         message = "The difference between the request time and the current time is too large."
         raise S3Error(403, "RequestTimeTooSkewed", message)
     keys.check(given["credential"], at)
@@ -215,7 +214,7 @@ def _signature(keys: Keys, at: str, canonical: str) -> str:
 
 
 def _time(text: str) -> datetime | None:
-    """The moment that ``YYYYMMDDTHHMMSSZ`` names."""
+    """Parses ``YYYYMMDDTHHMMSSZ``."""
     try:
         return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:

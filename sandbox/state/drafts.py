@@ -1,4 +1,4 @@
-"""Publications on their way into the state: what one is to say, and the writing of it with all that hangs on it."""
+"""Drafts: the values of a publication before it is written, and the statements that write it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGEST_ID = 2**63 - 1
 
 
 class MissingReference(LookupError):  # noqa: N818  # says what is wrong
-    """A draft names a category, contributor, organization or asset by an id that the tenant does not have."""
+    """A draft has the id of a category, contributor, organization or asset that the tenant does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class NewAsset:
-    """A stored file that is to be attached."""
+    """A stored file to attach."""
 
     name: str | None
     content_type: str | None
@@ -46,7 +46,7 @@ class NewAsset:
 
 @dataclass(frozen=True, slots=True)
 class AssetChange:
-    """What is to become of an attached file: new words for it, by column, or its end."""
+    """New texts of an attached file, by column, or its removal."""
 
     id: int
     texts: dict[str, str | None] = field(default_factory=dict)
@@ -55,11 +55,11 @@ class AssetChange:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a publication is to say.
+    """The values of a publication.
 
-    ``categories``: an id associates the category that has it, a name finds or creates one. ``skip_missing_references``: a category or an
-    organization that does not exist is left out; otherwise it is a ``MissingReference``, as a contributor always is.
-    A ``cover`` of None removes the one that is there.
+    ``categories``: an id associates a category, a name finds or creates one. ``skip_missing_references``: an unknown category or
+    organization is left out; otherwise it is a ``MissingReference``, as an unknown contributor always is. A ``cover`` of None
+    removes the cover.
     """
 
     title: str | None
@@ -72,14 +72,14 @@ class Draft:
     contributor: int | None = None
     organization: int | None = None
     import_state: str | None = None
-    cover: StoredFile | Literal["kept"] | None = "kept"
+    cover: StoredFile | Literal["unchanged"] | None = "unchanged"
     new_assets: tuple[NewAsset, ...] = ()
     asset_changes: tuple[AssetChange, ...] = ()
     skip_missing_references: bool = False
 
 
 def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[Draft]) -> list[int]:
-    """Store publications under the next ids; their keys, in the same order. Many at once are fast."""
+    """Stores publications under the next ids; returns their keys in the same order. It is fast for many at once."""
     ids = next_ids(connection, tenant, "publications", len(new))
     (last,) = connection.execute("SELECT coalesce(max(key), 0) FROM publications").fetchone()
     keys = list(range(last + 1, last + 1 + len(new)))
@@ -92,7 +92,7 @@ def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[
 
 
 def rewrite_publication(connection: sqlite3.Connection, tenant: int, key: int, draft: Draft) -> None:
-    """Make a stored publication (by key) say what the draft says."""
+    """Replaces the values of a stored publication (by key)."""
     connection.execute("DELETE FROM identifiers WHERE publication = ?", (key,))
     connection.execute("DELETE FROM publication_categories WHERE publication = ?", (key,))
     connection.execute("DELETE FROM words WHERE rowid = ?", (key,))
@@ -103,7 +103,7 @@ Drafts = Sequence[tuple[int, Draft]]
 
 
 def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
-    """Fill rows that exist and that nothing hangs on but assets."""
+    """Fills rows that exist and have no dependent rows but assets."""
     connection.executemany(
         "UPDATE publications SET title = ?, publishable_type = ?, published_on = ?, abstract = ?, authors = ?, "
         "import_state = ?, contributor = ?, organization = ? WHERE key = ?",
@@ -147,7 +147,7 @@ def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple
 def _referenced_key(
     connection: sqlite3.Connection, tenant: int, table: str, number: int | None, *, skip_missing: bool
 ) -> int | None:
-    """The key behind an id of this tenant."""
+    """Returns the key of an id of this tenant."""
     if number is None:
         return None
     row = (
@@ -162,7 +162,7 @@ def _referenced_key(
 
 
 def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> list[list[str]]:
-    """Associate each publication with its categories, made where they are new by name; the names for each."""
+    """Associates publications with categories and creates new ones by name; returns the names for each publication."""
     rows = connection.execute("SELECT key, id, name FROM categories WHERE tenant = ?", (tenant,)).fetchall()
     by_name = {name: key for key, _, name in rows}
     by_id = {number: (key, name) for key, number, name in rows}
@@ -188,7 +188,7 @@ def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Draft
 
 
 def add_category(connection: sqlite3.Connection, tenant: int, name: str) -> int:
-    """The key of a new category."""
+    """Creates a category; returns its key."""
     (number,) = next_ids(connection, tenant, "categories")
     cursor = connection.execute(
         "INSERT INTO categories (tenant, id, name, folded) VALUES (?, ?, ?, ?)", (tenant, number, name, fold(name))
@@ -207,7 +207,7 @@ def _search_texts(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
 
 
 def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, draft: Draft) -> None:
-    if draft.cover != "kept":
+    if draft.cover != "unchanged":
         set_cover(connection, publication, None if draft.cover is None else file_key(connection, tenant, draft.cover))
     for change in draft.asset_changes:
         _change_asset(connection, publication, change)
@@ -217,7 +217,7 @@ def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, 
 
 
 def _change_asset(connection: sqlite3.Connection, publication: int, change: AssetChange) -> None:
-    """Change or remove one of the publication's own assets."""
+    """Changes or removes an asset of the publication."""
     own: tuple[Any, ...] = (publication, min(change.id, _LARGEST_ID))
     if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", own).fetchone() is None:
         raise MissingReference(f"assets {change.id}")
@@ -239,7 +239,7 @@ def add_asset(
     content_type: str | None,
     file: int,
 ) -> int:
-    """Attach a stored file to a publication (both by key); the asset's id."""
+    """Attaches a stored file to a publication (both by key); returns the asset's id."""
     (number,) = next_ids(connection, tenant, "assets")
     connection.execute(
         "INSERT INTO assets (tenant, id, publication, name, content_type, file) VALUES (?, ?, ?, ?, ?, ?)",
@@ -249,5 +249,5 @@ def add_asset(
 
 
 def set_cover(connection: sqlite3.Connection, publication: int, file: int | None) -> None:
-    """Make a stored file the cover of a publication (both by key); None takes the cover away."""
+    """Sets the cover of a publication (both by key); None removes it."""
     connection.execute("UPDATE publications SET cover = ? WHERE key = ?", (file, publication))

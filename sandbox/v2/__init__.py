@@ -1,4 +1,4 @@
-"""API version 2: flat identifier fields, HTTP Basic or a session cookie. Deprecated, shut down at the end of 2026."""
+"""API version 2 (service.md#v2): flat identifiers, HTTP Basic or a session cookie. Deprecated, shut down at the end of 2026."""
 
 from sandbox.both_versions import assets
 from sandbox.documentation import swagger_endpoint

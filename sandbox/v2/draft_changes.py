@@ -1,7 +1,6 @@
-"""How a payload of version 2 becomes a draft: flat identifiers, and lists to which entries are added.
+"""How a payload of version 2 changes a draft: flat identifiers, and lists whose entries are added.
 
-An entry marked ``_destroy`` goes instead. It is known by what it shows: an author by name (and type, where it is given), a
-category by id or name, an asset by id.
+An entry marked ``_destroy`` is removed: an author by name (and type, if given), a category by id or name, an asset by id.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Entry = Mapping[str, Any]
 
 
 def draft_change(call: Call) -> DraftChange:
-    """What the payload makes of a draft. Files are looked up now: it takes a transaction of its own."""
+    """Returns the change of a payload. It stores the files at once, because that needs a transaction of its own."""
     payload = call.payload
     sent = file_entries(call)
     changes = common_changes(call) | {
@@ -30,7 +29,7 @@ def draft_change(call: Call) -> DraftChange:
         "asset_changes": tuple(_asset_change(each) for each in sent if "id" in each),
         "skip_missing_references": True,
     }
-    given = call.tenant.publications.category_ids()
+    category_ids = call.tenant.publications.category_ids()
 
     def fill(before: Draft) -> Draft:
         return replace(
@@ -38,25 +37,25 @@ def draft_change(call: Call) -> DraftChange:
             **changes,
             identifiers=tuple(_identifiers(before.identifiers, payload)),
             authors=_merged_authors(before.authors, payload.get("authors", ())),
-            categories=_merged_categories(before.categories, payload.get("categories", ()), given),
+            categories=_merged_categories(before.categories, payload.get("categories", ()), category_ids),
         )
 
     return fill
 
 
 def _identifiers(before: Sequence[Identifier], payload: Entry) -> Iterator[Identifier]:
-    """A flat field replaces the first identifier of its type, the one it shows; null or nothing removes all of the type."""
-    left = {name: payload[name] for name in FLAT_IDENTIFIERS if name in payload}
-    cleared = {name for name, value in left.items() if not value}
+    """Yields the identifiers: a flat field replaces the first one of its type; null or "" removes all of the type."""
+    remaining = {name: payload[name] for name in FLAT_IDENTIFIERS if name in payload}
+    cleared = {name for name, value in remaining.items() if not value}
     for identifier in before:
         if identifier.type in cleared:
             continue
-        yield Identifier(identifier.type, left.pop(identifier.type, identifier.value))
-    yield from (Identifier(name, value) for name, value in left.items() if value)
+        yield Identifier(identifier.type, remaining.pop(identifier.type, identifier.value))
+    yield from (Identifier(name, value) for name, value in remaining.items() if value)
 
 
 def _merged_authors(before: Sequence[Author], entries: Iterable[Entry]) -> tuple[Author, ...]:
-    """Authors added at the end, unless they are there already, or taken away."""
+    """Adds authors at the end, unless they are there already, or removes them."""
     authors = list(before)
     for entry in entries:
         if entry.get(_DESTROY):
@@ -73,7 +72,7 @@ def _matches(known: Author, entry: Entry) -> bool:
 def _merged_categories(
     before: Sequence[int | str], entries: Iterable[Entry], ids: Mapping[str, int]
 ) -> tuple[int | str, ...]:
-    """Categories added at the end, or taken away."""
+    """Adds categories at the end, or removes them."""
     categories = list(before)
     for entry in entries:
         number = entry["id"] if "id" in entry else ids.get(entry["name"], entry["name"])

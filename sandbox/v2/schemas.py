@@ -1,4 +1,4 @@
-"""The schemas of version 2 in OpenAPI's words."""
+"""The OpenAPI schemas of version 2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sandbox.both_versions.schemas import (
 from sandbox.endpoints import Schema
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
-_DESTROY = {"_destroy": {"type": "boolean", "description": "Take the entry away instead of adding it"}}
+_DESTROY = {"_destroy": {"type": "boolean", "description": "Remove the entry instead of adding it"}}
 _ASSET_TEXTS = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL}
 _ASSETS = {
     **array(
@@ -36,12 +36,12 @@ _ASSETS = {
             ]
         }
     ),
-    "description": "Files to attach, or, by `id`, files that are attached and are changed or taken away",
+    "description": "New files, or, by `id`, attached files to change or remove",
 }
 _PAYLOAD_FIELDS: Mapping[str, Schema] = {
     **TEXT_PAYLOAD_FIELDS,
     **{
-        name: {**TEXT_OR_NULL, "description": "Null or nothing removes it", "deprecated": True}
+        name: {**TEXT_OR_NULL, "description": "Null or an empty text removes it", "deprecated": True}
         for name in FLAT_IDENTIFIERS
     },
     "authors": array(payload_object({"name": NAME, "type": AUTHOR_TYPE, **_DESTROY}, required=("name",))),

@@ -1,6 +1,6 @@
-"""Who calls: HTTP Basic with the normal account credentials, or the cookie of a browser that has signed in.
+"""Sign-in to version 2: HTTP Basic with the account, or the cookie of a signed-in browser.
 
-An ``Authorization`` header decides alone when there is one; the cookie counts only without it.
+With an ``Authorization`` header the cookie does not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECURITY: Mapping[str, Schema] = {
 
 
 def sign_in(request: Request, tenant: Tenant) -> Caller:
-    """The user behind a request, who may do everything that the roles allow, or 401."""
+    """Returns the caller, who may do whatever the roles allow, or raises 401."""
     user = _with_password(request, tenant) if "Authorization" in request.headers else _with_session(request, tenant)
     if user is None:
         raise unauthorized(f'Basic realm="{tenant.name}", charset="UTF-8"')

@@ -1,4 +1,4 @@
-"""Users in version 2: created, given roles, deleted, and never listed."""
+"""Endpoints of users in version 2, which does not list them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from sandbox.both_versions import users
 from sandbox.both_versions.users import USER_SCHEMAS, user_record_without_avatar
 from sandbox.endpoints import Call, Endpoint, SuccessResponse
 
-# Assumption: these two, because version 3 has the unified PATCH /users/:id in the place of the second, and its own first
+# Assumption: these two, because version 3 replaces them
 _DEPRECATED = ("POST /users", "PATCH /users/:id/roles")
 _HEADERS = {"X-API-Deprecation": "This endpoint is deprecated"}
 
 
 def create_user(call: Call) -> Response:
-    """A new user."""
+    """Creates a user."""
     return users.create_user(call, user_record_without_avatar)
 
 
 def change_roles(call: Call) -> Response:
-    """A user with other roles."""
+    """Changes the roles of a user."""
     return users.change_user(call, user_record_without_avatar)
 
 
 def delete_user(call: Call) -> Response:
-    """The end of a user."""
+    """Deletes a user."""
     return users.delete_user(call)
 
 
@@ -45,7 +45,7 @@ ENDPOINTS = (
     Endpoint(
         method="PATCH",
         path="/users/{id}/roles",
-        summary="Give a user other roles",
+        summary="Change the roles of a user",
         doc="Deprecated.",
         handler=change_roles,
         payload="UserRoles",

@@ -1,6 +1,6 @@
-"""How a payload of version 3 becomes a draft: a field that is given replaces what was there, a list as a whole.
+"""How a payload of version 3 changes a draft: a field of the payload replaces the stored one, a list as a whole.
 
-Only files are different: those that are sent along are added, and removed through endpoints of their own.
+Files are the exception: they are added, and other endpoints remove them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sandbox.state.drafts import Draft, Identifier
 
 
 def draft_change(call: Call) -> DraftChange:
-    """What the payload makes of a draft. Files are looked up now: it takes a transaction of its own."""
+    """Returns the change of a payload. It stores the files at once, because that needs a transaction of its own."""
     payload = call.payload
     sent = file_entries(call)
     changes = common_changes(call) | {"new_assets": new_assets(sent, call)}
@@ -33,6 +33,6 @@ def draft_change(call: Call) -> DraftChange:
 
 
 def category(entry: Mapping[str, Any]) -> int | str:
-    """``{id}`` associates, ``{name}`` finds or creates; of an entry with both the id counts."""
+    """Returns the id or name of a category: ``{id}`` associates, ``{name}`` finds or creates; the id takes precedence."""
     number: int | None = entry.get("id")
     return str(entry["name"]) if number is None else number

@@ -1,4 +1,4 @@
-"""Hard copies and their locations, authorities, collections and tasks. The document shows no fields: these are assumptions."""
+"""Hard copies, locations, authorities, collections and tasks (service.md#other-resources). Their fields are assumptions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ _TASKS = Resource(
 
 
 def complete_task(call: Call) -> Response:
-    """Note when a task was done; the first time counts."""
+    """Stores when a task was completed; a second call changes nothing."""
     tasks = _TASKS.records(call)
     task = row_or_404(tasks.get(call.number or 0))
     if task["completed_at"] is None:
@@ -123,13 +123,11 @@ ENDPOINTS = (
     _HARD_COPIES.deletion(),
     _LOCATIONS.listing(),
     _LOCATIONS.change(),
-    _LOCATIONS.merging("Hard copies move to the location that is left."),
+    _LOCATIONS.merging("Its hard copies move to the other location."),
     _AUTHORITIES.listing(),
     _AUTHORITIES.creation(),
     _AUTHORITIES.change(),
-    _AUTHORITIES.merging(
-        "Its name and variants become variants of the one that is left. Publications stay as they are."
-    ),
+    _AUTHORITIES.merging("Its name and variants become variants of the other authority. Publications stay unchanged."),
     _COLLECTIONS.listing(),
     _COLLECTIONS.creation(),
     _COLLECTIONS.change(),

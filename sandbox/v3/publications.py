@@ -1,4 +1,4 @@
-"""Publications in version 3: lists, single records, and everything that changes them."""
+"""Endpoints of publications in version 3."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from sandbox.v3.render import publication_record
 
 
 def list_publications(call: Call) -> Response:
-    """The publications that meet every filter of the query."""
+    """Lists the publications that match every filter."""
     return publication_page(call, publication_criteria(call), publication_record)
 
 
 def list_all_publications(call: Call) -> Response:
-    """The backup list: every publication, page by page, whatever filters the query carries."""
+    """Lists every publication for a backup; it ignores filters."""
     return all_publications(call, publication_record)
 
 
 def get_publication(call: Call) -> Response:
-    """One publication."""
+    """Returns a publication."""
     found = call.tenant.publications.get(call.number or 0)
     if found is None:
         raise record_not_found()
@@ -39,18 +39,18 @@ def get_publication(call: Call) -> Response:
 
 
 def create_publication(call: Call) -> Response:
-    """A new publication."""
+    """Creates a publication."""
     return publication_changes.create_publication(call, draft_change(call), publication_record)
 
 
 def change_publication(call: Call) -> Response:
-    """A publication with some fields replaced."""
+    """Changes fields of a publication."""
     publication_changes.find_publication(call)
     return publication_changes.change_publication(call, draft_change(call), publication_record)
 
 
 def delete_publication(call: Call) -> Response:
-    """Remove a publication, with its assets."""
+    """Deletes a publication and its assets."""
     return publication_changes.remove_publication(call)
 
 
@@ -91,7 +91,7 @@ ENDPOINTS = (
         path="/publications",
         summary="Create a publication",
         doc="File content in `assets` or `assets_attributes` needs the scope `assets:write` too. "
-        "404 when a contributor, category, organization or uploaded file does not exist.",
+        "404 for an unknown contributor, category, organization or uploaded file.",
         handler=create_publication,
         payload="PublicationCreate",
         success=SuccessResponse("The new publication", "Publication"),
@@ -102,10 +102,10 @@ ENDPOINTS = (
         method="PATCH",
         path="/publications/{id}",
         summary="Change a publication",
-        doc="A field that is given replaces what was there, a list as a whole; files are added. Else like creating.",
+        doc="A field of the payload replaces the stored one, a list as a whole; files are added. The rest is as in a create.",
         handler=change_publication,
         payload="PublicationUpdate",
-        success=SuccessResponse("The publication as it is now", "Publication"),
+        success=SuccessResponse("The changed publication", "Publication"),
         refusals=(404,),
         scope="library:write",
     ),
@@ -114,7 +114,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="Delete a publication",
         handler=delete_publication,
-        success=SuccessResponse("It is gone, and its assets too"),
+        success=SuccessResponse("The publication and its assets are deleted"),
         refusals=(404,),
         scope="library:write",
     ),

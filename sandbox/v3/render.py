@@ -1,4 +1,4 @@
-"""Publications as version 3 shows them; the fields are described in ``schemas.py``."""
+"""Publications in responses of version 3; ``schemas.py`` describes the fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sandbox.state.publications import Publication
 
 
 def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
-    """The record, with every identifier in the order in which it was given."""
+    """Returns the record, with every identifier in its original order."""
     record: dict[str, Any] = {
         "id": stored.id,
         "title": stored.title,

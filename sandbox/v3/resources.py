@@ -1,7 +1,6 @@
-"""How a simple resource is declared in version 3: its fields as data, from which endpoints and schemas are made.
+"""Declares a simple resource of version 3: endpoints and schemas are made from its fields.
 
-A list has its pages and filters by whole values; what is created or changed is what the form allows; an id of something that
-does not exist in the account is 404.
+A list has pages and filters by whole values. A payload has the fields of the schema. An id that is not in the account is 404.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ Render = Callable[[Row, Call], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """``name`` is the schema of a record, ``path`` where its list is, ``noun`` what people call it.
+    """``name`` is the schema of a record, ``path`` that of its list, ``noun`` its name for people.
 
-    ``fields``: what a record says and a form may; ``required``: what a create form has to; ``read_only``: fields that no form sets.
-    ``defaults``: what a new record has where the form says nothing. ``filters``: query parameters and their columns.
+    ``fields``: those of records and payloads; ``required``: those that a create needs; ``read_only``: fields of records only.
+    ``defaults``: values of a new record. ``filters``: query parameters and their columns.
     """
 
     table: Table
@@ -45,7 +44,7 @@ class Resource:
     filters: Mapping[str, str] = field(default_factory=dict)
 
     def schemas(self) -> dict[str, Schema]:
-        """The record, its list, and its forms."""
+        """Returns the schemas of the record, its list and its payloads."""
         return {
             self.name: response_object({"id": INTEGER, **self.fields, **self.read_only}),
             f"{self.name}List": page_of(self.name),
@@ -54,19 +53,19 @@ class Resource:
         }
 
     def records(self, call: Call) -> Records:
-        """The tenant's records."""
+        """Returns the table of the tenant's records."""
         return call.tenant.records[self.table.name]
 
     def payload_values(self, call: Call) -> Row:
-        """What the payload says of the fields; where the service is varied to ignore others, they are left out here."""
+        """Returns the known fields of the payload; by variation it may contain others."""
         return {name: value for name, value in call.payload.items() if name in self.fields}
 
     def listing(self) -> Endpoint:
-        """The list."""
+        """Returns the endpoint that lists records."""
         return list_endpoint(self, lambda row, _: row)
 
     def creation(self) -> Endpoint:
-        """A new record."""
+        """Returns the endpoint that creates a record."""
 
         def create(call: Call) -> Response:
             row = write_or_404(lambda: self.records(call).create({**self.defaults, **self.payload_values(call)}))
@@ -84,7 +83,7 @@ class Resource:
         )
 
     def change(self) -> Endpoint:
-        """Other values for some fields of a record."""
+        """Returns the endpoint that changes a record."""
 
         def change(call: Call) -> Response:
             return json_response(
@@ -103,7 +102,7 @@ class Resource:
         )
 
     def deletion(self) -> Endpoint:
-        """The end of a record."""
+        """Returns the endpoint that deletes a record."""
 
         def delete(call: Call) -> Response:
             if not self.records(call).remove(call.number or 0):
@@ -121,7 +120,7 @@ class Resource:
         )
 
     def merging(self, doc: str) -> Endpoint:
-        """One record goes into another, which is answered."""
+        """Returns the endpoint that merges a record into another."""
 
         def merge(call: Call) -> Response:
             return json_response(row_or_404(self.records(call).merge(call.number or 0, call.payload["into_id"])))
@@ -129,11 +128,11 @@ class Resource:
         return Endpoint(
             method="PATCH",
             path=f"{self.path}/{{id}}/merge",
-            summary=f"Merge a {self.noun} into another, and be left with that one",
+            summary=f"Merge a {self.noun} into another",
             doc=doc,
             handler=named(merge, f"merge_{self.table.name}"),
             payload="Merge",
-            success=SuccessResponse(f"The {self.noun} that is left", self.name),
+            success=SuccessResponse(f"The other {self.noun}", self.name),
             refusals=(404,),
             scope=self.write,
         )
@@ -143,7 +142,7 @@ MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
 
 
 def list_endpoint(resource: Resource, render: Render) -> Endpoint:
-    """The endpoint that lists the records of a resource, each as ``render`` shows it."""
+    """Returns the endpoint that lists the records of a resource; ``render`` makes the record of a row."""
 
     def listing(call: Call) -> Response:
         page = requested_page(call.request, call.settings.variations)
@@ -166,7 +165,7 @@ def list_endpoint(resource: Resource, render: Render) -> Endpoint:
 
 
 def write_or_404(write: Callable[[], Row | None]) -> Row:
-    """What was written; 404 for a record or a reference that is not there."""
+    """Returns the written row; raises 404 for a missing record or reference."""
     try:
         return row_or_404(write())
     except MissingReference:
@@ -174,7 +173,7 @@ def write_or_404(write: Callable[[], Row | None]) -> Row:
 
 
 def row_or_404(row: Row | None) -> Row:
-    """The record, or 404."""
+    """Returns the row, or raises 404."""
     if row is None:
         raise record_not_found()
     return row

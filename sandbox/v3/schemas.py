@@ -1,4 +1,4 @@
-"""The schemas of version 3 in OpenAPI's words."""
+"""The OpenAPI schemas of version 3."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _ASSETS = {
             {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL, "file": ref("FileUpload")}, required=("file",)
         )
     ),
-    "description": "Files that were uploaded and are to be attached; needs the scope `assets:write`",
+    "description": "Uploaded files to attach; needs the scope `assets:write`",
 }
 _CATEGORIES = {
     **array({**payload_object({"id": ID, "name": NAME}), "minProperties": 1}),
-    "description": "Each `{name}`, which finds or creates, or `{id}`, which has to exist. Replaces the list.",
+    "description": "`{name}` finds or creates a category, `{id}` has to exist. Replaces the list.",
 }
 _PAYLOAD_FIELDS: Mapping[str, Schema] = {
     **TEXT_PAYLOAD_FIELDS,

@@ -1,4 +1,4 @@
-"""Who calls: an OAuth 2.1 bearer token that is bound to this API of this tenant."""
+"""Sign-in to version 3: an OAuth 2.1 bearer token for this API of this tenant."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ SECURITY: Mapping[str, Schema] = {
 
 
 def sign_in(request: Request, tenant: Tenant) -> Caller:
-    """The person and scopes behind the token, or 401."""
+    """Returns the caller of the token, or raises 401."""
     return check_bearer(tenant, request.headers.get("Authorization"))

@@ -1,4 +1,4 @@
-"""Users in version 3."""
+"""Endpoints of users in version 3."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from sandbox.v3.resources import Resource, list_endpoint
 
 
 def get_user(call: Call) -> Response:
-    """One user."""
+    """Returns a user."""
     return json_response(user_record(users.find_user(call), call))
 
 
 def get_own_user(call: Call) -> Response:
-    """The caller."""
+    """Returns the caller's own record."""
     row = users.user_records(call).get(call.signed_in.person.id)
     return json_response(user_record(row or {}, call))
 
 
 def create_user(call: Call) -> Response:
-    """A new user."""
+    """Creates a user."""
     return users.create_user(call, user_record)
 
 
 def change_user(call: Call) -> Response:
-    """A user with some fields replaced."""
+    """Changes a user."""
     return users.change_user(call, user_record)
 
 
 def delete_user(call: Call) -> Response:
-    """The end of a user."""
+    """Deletes a user."""
     return users.delete_user(call)
 
 
@@ -65,7 +65,7 @@ ENDPOINTS = (
         path="/users/me",
         summary="The own record",
         handler=get_own_user,
-        success=SuccessResponse("The user who has signed in", "User"),
+        success=SuccessResponse("The signed-in user", "User"),
     ),
     Endpoint(
         method="GET",
@@ -90,7 +90,7 @@ ENDPOINTS = (
         method="PATCH",
         path="/users/{id}",
         summary="Change a user",
-        doc="`avatar` takes an upload, or null to take the picture away.",
+        doc="`avatar` takes an upload; null removes the picture.",
         handler=change_user,
         payload="UserChange",
         success=SuccessResponse("The changed user", "User"),

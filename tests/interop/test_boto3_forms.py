@@ -48,8 +48,11 @@ def s3(sandbox: SandboxProcess) -> Any:
 
 
 def keys(sandbox: SandboxProcess) -> dict[str, str]:
-    shown = sandbox.ready["tenants"]["library"]["storage_keys"]
-    return {"aws_access_key_id": shown["access_key_id"], "aws_secret_access_key": shown["secret_access_key"]}
+    storage_keys = sandbox.ready["tenants"]["library"]["storage_keys"]
+    return {
+        "aws_access_key_id": storage_keys["access_key_id"],
+        "aws_secret_access_key": storage_keys["secret_access_key"],
+    }
 
 
 def client(sandbox: SandboxProcess, region: str = "us-east-1", **credentials: str) -> Any:

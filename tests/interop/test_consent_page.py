@@ -154,7 +154,7 @@ def visitor(browser: webdriver.Chrome, sandbox: SandboxProcess, callback: Callba
     return Visitor(browser, sandbox, callback)
 
 
-def test_the_whole_way(visitor: Visitor) -> None:
+def test_sign_in_untick_and_allow(visitor: Visitor) -> None:
     """Sign in, untick one scope, allow: the token has the other scopes and works."""
     visitor.arrive()
     assert visitor.browser.title == "Allow access · library"
@@ -185,7 +185,7 @@ def test_refusing_needs_no_account(visitor: Visitor) -> None:
     assert (answer["error"], answer["state"]) == ("access_denied", "s & t")
 
 
-def test_a_wrong_password_can_be_mended(visitor: Visitor) -> None:
+def test_a_wrong_password_can_be_corrected(visitor: Visitor) -> None:
     visitor.arrive()
     visitor.sign_in("wrong")
     visitor.field("users:read").click()
@@ -240,7 +240,7 @@ def test_the_page_fetches_nothing_else(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (320, "dark"), (900, "dark")])
-def test_the_page_can_be_read_everywhere(visitor: Visitor, width: int, scheme: str) -> None:
+def test_the_page_is_readable_on_narrow_screens_and_in_the_dark(visitor: Visitor, width: int, scheme: str) -> None:
     """Nothing is cut off on a narrow screen, and every text has a contrast of 4.5 to 1 (WCAG)."""
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     visitor.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

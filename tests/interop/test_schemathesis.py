@@ -57,6 +57,6 @@ def test_schemathesis_finds_nothing(sandbox: SandboxProcess, version: str, tmp_p
         check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
-    made = re.search(r"(\d+) generated", run.stdout)
-    assert made is not None
-    assert int(made[1]) >= 1000
+    generated = re.search(r"(\d+) generated", run.stdout)
+    assert generated is not None
+    assert int(generated[1]) >= 1000

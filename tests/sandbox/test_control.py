@@ -125,7 +125,7 @@ def test_another_page_size(library: Service) -> None:
     assert links(answer)["last"].endswith("page=778")
 
 
-def test_fields_nobody_told_us_of(library: Service) -> None:
+def test_further_fields_by_variation(library: Service) -> None:
     """service.md#not-shown: further fields of a publication."""
     plain = library.get("/publications/1").json()
     library.vary(extra_fields=True)

@@ -67,7 +67,7 @@ def test_a_request_that_hangs_is_answered_in_the_end(library: Service, clock: Fa
     assert clock.slept == [120]
 
 
-def test_somebody_else_edits_while_a_list_is_read(make_service: Callable[[int], Service]) -> None:
+def test_records_change_while_a_list_is_read(make_service: Callable[[int], Service]) -> None:
     service = make_service(10)
     add_fault(service, "edit", remove=[2, 99], add=1, match={"path": "page=2"})
     pages = [service.get(f"/publications?per_page=5&page={page}") for page in (1, 2)]

@@ -42,7 +42,7 @@ def test_dates(found: str | None, date: str | None) -> None:
 
 
 @given(st.one_of(st.text(), st.from_regex(r"\d{1,4}(-\d{1,2}){0,2}", fullmatch=True)))
-def test_no_date_is_too_strange(found: str) -> None:
+def test_any_text_gives_a_date_or_none(found: str) -> None:
     """Any text gives a date of the service's form or none."""
     date = service_date(found)
     assert date is None or (len(date) == 10 and date.startswith(found))

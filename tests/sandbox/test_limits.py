@@ -43,7 +43,7 @@ def test_the_limiter_refuses_exactly_what_is_too_much(times: list[float], limit:
 
 
 @given(TIMES, st.integers(1, 20))
-def test_who_waits_as_told_is_accepted(times: list[float], limit: int) -> None:
+def test_a_request_after_retry_after_is_accepted(times: list[float], limit: int) -> None:
     """Assumption: after `Retry-After` a request is accepted, if no other comes first."""
     limiter, now = Limiter(), 0.0
     for time in times:

@@ -33,7 +33,7 @@ def test_page_size(library: Service, per_page: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("page", ["", "0", "-1", "one", "1e9"])
-def test_a_silly_page_is_the_first(library: Service, page: str) -> None:
+def test_an_invalid_page_is_the_first(library: Service, page: str) -> None:
     """Assumption: a page that is no whole number above 0 counts as absent."""
     assert library.get("/publications", params={"page": page}).json()["records"][0]["id"] == 1
 
@@ -61,8 +61,8 @@ def test_links_keep_every_parameter(library: Service) -> None:
     """Assumption: a link repeats the request for another page, with unknown and repeated parameters."""
     sent = [("query", "a&b=c"), ("year", "2016"), ("x", "é"), ("x", "2"), ("page", "1"), ("per_page", "1000")]
     following = links(library.get("/publications/all", params=sent))["next"]
-    kept = [(name, "2" if name == "page" else value) for name, value in sent]
-    assert parse_qsl(urlsplit(following).query) == kept
+    expected = [(name, "2" if name == "page" else value) for name, value in sent]
+    assert parse_qsl(urlsplit(following).query) == expected
 
 
 def test_an_empty_list_has_one_page(make_service: Callable[[int], Service]) -> None:

@@ -61,9 +61,9 @@ def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
         statuses = [seen["status"] for seen in sandbox.requests()]
     assert done.returncode == 0, done.stderr
     assert statuses == [200] * 7
-    found, shown, changed, gone, page, description = done.stdout.split("\n", 5)
-    assert [record["id"] for record in json.loads(found)["records"]] == [41]
-    assert json.loads(shown)["identifiers"] == [{"type": "doi", "value": "10.1000/tides"}]
+    search, record, changed, deleted, page, description = done.stdout.split("\n", 5)
+    assert [each["id"] for each in json.loads(search)["records"]] == [41]
+    assert json.loads(record)["identifiers"] == [{"type": "doi", "value": "10.1000/tides"}]
     assert [each["type"] for each in json.loads(changed)["identifiers"]] == ["doi", "handle"]
-    assert (gone, page) == ("{}", "200")
+    assert (deleted, page) == ("{}", "200")
     assert description.startswith("openapi: 3.1.0\n")

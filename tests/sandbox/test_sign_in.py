@@ -56,7 +56,7 @@ def test_nothing_is_shown_without_sign_in(library: Service, path: str) -> None:
         assert client.get(path).status_code == 401
 
 
-def test_a_wrong_cookie_is_refused_and_wrong_credentials_are_not_healed_by_a_right_one(library: Service) -> None:
+def test_a_wrong_cookie_is_refused_and_a_right_one_does_not_replace_wrong_credentials(library: Service) -> None:
     """Assumption: with an `Authorization` header the cookie does not count."""
     with library.client(auth=None, cookies={"_library_session": "guess"}) as client:
         assert client.get("/publications/1").status_code == 401

@@ -37,10 +37,10 @@ def test_every_file_of_the_library_can_be_downloaded_unchanged(library: Service,
     seen = set()
     for attachment in json.loads(files("sandbox.library").joinpath("attachments.json").read_bytes()):
         record = library.get(f"/publications/{attachment['line']}").json()
-        shown = [(asset["file"]["metadata"], asset["url"]) for asset in record["assets"]]
-        shown += [(record["cover"]["metadata"], record["cover"]["url"])] if record["cover"] else []
-        assert len(shown) == len(attachment["assets"]) + bool(attachment["cover"])
-        for metadata, url in shown:
+        downloads = [(asset["file"]["metadata"], asset["url"]) for asset in record["assets"]]
+        downloads += [(record["cover"]["metadata"], record["cover"]["url"])] if record["cover"] else []
+        assert len(downloads) == len(attachment["assets"]) + bool(attachment["cover"])
+        for metadata, url in downloads:
             content = anonymous.get(url).content
             assert len(content) == metadata["size"]
             assert hashlib.sha256(content).hexdigest() == known[metadata["filename"]]["sha256"]

@@ -51,8 +51,8 @@ def test_what_was_uploaded_survives_a_kill(tmp_path: Path) -> None:
     folder = tmp_path / "state.db-files"
     (folder / "interrupted.part").write_bytes(b"half")
     with SandboxProcess(*SMALL, *state) as again:
-        shown = api(again, "GET", f"/assets/{asset['id']}")
-        assert httpx.get(shown["url"]).content == b"to be kept"
+        stored = api(again, "GET", f"/assets/{asset['id']}")
+        assert httpx.get(stored["url"]).content == b"to be kept"
         address = f"{again.ready['storage']}/library"
         late = httpx.post(address, data=form["fields"], files={"file": b"with a form from before"})
         assert late.status_code == 204
@@ -140,7 +140,7 @@ def test_buckets_are_apart(sandbox: SandboxProcess) -> None:
     assert httpx.get(url.replace("/library/", "/other/")).status_code == 403
 
 
-def test_an_upload_can_be_lost_on_order(sandbox: SandboxProcess) -> None:
+def test_an_upload_with_a_lost_response_is_stored(sandbox: SandboxProcess) -> None:
     """A reset after the effect: the file is stored although the client got no response."""
     form = api(sandbox, "GET", "/assets/presign")
     file = {"id": form["fields"]["key"].removeprefix("cache/"), "storage": "cache"}

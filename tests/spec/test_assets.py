@@ -84,7 +84,7 @@ def test_the_file_id_is_the_key_without_its_leading_cache(library: Library, clie
     assert client.post("/assets", json=asset_body(key[len("cache/") :])).status_code == 200
 
 
-def test_a_wrong_id_fails_and_makes_nothing(client: httpx.Client) -> None:
+def test_a_wrong_file_id_creates_no_asset(client: httpx.Client) -> None:
     """service.md#upload: a wrong file id fails with a storage not-found error and creates no asset."""
     form = presigned(client)
     answer = client.post("/assets", json=asset_body(form["fields"]["key"].removeprefix("cache/")))
@@ -100,7 +100,7 @@ def test_an_upload_can_be_used_again(library: Library, client: httpx.Client) -> 
     assert first["file"]["id"] != second["file"]["id"]
 
 
-def test_size_is_the_truth_names_are_the_payload_s(library: Library, client: httpx.Client) -> None:
+def test_size_comes_from_the_upload_and_names_from_the_payload(library: Library, client: httpx.Client) -> None:
     """Assumption: the size is that of the upload. File name and type come from the payload, else from the upload."""
     asset = created(library, client)
     assert asset["file"]["metadata"] == {"size": len(CONTENT), "filename": "a file.pdf", "mime_type": "application/pdf"}
@@ -110,8 +110,8 @@ def test_size_is_the_truth_names_are_the_payload_s(library: Library, client: htt
         "storage": "cache",
         "metadata": {"size": 1, "filename": "x.txt", "mime_type": "text/plain"},
     }
-    told = client.post("/assets", json={"publication_id": 1, "file": file}).json()
-    assert told["file"]["metadata"] == {"size": len(CONTENT), "filename": "x.txt", "mime_type": "text/plain"}
+    stored = client.post("/assets", json={"publication_id": 1, "file": file}).json()
+    assert stored["file"]["metadata"] == {"size": len(CONTENT), "filename": "x.txt", "mime_type": "text/plain"}
 
 
 @pytest.mark.parametrize("publication", [61, 999999, 10**25])
@@ -135,7 +135,7 @@ def test_an_unknown_publication_is_404(library: Library, client: httpx.Client, p
         {"publication_id": 1, "file": {"id": "x", "storage": "cache"}, "unknown": 1},
     ],
 )  # fmt: skip
-def test_what_cannot_be_an_asset_is_422(client: httpx.Client, body: object) -> None:
+def test_an_invalid_asset_is_422(client: httpx.Client, body: object) -> None:
     """service.md#errors: an invalid payload is 422."""
     answer = client.post("/assets", json=body)
     assert answer.status_code == 422, answer.text
@@ -206,7 +206,7 @@ def test_every_call_needs_its_scope(library: Library, method: str, path: str, sc
 
 
 def test_addresses_are_for_readers_of_assets_only(library: Library) -> None:
-    """service.md#assets: `url`, `thumb_url` and `preview_url` are shown only to tokens with `assets:read`."""
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are stored_cover only to tokens with `assets:read`."""
     writer = library.v3("assets:write", "library:read")
     asset = created(library, writer)
     assert list(asset) == FIELDS
@@ -223,15 +223,15 @@ def test_the_cover_follows_the_same_steps(library: Library, client: httpx.Client
     file_id = upload(library, form)
     metadata = {"size": len(CONTENT), "filename": "cover.jpg", "mime_type": "image/jpeg"}
     cover = {"id": file_id, "storage": "cache", "metadata": metadata}
-    shown = client.patch("/publications/1", json={"cover": cover}).json()["cover"]
-    assert (shown["storage"], shown["metadata"]) == ("store", metadata)
-    assert fetch(library, shown["url"]).content == CONTENT
+    stored_cover = client.patch("/publications/1", json={"cover": cover}).json()["cover"]
+    assert (stored_cover["storage"], stored_cover["metadata"]) == ("store", metadata)
+    assert fetch(library, stored_cover["url"]).content == CONTENT
 
 
 @pytest.mark.parametrize(
     "wrong", [{"type": "pdf"}, {"type": "a/b\n"}, {"type": "a/b\r\nX: y"}, {"filename": "x" * 256}]
 )
-def test_what_no_form_can_fix_is_422(client: httpx.Client, wrong: dict[str, str]) -> None:
+def test_an_invalid_presign_query_is_422(client: httpx.Client, wrong: dict[str, str]) -> None:
     """service.md#presign: the query has `filename` and `type`, a media type. Assumption: an invalid value is 422."""
     assert client.get("/assets/presign", params=wrong).status_code == 422
 

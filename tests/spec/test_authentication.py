@@ -314,8 +314,8 @@ def test_basic_is_the_default_method(library: Library) -> None:
 def test_a_secret_is_shown_once(library: Library) -> None:
     """service.md#clients: the secret is shown in the registration response only. The state holds its digest."""
     app = registered_client(library)
-    told = [app.page().text, app.ask({"grant_type": "x"}).text, library.control("GET", "oauth/clients").text]
-    assert not any(app.secret in each for each in told if app.secret)
+    responses = [app.page().text, app.ask({"grant_type": "x"}).text, library.control("GET", "oauth/clients").text]
+    assert not any(app.secret in each for each in responses if app.secret)
     with library.tenant.clients._database.read() as connection:
         dump = "\n".join(map(str, connection.execute("SELECT * FROM client_secrets").fetchall()))
     assert app.secret
@@ -341,19 +341,19 @@ def test_an_issued_client_belongs_to_the_account_and_each_connection_to_a_person
     """service.md#clients: the account owns an issued client; each connection belongs to a person and has that person's roles."""
     app = issued_client(library)
     add_person(library, "reader@library.example", "librarian")
-    mine = app.sign_in()
+    own = app.sign_in()
     app.browser = library.client()
-    theirs = app.redeem(
+    other = app.redeem(
         answer_in(app.consent(form={"email": "reader@library.example", "password": "reader-password"}))["code"]
     ).json()
     grants = library.control("GET", "oauth/grants").json()
     assert {grant["person"] for grant in grants} == {library.tenant.account.email, "reader@library.example"}
-    callers = [caller_of(library, each["access_token"]) for each in (mine, theirs)]
+    callers = [caller_of(library, each["access_token"]) for each in (own, other)]
     assert [caller.person.email for caller in callers] == [library.tenant.account.email, "reader@library.example"]
     assert [caller.roles for caller in callers] == [("admin", "librarian"), ("librarian",)]
 
 
-def test_roles_are_those_of_the_person_today(library: Library) -> None:
+def test_roles_are_the_current_roles_of_the_person(library: Library) -> None:
     """service.md#clients: a connection has its person's roles. A role that was removed is gone for existing tokens, too."""
     add_person(library, "reader@library.example", "librarian")
     app = issued_client(library)
@@ -462,7 +462,7 @@ def test_a_verifier_without_a_challenge_is_refused(library: Library) -> None:
     assert error_of(answer) == "invalid_grant"
 
 
-def test_issued_clients_are_a_matter_of_the_plan_and_registration_is_not(library: Library) -> None:
+def test_issued_clients_depend_on_the_plan_and_registration_does_not(library: Library) -> None:
     """service.md#clients: issued clients depend on the plan of the account; self-registration does not."""
     library.change(oauth={"issued_clients": "closed"})
     with pytest.raises(httpx.HTTPStatusError, match="403"):

@@ -20,7 +20,7 @@ def description(library: Library, version: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/"])
-def test_the_page_is_there_without_sign_in(empty: Library, path: str) -> None:
+def test_the_page_needs_no_sign_in(empty: Library, path: str) -> None:
     """service.md#overview: {base_url}/api serves an interactive documentation."""
     answer = empty.client().get(path)
     assert answer.status_code == 200
@@ -49,7 +49,7 @@ def test_the_page_loads_nothing_from_elsewhere(empty: Library) -> None:
     assert "connect-src 'self'" in policy
 
 
-def test_the_page_knows_what_the_descriptions_say(empty: Library) -> None:
+def test_the_page_contains_the_descriptions(empty: Library) -> None:
     """The page contains both descriptions."""
     page = empty.client().get("/api").text
     found = re.search(r'id="descriptions">(.*?)</script>', page, re.DOTALL)

@@ -63,7 +63,7 @@ def test_a_missing_scope_is_403(library: Library) -> None:
 
 @pytest.mark.parametrize("number", ["61", "0", "x", "9" * 30, "-1", "1.0", "²"])
 @pytest.mark.parametrize("version", ["v2", "v3"])
-def test_what_is_not_there_is_404(library: Library, version: str, number: str) -> None:
+def test_a_missing_record_is_404(library: Library, version: str, number: str) -> None:
     """service.md#errors: a missing record is 404 `RecordNotFound`, "Requested record not found"."""
     client = library.v2() if version == "v2" else library.v3()
     answer = client.get(f"/publications/{number}")
@@ -71,7 +71,7 @@ def test_what_is_not_there_is_404(library: Library, version: str, number: str) -
     assert error(answer) == {"code": "RecordNotFound", "message": "Requested record not found"}
 
 
-def test_what_cannot_be_processed_is_422(library: Library) -> None:
+def test_invalid_input_is_422(library: Library) -> None:
     """service.md#errors: an invalid payload is 422, for example a bare string in `categories`."""
     answer = library.v3().post("/publications", json={"title": "A", "categories": ["History"]})
     assert answer.status_code == 422

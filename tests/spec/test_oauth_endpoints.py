@@ -38,7 +38,7 @@ def test_the_registration_fields(library: Library) -> None:
 @pytest.mark.parametrize(("method", "has_secret"), [
     ("client_secret_basic", True), ("client_secret_post", True), ("none", False),
 ])  # fmt: skip
-def test_the_response_carries_an_id_and_perhaps_a_secret(library: Library, method: str, has_secret: bool) -> None:
+def test_the_response_has_an_id_and_a_secret_if_confidential(library: Library, method: str, has_secret: bool) -> None:
     """service.md#clients: the response has `client_id` and, for a confidential client, `client_secret`."""
     answer = register(library, token_endpoint_auth_method=method)
     assert answer.json()["client_id"]
@@ -86,7 +86,9 @@ def test_the_token_request(library: Library) -> None:
     ({"code_verifier": None}, "invalid_grant"),
     ({"resource": "https://elsewhere.example/api/v3"}, "invalid_target"),
 ])  # fmt: skip
-def test_every_field_of_the_token_request_counts(library: Library, changes: dict[str, str | None], error: str) -> None:
+def test_every_field_of_the_token_request_is_checked(
+    library: Library, changes: dict[str, str | None], error: str
+) -> None:
     """service.md#oauth: every field of a token request but `resource` is required. A refused request leaves the code valid."""
     app = registered_client(library, "none")
     code = app.code()
@@ -142,7 +144,7 @@ def test_each_endpoint_has_its_methods(library: Library, method: str, path: str)
     assert library.client().request(method, path).status_code == 405
 
 
-def test_there_is_nothing_else(library: Library) -> None:
+def test_there_are_no_other_oauth_endpoints(library: Library) -> None:
     """service.md#oauth: there are three OAuth endpoints. Assumption: there is no discovery document."""
     for path in ("/oauth/revoke", "/oauth/clients/1", "/oauth/", "/.well-known/oauth-authorization-server"):
         assert library.client().get(path).status_code == 404

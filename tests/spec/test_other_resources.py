@@ -78,7 +78,7 @@ def test_what_is_created_can_be_listed_and_changed(client: httpx.Client, path: s
 
 
 @pytest.mark.parametrize("path", NEW)
-def test_what_cannot_be_processed_is_422(client: httpx.Client, path: str) -> None:
+def test_invalid_input_is_422(client: httpx.Client, path: str) -> None:
     """service.md#errors: an invalid payload is 422."""
     wrong_bodies: tuple[Any, ...] = ({}, [], {**NEW[path], "unknown": 1}, {**NEW[path], "id": 7})
     for body in wrong_bodies:
@@ -90,7 +90,7 @@ def test_what_cannot_be_processed_is_422(client: httpx.Client, path: str) -> Non
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_fields_nobody_knows_can_be_ignored(library: Library, path: str) -> None:
+def test_unknown_fields_can_be_ignored(library: Library, path: str) -> None:
     """Variation `unknown_fields`: ignored fields have no effect."""
     library.vary(unknown_fields="ignored")
     client = library.v3()
@@ -103,7 +103,7 @@ def test_fields_nobody_knows_can_be_ignored(library: Library, path: str) -> None
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_what_is_not_there_is_404(client: httpx.Client, path: str) -> None:
+def test_a_missing_record_is_404(client: httpx.Client, path: str) -> None:
     """service.md#errors: a missing record is 404 `RecordNotFound`."""
     for number in ("99999", "0", "x", "9" * 30):
         answer = client.patch(f"{path}/{number}", json={})
@@ -118,7 +118,7 @@ def test_what_is_not_there_is_404(client: httpx.Client, path: str) -> None:
         ("/tasks", "publication_id", 61), ("/tasks", "assignee_id", 99),
     ],
 )  # fmt: skip
-def test_a_reference_to_nothing_is_404(client: httpx.Client, path: str, field: str, value: object) -> None:
+def test_an_unknown_reference_is_404(client: httpx.Client, path: str, field: str, value: object) -> None:
     """Assumption: an id that is not in the account is 404, as for publications."""
     total = client.get(path).headers["X-Total"]
     created = client.post(path, json={**NEW[path], field: value})
@@ -158,7 +158,7 @@ def test_every_call_needs_its_scope(library: Library, method: str, path: str, sc
         ("GET", "/hard_copies/1"), ("PUT", "/collections/1"),
     ],
 )  # fmt: skip
-def test_what_the_document_does_not_offer_is_405(client: httpx.Client, method: str, path: str) -> None:
+def test_unsupported_methods_are_405(client: httpx.Client, method: str, path: str) -> None:
     """service.md#other-resources: locations cannot be created or deleted, authorities cannot be deleted. Single records are not shown."""
     answer = client.request(method, path)
     assert answer.status_code == 405
@@ -182,23 +182,23 @@ def test_barcodes_may_be_the_same(client: httpx.Client) -> None:
 
 def test_locations_are_merged(client: httpx.Client) -> None:
     """service.md#other-resources: locations can be merged. Assumption: their hard copies move."""
-    gone, left = records(client, "/hard_copies/locations")[:2]
-    copies = records(client, "/hard_copies", location_id=gone["id"])
-    already = records(client, "/hard_copies", location_id=left["id"])
+    source, target = records(client, "/hard_copies/locations")[:2]
+    copies = records(client, "/hard_copies", location_id=source["id"])
+    already = records(client, "/hard_copies", location_id=target["id"])
     assert copies
-    answer = client.patch(f"/hard_copies/locations/{gone['id']}/merge", json={"into_id": left["id"]})
-    assert (answer.status_code, answer.json()) == (200, left)
-    assert gone["id"] not in [each["id"] for each in records(client, "/hard_copies/locations")]
-    moved = {each["id"] for each in records(client, "/hard_copies", location_id=left["id"])}
+    answer = client.patch(f"/hard_copies/locations/{source['id']}/merge", json={"into_id": target["id"]})
+    assert (answer.status_code, answer.json()) == (200, target)
+    assert source["id"] not in [each["id"] for each in records(client, "/hard_copies/locations")]
+    moved = {each["id"] for each in records(client, "/hard_copies", location_id=target["id"])}
     assert moved == {each["id"] for each in copies + already}
 
 
 def test_authorities_are_merged(client: httpx.Client) -> None:
     """service.md#other-resources: authorities can be merged. Assumption: the names of the merged one become variants."""
-    gone = new(client, "/authorities", name="Jane Austen", variants=["A Lady", "Austen, Jane"])
-    left = new(client, "/authorities")
-    answer = client.patch(f"/authorities/{gone['id']}/merge", json={"into_id": left["id"]})
-    assert answer.json() == {**left, "variants": ["Jane Austen", "A Lady"]}
+    source = new(client, "/authorities", name="Jane Austen", variants=["A Lady", "Austen, Jane"])
+    target = new(client, "/authorities")
+    answer = client.patch(f"/authorities/{source['id']}/merge", json={"into_id": target["id"]})
+    assert answer.json() == {**target, "variants": ["Jane Austen", "A Lady"]}
     assert records(client, "/authorities", name="jane austen") == []
     assert records(client, "/authorities", name="AUSTEN, JANE") == [answer.json()]
 
@@ -232,7 +232,7 @@ def test_a_task_is_completed(library: Library, client: httpx.Client) -> None:
         ("/authorities", {"kind": "thing"}), ("/tasks", {"assignee_id": "9" * 40}), ("/hard_copies/locations", {"name": "%"}),
     ],
 )  # fmt: skip
-def test_a_filter_that_nothing_meets_leaves_nothing(client: httpx.Client, path: str, query: dict[str, str]) -> None:
+def test_a_filter_without_matches_gives_an_empty_list(client: httpx.Client, path: str, query: dict[str, str]) -> None:
     """Assumption: a filter compares a whole value, whatever its case."""
     answer = client.get(path, params=query)
     assert (answer.json(), answer.headers["X-Total"]) == ({"records": []}, "0")
@@ -254,26 +254,26 @@ def test_what_belongs_to_a_publication_goes_with_it(library: Library, client: ht
     task = new(client, "/tasks", publication_id=book, assignee_id=2)
     assert client.delete(f"/publications/{book}").status_code == 200
     assert records(client, "/hard_copies", publication_id=book) == []
-    shown = {each["id"]: each for each in records(client, "/collections")}
-    assert shown[collection["id"]]["publication_ids"] == [each for each in (1,) if each != book]
+    collections = {each["id"]: each for each in records(client, "/collections")}
+    assert collections[collection["id"]]["publication_ids"] == [each for each in (1,) if each != book]
     assert client.patch(f"/tasks/{task['id']}", json={}).json()["publication_id"] is None
     assert client.delete("/users/2").status_code == 200
     assert client.patch(f"/tasks/{task['id']}", json={}).json()["assignee_id"] is None
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_they_are_resources_of_version_3(library: Library, path: str) -> None:
+def test_v2_has_no_other_resources(library: Library, path: str) -> None:
     """service.md#v2: v2 has publications and assets, and none of these resources."""
     assert library.v2().get(path).status_code == 404
 
 
-def test_an_empty_library_has_none(empty: Library) -> None:
+def test_an_empty_library_has_no_other_resources(empty: Library) -> None:
     """service.md#lists: an empty list has empty `records`."""
     client = empty.v3()
     assert [records(client, path) for path in LISTS] == [[]] * 5
 
 
-def test_the_real_library_is_furnished_the_same_way_every_time(make_library: Any) -> None:
+def test_the_other_resources_of_the_real_library_are_deterministic(make_library: Any) -> None:
     """The same real records always make the same other resources."""
     one, other = (make_library(60).v3() for _ in range(2))
     for path in LISTS:

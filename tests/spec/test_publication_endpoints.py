@@ -77,7 +77,7 @@ def test_a_list_has_pages_of_25(library: Library) -> None:
     assert len(ids(client.get("/publications?per_page=1000"))) == 50
 
 
-def test_a_list_tells_its_total_and_its_other_pages(library: Library) -> None:
+def test_a_list_has_total_and_links(library: Library) -> None:
     """service.md#lists: a list is an object with `records`, with the headers X-Total and Link."""
     answer = library.v3().get("/publications?query=the&page=1&per_page=2")
     assert int(answer.headers["X-Total"]) > 2

@@ -48,7 +48,7 @@ def test_the_fields_of_a_record(library: Library) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Book", "Report", "Article", "Something else"])
-def test_any_kind_is_taken(empty: Library, kind: str) -> None:
+def test_any_publishable_type_is_accepted(empty: Library, kind: str) -> None:
     """service.md#publications: `publishable_type` is Book, Report, Article or another value."""
     client = empty.v3()
     created = create(client, publishable_type=kind)
@@ -64,7 +64,7 @@ def test_a_date_is_a_day(empty: Library) -> None:
     "date", ["2023-02-29", "2024", "2024-1-1", "1 May 2024", "", 2024, "2024-02-29T00:00:00", "２０２４-01-01"]
 )
 @pytest.mark.parametrize("version", ["v2", "v3"])
-def test_a_date_that_is_none_is_refused(empty: Library, version: str, date: object) -> None:
+def test_an_invalid_date_is_refused(empty: Library, version: str, date: object) -> None:
     """service.md#publications: `published_on` is a date, YYYY-MM-DD; another value is 422."""
     client = getattr(empty, version)()
     assert refusal(client.post("/publications", json={"title": "A", "published_on": date})) == (
@@ -79,7 +79,7 @@ def test_authors_have_a_name_and_a_type(empty: Library) -> None:
     assert create(empty.v3(), authors=authors)["authors"] == authors
 
 
-def test_an_author_is_a_person_unless_it_is_said(empty: Library) -> None:
+def test_an_author_is_a_person_by_default(empty: Library) -> None:
     """Assumption: an author without `type` is a person."""
     assert create(empty.v3(), authors=[{"name": "Ada"}])["authors"] == [{"name": "Ada", "type": "person"}]
 
@@ -148,7 +148,7 @@ def test_a_bare_string_as_a_category_is_refused(empty: Library) -> None:
 
 @pytest.mark.parametrize("number", [999, 2**70])
 @pytest.mark.parametrize("field", ["category", "contributor", "organization"])
-def test_a_reference_that_leads_nowhere_is_404(empty: Library, field: str, number: int) -> None:
+def test_an_unknown_reference_is_404(empty: Library, field: str, number: int) -> None:
     """service.md#references: an unknown id of a contributor, category or organization is 404 (the last two in v3 only)."""
     client = empty.v3()
     created = create(client)
@@ -183,8 +183,8 @@ def test_a_cover_is_set_and_removed(empty: Library, version: str) -> None:
     assert isinstance(created["cover"]["id"], str)
     assert isinstance(created["cover"]["storage"], str)
     address = f"/publications/{created['id']}"
-    kept = client.patch(address, json={"abstract": "x"}).json()
-    assert kept["cover"]["id"] == created["cover"]["id"]
+    unchanged = client.patch(address, json={"abstract": "x"}).json()
+    assert unchanged["cover"]["id"] == created["cover"]["id"]
     assert client.patch(address, json={"cover": None}).json()["cover"] is None
     assert client.patch(address, json={"cover": sent}).json()["cover"]["metadata"] == created["cover"]["metadata"]
 
@@ -225,15 +225,15 @@ def test_file_content_needs_the_scope_for_assets(empty: Library, field: str) -> 
 
 
 def test_addresses_of_files_need_the_scope_to_read_assets(empty: Library) -> None:
-    """service.md#assets: `url`, `thumb_url` and `preview_url` are shown only to tokens with `assets:read`."""
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are visible only to tokens with `assets:read`."""
     number = create(empty.v3(), assets=[{"file": upload(empty)}], cover=upload(empty, b"picture", "c.png"))["id"]
-    for scopes, shown in ((("library:read",), False), (("library:read", "assets:read"), True)):
+    for scopes, visible in ((("library:read",), False), (("library:read", "assets:read"), True)):
         client = empty.v3(*scopes)
         records = [client.get(f"/publications/{number}").json(), client.get("/publications").json()["records"][0]]
         for record in records:
             for name in ("url", "thumb_url", "preview_url"):
-                assert (name in record["assets"][0]) == shown
-            assert ("url" in record["cover"]) == shown
+                assert (name in record["assets"][0]) == visible
+            assert ("url" in record["cover"]) == visible
 
 
 def test_a_list_is_an_object_with_records(library: Library) -> None:
@@ -257,7 +257,7 @@ def test_a_list_is_an_object_with_records(library: Library) -> None:
         {"title": "A", "assets": [{"name": "x"}]}, {"title": "A", "assets": {}}, {"title": "A", "doi": "10.1/1"},
     ],
 )  # fmt: skip
-def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: object) -> None:
+def test_an_invalid_payload_is_refused(empty: Library, payload: object) -> None:
     """service.md#errors: an invalid payload is 422."""
     client = empty.v3()
     assert refusal(client.post("/publications", content=json.dumps(payload))) == (422, "UnprocessableEntity")

@@ -54,7 +54,7 @@ def test_success_is_204(library: Library) -> None:
 
 
 @pytest.mark.parametrize("boundary", ["x", BOUNDARY, "a 'b' (c)+_,-./:=?d", "-" * 70])
-def test_clients_write_forms_in_many_ways(library: Library, boundary: str) -> None:
+def test_every_valid_multipart_body_is_accepted(library: Library, boundary: str) -> None:
     """RFC 2046 and RFC 7578 allow a preamble, padding, a quoted boundary, more headers and an epilogue."""
     fields = presigned(library.v3())["fields"]
     body = body_of(list(fields.items())).replace(BOUNDARY.encode(), boundary.encode())
@@ -75,8 +75,8 @@ def test_every_field_has_to_be_sent_back_verbatim(library: Library) -> None:
     for name, value in fields.items():
         for wrong in (value + "0", value[1:], value.upper() if value.upper() != value else value.lower(), " " + value):
             assert post(library, {**fields, name: wrong}).status_code in {400, 403}, (name, wrong)
-        left = {key: each for key, each in fields.items() if key != name}
-        assert post(library, left).status_code in {400, 403}, name
+        incomplete = {key: each for key, each in fields.items() if key != name}
+        assert post(library, incomplete).status_code in {400, 403}, name
     assert library.tenant.blobs.find(fields["key"]) is None
     assert post(library, fields).status_code == 204
 
@@ -92,7 +92,7 @@ def test_no_change_of_a_field_is_accepted(library: Library, data: st.DataObject)
     assert refused.status_code in ({204} if wrong == fields[name] else {400, 403})
 
 
-def test_a_field_of_ones_own_is_refused(library: Library) -> None:
+def test_an_extra_field_is_refused(library: Library) -> None:
     """service.md#upload: every field is sent back verbatim; like S3, a field that the policy does not cover is refused."""
     fields = presigned(library.v3())["fields"]
     for extra in ("acl", "success_action_status", "Cache-Control", "x-amz-security-token", "x-amz-meta-x", "submit"):
@@ -242,7 +242,7 @@ def test_conditions_are_enforced_as_s3_does(
         '{"expiration": "2099-01-01T00:00:00Z", "conditions": [], "more": 1}',
     ],
 )  # fmt: skip
-def test_a_policy_that_is_none_is_refused(document: str) -> None:
+def test_an_invalid_policy_is_refused(document: str) -> None:
     """S3 answers 400 InvalidPolicyDocument."""
     with pytest.raises(S3Error) as refused:
         read_policy(base64.b64encode(document.encode()).decode())
@@ -260,7 +260,7 @@ def test_the_storage_service_takes_no_sign_in_of_the_api(library: Library) -> No
         assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
 
 
-def test_the_storage_service_does_nothing_else(library: Library) -> None:
+def test_other_requests_to_storage_are_refused(library: Library) -> None:
     """There are one bucket, forms and objects. Other requests get S3's errors."""
     form = presigned(library.v3())
     assert code(send(library, form["url"].replace("/library", "/other"), b"")) == "NoSuchBucket"
@@ -329,7 +329,7 @@ def test_forms_are_read_whatever_the_pieces_they_come_in(
 
 
 @given(st.binary(max_size=400))
-def test_nonsense_is_refused_and_never_more(body: bytes) -> None:
+def test_an_invalid_body_raises_the_refusal_only(body: bytes) -> None:
     """I13: an invalid body raises the refusal and no other error."""
     for given_body in (body, b"--x\r\n" + body, b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n' + body):
         with suppress(S3Error):
@@ -391,7 +391,7 @@ def test_an_altered_address_is_refused(library: Library, url: str) -> None:
     assert fetch(library, url.partition("?")[0]).status_code == 403
 
 
-def test_a_download_can_be_had_in_parts(library: Library, url: str) -> None:
+def test_a_download_supports_ranges(library: Library, url: str) -> None:
     """Assumption: as in object stores, Range, If-Range, ETag and HEAD work."""
     whole = fetch(library, url)
     etag = whole.headers["ETag"]
@@ -425,7 +425,7 @@ def test_requests_to_storage_are_not_counted(library: Library, url: str) -> None
     assert library.tenant.counts()["requests"] == before
 
 
-def test_storage_can_be_faulty_on_order(library: Library, url: str) -> None:
+def test_faults_apply_to_the_storage_service(library: Library, url: str) -> None:
     """Faults apply to the storage service, too, as ``/storage/KEY``."""
     library.fault("status", status=503, path="^/storage/store/")
     assert [fetch(library, url).status_code for _ in range(2)] == [503, 200]

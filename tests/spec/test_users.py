@@ -32,9 +32,9 @@ def test_a_create_payload_carries_email_name_and_roles(client: httpx.Client, lib
     assert answer.status_code == 200
     user = answer.json()
     assert {name: user[name] for name in PERSON} == PERSON
-    shown = library.v3().get(f"/users/{user['id']}").json()
-    assert list(shown) == V3_FIELDS
-    assert shown == {**user, "avatar": None}
+    stored = library.v3().get(f"/users/{user['id']}").json()
+    assert list(stored) == V3_FIELDS
+    assert stored == {**user, "avatar": None}
 
 
 def test_the_two_versions_show_users_in_their_own_way(library: Library) -> None:
@@ -71,7 +71,7 @@ def test_an_address_belongs_to_one_user(client: httpx.Client, email: str) -> Non
         {**PERSON, "password": "x"}, [], "x",
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_user_is_422(client: httpx.Client, body: object) -> None:
+def test_an_invalid_user_is_422(client: httpx.Client, body: object) -> None:
     """service.md#errors: an invalid payload is 422."""
     assert client.post("/users", json=body).status_code == 422
 
@@ -94,7 +94,7 @@ def test_a_user_can_be_deleted(client: httpx.Client, library: Library) -> None:
     assert their.get("/users/me").status_code == 401
 
 
-def test_nobody_deletes_the_own_account(client: httpx.Client, library: Library) -> None:
+def test_the_own_account_cannot_be_deleted(client: httpx.Client, library: Library) -> None:
     """Assumption: 403 for the own account and the own roles, so that somebody can still sign in."""
     own = library.v3().get("/users/me").json()
     path = f"/users/{own['id']}"
@@ -162,7 +162,7 @@ def test_one_patch_changes_everything(library: Library) -> None:
     assert client.patch("/users/999", json={}).status_code == 404
 
 
-def test_fields_nobody_knows_can_be_ignored(library: Library) -> None:
+def test_unknown_fields_can_be_ignored(library: Library) -> None:
     """Variation `unknown_fields`: ignored fields have no effect."""
     library.vary(unknown_fields="ignored")
     v2, v3 = library.v2(), library.v3()
@@ -181,9 +181,9 @@ def test_a_picture_is_uploaded_like_a_file(library: Library) -> None:
     user = create(client).json()
     form = presigned(client, "/users/avatar/presign", filename="me.png", type="image/png")
     avatar = {"id": upload(library, form), "storage": "cache"}
-    shown = client.patch(f"/users/{user['id']}", json={"avatar": avatar}).json()["avatar"]
-    assert shown["metadata"] == {"size": len(CONTENT), "filename": "me.png", "mime_type": "image/png"}
-    assert fetch(library, shown["url"]).content == CONTENT
+    picture = client.patch(f"/users/{user['id']}", json={"avatar": avatar}).json()["avatar"]
+    assert picture["metadata"] == {"size": len(CONTENT), "filename": "me.png", "mime_type": "image/png"}
+    assert fetch(library, picture["url"]).content == CONTENT
     assert client.patch(f"/users/{user['id']}", json={"avatar": None}).json()["avatar"] is None
     wrong = client.patch(f"/users/{user['id']}", json={"avatar": {"id": "nothing", "storage": "cache"}})
     assert wrong.json()["error"]["code"] == "StorageNotFound"

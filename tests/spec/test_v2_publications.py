@@ -46,8 +46,8 @@ def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
     assert {name: seen[name] for name in same} == {name: old[name] for name in same}
     identifiers = [{"type": "handle", "value": "1/2"}, {"type": "isbn", "value": "2"}, {"type": "isbn", "value": "3"}]
     v3.patch(f"/publications/{old['id']}", json={"identifiers": identifiers, "title": "New"})
-    shown = v2.get(f"/publications/{old['id']}").json()
-    assert {name: shown[name] for name in ("title", *FLAT)} == dict.fromkeys(FLAT) | {"title": "New", "isbn": "2"}
+    record = v2.get(f"/publications/{old['id']}").json()
+    assert {name: record[name] for name in ("title", *FLAT)} == dict.fromkeys(FLAT) | {"title": "New", "isbn": "2"}
 
 
 def test_a_flat_field_changes_the_identifier_that_it_shows(empty: Library) -> None:
@@ -113,8 +113,8 @@ def test_assets_are_added_changed_and_destroyed(empty: Library, field: str) -> N
     first, second = created["assets"]
     address = f"/publications/{created['id']}"
     sent = {field: [{"id": first["id"], "_destroy": True}, {"id": second["id"], "name": "C"}]}
-    (left,) = client.patch(address, json=sent).json()["assets"]
-    assert (left["id"], left["name"]) == (second["id"], "C")
+    (remaining,) = client.patch(address, json=sent).json()["assets"]
+    assert (remaining["id"], remaining["name"]) == (second["id"], "C")
     other = create(client)["id"]
     assert refusal(client.patch(f"/publications/{other}", json={field: [{"id": second["id"]}]})) == (
         404,
@@ -122,7 +122,7 @@ def test_assets_are_added_changed_and_destroyed(empty: Library, field: str) -> N
     )
 
 
-def test_v3_knows_no_destroy_markers(empty: Library) -> None:
+def test_v3_refuses_destroy_markers(empty: Library) -> None:
     """service.md#v2: v3 has DELETE endpoints instead of `_destroy` markers."""
     client = empty.v3()
     address = f"/publications/{create(client, authors=[{'name': 'Ada'}])['id']}"
@@ -168,6 +168,6 @@ def test_a_bare_string_as_a_category_is_refused_in_v2_too(empty: Library) -> Non
     "payload",
     [{}, {"title": None}, {"title": "A", "doi": 1}, {"title": "A", "id": 1}, {"title": "A", "assets": [{"name": "x"}]}],
 )
-def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: object) -> None:
+def test_an_invalid_payload_is_refused(empty: Library, payload: object) -> None:
     """service.md#errors: an invalid payload is 422."""
     assert refusal(empty.v2().post("/publications", json=payload)) == (422, "UnprocessableEntity")

@@ -102,7 +102,7 @@ def test_a_reset_comes_before_or_after_the_effect(empty: Library, when: str, sto
 
 
 @pytest.mark.parametrize("fault", ["cut", "garble"])
-def test_a_body_that_is_spoilt_does_not_undo_the_effect(empty: Library, fault: str) -> None:
+def test_a_broken_body_does_not_undo_the_effect(empty: Library, fault: str) -> None:
     """A broken body does not undo the write. Faults: `cut`, `garble`."""
     empty.fault(fault, method="POST", path="/publications")
     with contextlib.suppress(httpx.TransportError, ConnectionError):
@@ -120,7 +120,7 @@ def test_the_clock_jumps(library: Library) -> None:
     assert library.v3().get("/publications/1").status_code == 200
 
 
-def test_somebody_changes_records_while_a_list_is_read(library: Library) -> None:
+def test_records_change_while_a_list_is_read(library: Library) -> None:
     """Lists are not snapshots. Fault: `edit`."""
     library.fault("edit", path="page=2", change=[30, 999], remove=[1], add=1)
     client = library.v3()

@@ -42,10 +42,11 @@ def test_a_client_that_cannot_be_issued(library: Library, body: dict[str, Any], 
 def test_issued_clients_are_listed_without_their_secrets(library: Library) -> None:
     app = issued_client(library, pkce=False, surface="mcp_server")
     registered_client(library)
-    (told,) = control(library, "GET", "oauth/clients").json()
-    assert (told["client_id"], told["pkce"], told["surface"], told["revoked_at"]) == (app.id, False, "mcp_server", None)
-    assert told["secrets"] == [{"created_at": library.clock.time, "expires_at": None}]
-    assert app.secret not in json.dumps(told)
+    (client,) = control(library, "GET", "oauth/clients").json()
+    assert (client["client_id"], client["pkce"]) == (app.id, False)
+    assert (client["surface"], client["revoked_at"]) == ("mcp_server", None)
+    assert client["secrets"] == [{"created_at": library.clock.time, "expires_at": None}]
+    assert app.secret not in json.dumps(client)
 
 
 def test_a_client_that_is_not_there_can_be_neither_rotated_nor_revoked(library: Library) -> None:
@@ -83,11 +84,11 @@ def test_a_later_rotation_does_not_lengthen_the_life_of_an_old_secret(library: L
     assert app.ask({"grant_type": "refresh_token", "refresh_token": "x"}).status_code == 401
 
 
-def test_grants_are_told(library: Library) -> None:
+def test_grants_are_listed(library: Library) -> None:
     app = registered_client(library, scope=None)
     app.sign_in(resource=None)
-    (told,) = control(library, "GET", "oauth/grants").json()
-    assert told == {
+    (grant,) = control(library, "GET", "oauth/grants").json()
+    assert grant == {
         "client_id": app.id,
         "person": library.tenant.account.email,
         "scopes": ["library:read", "assets:read"],
@@ -96,7 +97,7 @@ def test_grants_are_told(library: Library) -> None:
     }
 
 
-def test_a_token_on_order(library: Library) -> None:
+def test_a_token_of_the_control_endpoint(library: Library) -> None:
     token = library.token()
     assert check_bearer(library.tenant, f"Bearer {token}").scopes == set(SCOPES)
     for wrong in ({"scopes": ["all"]}, {"scopes": "library:read"}, {"person": "nobody"}, {"surface": "x"}, {"x": 1}):
@@ -116,15 +117,15 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 def test_the_command_creates_rotates_and_revokes(sandbox: SandboxProcess) -> None:
     here = ("--tenant", "library")
-    made = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
-    client = json.loads(made.stdout)
+    created = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
+    client = json.loads(created.stdout)
     assert client["token_endpoint_auth_method"] == "client_secret_post"
     assert (client["pkce"], client["surface"], client["scope"]) == (False, "rest_api", "users:read")
     rotated = json.loads(command(sandbox, *here, "rotate", client["client_id"], "--changeover", "60").stdout)
     assert rotated["client_secret"] != client["client_secret"]
     again = command(sandbox, *here, "rotate", client["client_id"])
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr.startswith("refused: 2 secrets are good already")
+    assert again.stderr.startswith("refused: 2 secrets are valid")
     assert len(json.loads(command(sandbox, *here, "list").stdout)) == 1
     assert json.loads(command(sandbox, "--tenant", "other", "list").stdout) == []
     assert command(sandbox, *here, "revoke", client["client_id"]).returncode == 0
@@ -142,7 +143,7 @@ def test_the_command_says_what_is_wrong(sandbox: SandboxProcess) -> None:
         check=False,
     )
     assert nowhere.returncode == 1
-    assert "cannot be asked" in nowhere.stderr
+    assert "cannot be reached" in nowhere.stderr
 
 
 class Remote(Library):

@@ -58,7 +58,7 @@ def test_every_text_has_an_answer(text: str) -> None:
     "http://127.0.0.1.example.org:8080/", "http://user@127.0.0.1:8080/", "http://0177.0.0.1:8080/", "http://2130706433:8080/",
     "http://[::1%25lo]:8080/", "http://127.0.0.1:8080@example.org/", "https://example.org/é",
 ])  # fmt: skip
-def test_what_is_no_address_to_return_to(address: str) -> None:
+def test_an_invalid_redirect_address(address: str) -> None:
     assert redirect_uri_problem(address) is not None
 
 

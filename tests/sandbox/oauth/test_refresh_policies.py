@@ -101,7 +101,7 @@ def test_using_a_token_ends_every_pair_before_it(library: Library) -> None:
     assert renews(app, third)
 
 
-def test_a_token_at_the_wrong_door_is_not_used(library: Library) -> None:
+def test_a_refused_request_does_not_use_the_token(library: Library) -> None:
     """Third column: only a successful request counts as use."""
     library.change(oauth={"refresh_policy": "until_used"})
     app = registered_client(library, "none", scope=None)
@@ -152,7 +152,7 @@ def test_many_refreshes_at_once(library: Library, policy: str) -> None:
 @pytest.mark.parametrize(("policy", "mended"), [
     ("strict", False), ("leeway", True), ("until_used", True), ("at_once", False),
 ])  # fmt: skip
-def test_an_answer_that_was_lost(library: Library, policy: str, mended: bool) -> None:
+def test_a_lost_response(library: Library, policy: str, mended: bool) -> None:
     """I3: the service rotated the token, the response was lost, and the client asks again."""
     app, old = signed_in(library, policy)
     library.fault("status", path="/oauth/token", status=503, when="after")

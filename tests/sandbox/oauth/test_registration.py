@@ -66,12 +66,12 @@ def test_addresses_that_cannot_be_kept(library: Library, addresses: Any) -> None
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'"x"', b"null", b"\xff", b"[" * 100_000, b'{"client_name": "\\ud800"}']
 )
-def test_what_is_no_object(library: Library, body: bytes) -> None:
+def test_a_body_that_is_no_object_is_refused(library: Library, body: bytes) -> None:
     answer = library.client().post("/oauth/clients", content=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
 
 
-def test_metadata_that_nobody_knows_are_ignored(library: Library) -> None:
+def test_unknown_metadata_are_ignored(library: Library) -> None:
     """RFC 7591, section 2: unknown metadata are ignored."""
     answer = register(library, logo_uri="https://example.org/logo.png", contacts=["a@example.org"], software_id=7)
     assert answer.status_code == 201

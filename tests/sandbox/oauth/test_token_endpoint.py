@@ -72,7 +72,7 @@ def test_a_code_belongs_to_its_client(library: Library, app: OAuthClient) -> Non
     assert app.redeem(code).status_code == 200
 
 
-def test_every_way_to_show_nothing_is_the_same_refusal(library: Library, app: OAuthClient) -> None:
+def test_every_failed_authentication_gets_the_same_refusal(library: Library, app: OAuthClient) -> None:
     """Every refusal is the same, so nobody learns which clients exist."""
     client, form = library.client(), {"grant_type": "refresh_token", "refresh_token": "x"}
     answers = [
@@ -137,13 +137,15 @@ def test_unknown_parameters_are_ignored(app: OAuthClient) -> None:
 def test_a_connection_can_be_ended(library: Library, app: OAuthClient) -> None:
     """By client, by person, or all; unused codes end, too."""
     other = registered_client(library)
-    mine, theirs, code = app.sign_in(), other.sign_in(), app.code()
+    tokens, other_tokens, code = app.sign_in(), other.sign_in(), app.code()
     assert library.control("POST", "oauth/grants/end", {"client_id": app.id}).json() == {"ended": 2}
-    assert [each.status_code for each in (app.call(mine["access_token"]), app.call(theirs["access_token"]))] == [
+    assert [
+        each.status_code for each in (app.call(tokens["access_token"]), app.call(other_tokens["access_token"]))
+    ] == [
         401,
         200,
     ]
-    refused(app.refresh(mine["refresh_token"]), "invalid_grant")
+    refused(app.refresh(tokens["refresh_token"]), "invalid_grant")
     refused(app.redeem(code), "invalid_grant")
     assert library.control("POST", "oauth/grants/end", {"person": "nobody"}).json() == {"ended": 0}
     assert library.control("POST", "oauth/grants/end", {"person": "Backup@Library.example"}).json() == {"ended": 1}
@@ -164,8 +166,8 @@ def test_a_person_who_is_deleted_has_no_tokens_any_more(library: Library) -> Non
     """The same through the API: 401 at once."""
     body = {"email": "gone@library.example", "name": "Gone", "roles": ["librarian"]}
     person = library.v3().post("/users", json=body).json()
-    theirs = {"Authorization": f"Bearer {library.token(person=body['email'])}"}
-    client = library.client("/api/v3", headers=theirs)
+    headers = {"Authorization": f"Bearer {library.token(person=body['email'])}"}
+    client = library.client("/api/v3", headers=headers)
     assert client.get("/users/me").json()["email"] == body["email"]
     assert library.v3().delete(f"/users/{person['id']}").is_success
     assert client.get("/users/me").status_code == 401
@@ -203,6 +205,6 @@ def test_every_refusal_of_a_bearer_says_why(library: Library, app: OAuthClient) 
     assert unknown.json()["error"]["code"] == "Unauthorized"
 
 
-def test_a_refresh_token_opens_no_door(app: OAuthClient) -> None:
+def test_a_refresh_token_is_no_access_token(app: OAuthClient) -> None:
     assert app.call(app.sign_in()["refresh_token"]).status_code == 401
     assert app.call(app.code()).status_code == 401
