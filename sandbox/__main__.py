@@ -30,7 +30,7 @@ from sandbox.state.database import Database
 from sandbox.state.tenants import tenant_names
 from sandbox.tenants import Account, Tenant, open_tenant
 
-_TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<wanted>\d+))?)?")
+_TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<count>\d+))?)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +142,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _tenant_option(text: str) -> TenantOption:
     parts = _TENANT.fullmatch(text)
-    if parts is None or (parts["kind"] == "empty" and parts["wanted"]):
+    if parts is None or (parts["kind"] == "empty" and parts["count"]):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME, NAME=real, NAME=real:N or NAME=empty")
     if parts["kind"] == "empty":
         return TenantOption(parts["name"], 0)
-    return TenantOption(parts["name"], int(parts["wanted"]) if parts["wanted"] else None)
+    return TenantOption(parts["name"], int(parts["count"]) if parts["count"] else None)
 
 
 def _name_value_option(text: str) -> tuple[str, object]:

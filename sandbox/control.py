@@ -63,9 +63,9 @@ def _get_settings(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
 
 def _change_settings(request: Request, tenants: Tenants) -> object:
     changes = _body(request)
-    chosen = _selected_tenants(changes, tenants)
+    selected = _selected_tenants(changes, tenants)
     changes.pop("tenant", None)
-    changed = [(tenant, tenant.settings.with_changes(changes)) for tenant in chosen]
+    changed = [(tenant, tenant.settings.with_changes(changes)) for tenant in selected]
     for tenant, settings in changed:
         tenant.settings = settings
     return _get_settings(request, tenants)
@@ -76,11 +76,11 @@ def _get_faults(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
 
 
 def _add_fault(request: Request, tenants: Tenants) -> object:
-    order = _body(request)
-    chosen = _selected_tenants(order, tenants)
-    order.pop("tenant", None)
-    fault = parse_fault(order)
-    for tenant in chosen:
+    body = _body(request)
+    selected = _selected_tenants(body, tenants)
+    body.pop("tenant", None)
+    fault = parse_fault(body)
+    for tenant in selected:
         tenant.faults.add(fault)
     return _get_faults(request, tenants)
 
@@ -95,12 +95,12 @@ def _on_one_tenant(action: Administration) -> Callable[[Request, Tenants], objec
     """Applies an action to exactly one tenant. Its name is optional if it is the only one."""
 
     def administer(request: Request, tenants: Tenants) -> object:
-        wanted = dict(request.args) if request.method == "GET" else _body(request)
-        chosen = _selected_tenants(wanted, tenants)
-        if len(chosen) != 1:
+        body = dict(request.args) if request.method == "GET" else _body(request)
+        selected = _selected_tenants(body, tenants)
+        if len(selected) != 1:
             raise unprocessable(f"tenant: must be one of {', '.join(tenants)}")
-        wanted.pop("tenant", None)
-        return action(chosen[0], wanted)
+        body.pop("tenant", None)
+        return action(selected[0], body)
 
     return administer
 
@@ -114,11 +114,11 @@ def _create_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 
 def _reset(request: Request, tenants: Tenants) -> object:
-    wanted = _body(request)
-    parts = wanted.get("parts", _PARTS)
+    body = _body(request)
+    parts = body.get("parts", _PARTS)
     if not isinstance(parts, list | tuple) or any(part not in _PARTS for part in parts):
         raise unprocessable(f"parts: must be a list of {', '.join(_PARTS)}")
-    for tenant in _selected_tenants(wanted, tenants):
+    for tenant in _selected_tenants(body, tenants):
         _reset_tenant(tenant, parts)
     return _get_counts(request, tenants)
 
@@ -135,9 +135,9 @@ def _reset_tenant(tenant: Tenant, parts: Collection[str]) -> None:
         tenant.clock.ahead = 0.0
 
 
-def _selected_tenants(wanted: Mapping[str, Any], tenants: Tenants) -> list[Tenant]:
+def _selected_tenants(body: Mapping[str, Any], tenants: Tenants) -> list[Tenant]:
     """Returns the named tenant, or all."""
-    name = wanted.get("tenant")
+    name = body.get("tenant")
     if name is None:
         return list(tenants.values())
     if not isinstance(name, str) or name not in tenants:

@@ -93,9 +93,9 @@ class FaultQueue:
             self._pending.clear()
 
 
-def parse_fault(order: Mapping[str, Any]) -> Fault:
+def parse_fault(body: Mapping[str, Any]) -> Fault:
     """Returns the fault of ``{"match": {"method", "path"}, "fault", "times", ...}``, or raises 422."""
-    values = {**order, **nested_object(order, "match")}
+    values = {**body, **nested_object(body, "match")}
     values.pop("match", None)
     if "fault" not in values:
         raise unprocessable(f"fault: must be one of {', '.join(FAULT_KINDS)}")
@@ -117,15 +117,15 @@ class FaultTarget(Protocol):
 Proceed = Callable[[], Response]
 
 
-def apply_fault(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
+def apply_fault(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     """Answers wrongly. ``proceed`` returns the real response and has the request's effect."""
-    return FAULT_KINDS[fault.fault](fault, proceed, stage)
+    return FAULT_KINDS[fault.fault](fault, proceed, target)
 
 
-def _status(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
+def _status(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     if fault.when == "after":
         proceed()
-    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, stage.clock.now())}
+    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, target.clock.now())}
     return error_response(ApiError(fault.status, "FaultOnOrder", "This answer was ordered", headers))
 
 
@@ -133,13 +133,13 @@ def _retry_after(value: int | str, now: float) -> str:
     return formatdate(now + _DATE_AHEAD_SECONDS, usegmt=True) if value == "http-date" else str(value)
 
 
-def _reset(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
+def _reset(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
     if fault.when == "after":
         proceed()
     raise ConnectionReset("reset by a fault")
 
 
-def _cut(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:  # noqa: ARG001
+def _cut(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.response = _half_of(body)
@@ -151,25 +151,25 @@ def _half_of(body: bytes) -> Iterator[bytes]:
     raise BrokenBody("cut off by a fault")
 
 
-def _garble(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:  # noqa: ARG001
+def _garble(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
     return response
 
 
-def _hang(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
-    stage.clock.sleep(max(0.0, fault.seconds))
+def _hang(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    target.clock.sleep(max(0.0, fault.seconds))
     return proceed()
 
 
-def _edit(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
-    stage.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
+def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    target.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
     return proceed()
 
 
-def _jump(fault: Fault, proceed: Proceed, stage: FaultTarget) -> Response:
-    stage.clock.ahead += fault.seconds
+def _jump(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    target.clock.ahead += fault.seconds
     return proceed()
 
 

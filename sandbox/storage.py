@@ -72,12 +72,10 @@ class Storage:
             **({"Content-Disposition": inline(filename)} if filename is not None else {}),
             **({"Content-Type": mime_type} if mime_type is not None else {}),
         }
-        store, address = (
-            (self._external_store, self._external_store.address)
-            if self._external_store
-            else (None, self.address(base_url))
-        )
-        keys, bucket = (store.keys, store.bucket) if store else (self.keys, self._blobs.name)
+        if store := self._external_store:
+            keys, bucket, address = store.keys, store.bucket, store.address
+        else:
+            keys, bucket, address = self.keys, self._blobs.name, self.address(base_url)
         sizes = (0, settings.upload_bytes)
         signed = sign_form(keys, bucket, fields, now=self._clock.now(), seconds=settings.upload_seconds, sizes=sizes)
         return {"url": address, "fields": signed}

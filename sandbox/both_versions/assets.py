@@ -57,13 +57,13 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
 
 def create_asset(call: Call) -> Response:
     """Attaches an upload to a publication."""
-    wanted = call.payload
-    publication = wanted["publication_id"]
+    payload = call.payload
+    publication = payload["publication_id"]
     if not call.tenant.assets.has_publication(publication):
         raise record_not_found()
-    file = call.tenant.storage.promote(wanted["file"]["id"], wanted["file"].get("metadata"))
-    name = wanted.get("name", file.filename)
-    content_type = wanted.get("content_type", file.mime_type)
+    file = call.tenant.storage.promote(payload["file"]["id"], payload["file"].get("metadata"))
+    name = payload.get("name", file.filename)
+    content_type = payload.get("content_type", file.mime_type)
     asset = call.tenant.assets.create(publication, name=name, content_type=content_type, file=file)
     if asset is None:
         raise record_not_found()
@@ -77,13 +77,13 @@ def get_asset(call: Call) -> Response:
 
 def change_asset(call: Call) -> Response:
     """Changes name, type, publication or file of an asset."""
-    found, wanted = _asset_of_path(call), call.payload
-    publication = wanted.get("publication_id")
+    found, payload = _asset_of_path(call), call.payload
+    publication = payload.get("publication_id")
     if publication is not None and not call.tenant.assets.has_publication(publication):
         raise record_not_found()
-    upload = wanted.get("file")
+    upload = payload.get("file")
     file = call.tenant.storage.promote(upload["id"], upload.get("metadata")) if upload else None
-    call.tenant.assets.change(found.id, wanted, publication=publication, file=file)
+    call.tenant.assets.change(found.id, payload, publication=publication, file=file)
     return json_response(asset_record(_asset_of_path(call), call))
 
 

@@ -50,15 +50,15 @@ def publication_filters(*, deprecated: bool) -> tuple[Parameter, ...]:
 
 def publication_criteria(call: Call) -> Criteria:
     """Returns the filters of the query. A filter without a value is ignored."""
-    given = {name: value for name, value in call.request.args.items() if value.strip()}
+    filters = {name: value for name, value in call.request.args.items() if value.strip()}
     return Criteria(
-        identifiers={name: given[name] for name in SEARCHABLE_IDENTIFIERS if name in given},
-        author=given.get("author", ""),
-        category=given.get("category", ""),
-        year=given.get("year", ""),
-        text=given.get("query", ""),
+        identifiers={name: filters[name] for name in SEARCHABLE_IDENTIFIERS if name in filters},
+        author=filters.get("author", ""),
+        category=filters.get("category", ""),
+        year=filters.get("year", ""),
+        text=filters.get("query", ""),
         partial=call.settings.variations.identifier_search == "contains",
-        indexed_until=_indexed_until(call) if given.keys() & _SEARCHES else None,
+        indexed_until=_indexed_until(call) if filters.keys() & _SEARCHES else None,
     )
 
 

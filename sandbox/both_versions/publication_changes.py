@@ -22,10 +22,10 @@ _FILES = ("assets", "assets_attributes")
 DraftChange = Callable[[Draft], Draft]
 
 
-def create_publication(call: Call, fill: DraftChange, render: Render) -> Response:
-    """Stores the draft that ``fill`` makes of an empty one; an unknown reference is 404."""
+def create_publication(call: Call, change: DraftChange, render: Render) -> Response:
+    """Stores the draft that ``change`` makes of an empty one; an unknown reference is 404."""
     try:
-        new = call.tenant.publications.create(fill(Draft(title=None)), now=call.tenant.clock.now())
+        new = call.tenant.publications.create(change(Draft(title=None)), now=call.tenant.clock.now())
     except MissingReference:
         raise record_not_found() from None
     return created(render(new, call), call.settings.variations)
@@ -37,10 +37,10 @@ def find_publication(call: Call) -> None:
         raise record_not_found()
 
 
-def change_publication(call: Call, fill: DraftChange, render: Render) -> Response:
-    """Stores the draft that ``fill`` makes of the publication of the path; an unknown record or reference is 404."""
+def change_publication(call: Call, change: DraftChange, render: Render) -> Response:
+    """Stores the draft that ``change`` makes of the publication of the path; an unknown record or reference is 404."""
     try:
-        changed = call.tenant.publications.change(call.number or 0, lambda stored: fill(unchanged_draft(stored)))
+        changed = call.tenant.publications.change(call.number or 0, lambda stored: change(unchanged_draft(stored)))
     except MissingReference:
         raise record_not_found() from None
     if changed is None:

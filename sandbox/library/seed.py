@@ -30,21 +30,21 @@ _PRECISIONS = (
 )
 
 
-def seed(connection: sqlite3.Connection, tenant: int, wanted: int | None = None) -> None:
-    """Stores the records and files; ``wanted`` takes the first n records, and repeats them if there are fewer."""
+def seed(connection: sqlite3.Connection, tenant: int, limit: int | None = None) -> None:
+    """Stores the records and files; ``limit`` takes the first n records, and repeats them if there are fewer."""
     lines = gzip.decompress(_data("publications.jsonl.gz")).splitlines()
-    count = len(lines) if wanted is None else wanted
+    count = len(lines) if limit is None else limit
     records = [json.loads(line) for line in lines[:count]]
     new = [_draft(record) for record in islice(cycle(records), count)]
     keys = add_publications(connection, tenant, new)
     _attach(connection, tenant, keys)
 
 
-def service_date(found: str | None) -> str | None:
+def service_date(text: str | None) -> str | None:
     """Returns ``YYYY-MM-DD``, the only form of the service, or None."""
     for form, rest in _PRECISIONS:
-        if found and form.fullmatch(found):
-            return _existing(found + rest)
+        if text and form.fullmatch(text):
+            return _existing(text + rest)
     return None
 
 

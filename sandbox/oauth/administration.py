@@ -67,15 +67,15 @@ def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
     scopes = body.get("scopes", list(SCOPES))
     if not isinstance(scopes, list) or any(scope not in SCOPES for scope in scopes):
         raise unprocessable(f"scopes: must be a list of {', '.join(SCOPES)}")
-    wanted = with_changes(
+    options = with_changes(
         _TokenOptions(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"}
     )
-    person = tenant.accounts.with_email(wanted.person)
+    person = tenant.accounts.with_email(options.person)
     if person is None:
         raise unprocessable("person: must be the e-mail address of a user")
-    if wanted.before_assets:
+    if options.before_assets:
         scopes = with_asset_scopes(scopes)
-    return {"access_token": tokens.issue(tenant, person, scopes, wanted.surface)}
+    return {"access_token": tokens.issue(tenant, person, scopes, options.surface)}
 
 
 def list_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
@@ -87,14 +87,14 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Issues a client; its secret is shown here only."""
     if tenant.settings.oauth.issued_clients == "closed":
         raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
-    chosen = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
+    options = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
     try:
         metadata = parse_metadata(dict(body))
     except OAuthError as refusal:
         raise unprocessable(refusal.description) from None
     if metadata.auth_method == "none":
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
-    client = new_client(metadata, tenant.clock.now(), issued=True, pkce=chosen.pkce, surface=chosen.surface)
+    client = new_client(metadata, tenant.clock.now(), issued=True, pkce=options.pkce, surface=options.surface)
     secret = new_secret()
     tenant.clients.issue(client, secret)
     return {**client_record(client, secret), "pkce": client.pkce, "surface": client.surface}
@@ -102,12 +102,12 @@ def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Issues a new secret; the one before it stays valid for the changeover window."""
-    wanted, now = with_changes(_RotationOptions(), body), tenant.clock.now()
-    client = _issued(tenant, wanted.client_id)
+    options, now = with_changes(_RotationOptions(), body), tenant.clock.now()
+    client = _issued(tenant, options.client_id)
     secret = new_secret()
     try:
         tenant.clients.rotate(
-            client.id, secret, now=now, old_until=now + wanted.changeover_seconds, at_most=MAX_SECRETS
+            client.id, secret, now=now, old_until=now + options.changeover_seconds, at_most=MAX_SECRETS
         )
     except TooManySecrets:
         message = f"{MAX_SECRETS} secrets are valid; wait until the older one ends, or rotate without a window"
@@ -117,11 +117,11 @@ def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends a client and all its connections at once."""
-    wanted = with_changes(_GrantFilter(), {"client_id": body.get("client_id", "")})
-    if tenant.clients.find(wanted.client_id) is None:
+    options = with_changes(_GrantFilter(), {"client_id": body.get("client_id", "")})
+    if tenant.clients.find(options.client_id) is None:
         raise record_not_found()
-    tenant.clients.revoke(wanted.client_id, tenant.clock.now())
-    return {"client_id": wanted.client_id, "revoked": True}
+    tenant.clients.revoke(options.client_id, tenant.clock.now())
+    return {"client_id": options.client_id, "revoked": True}
 
 
 def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
@@ -140,14 +140,14 @@ def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG
 
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
     """Ends the grants of a client, of a person, or all."""
-    wanted = with_changes(_GrantFilter(), body)
-    keys = [grant.key for grant in tenant.grants.active() if _matches(grant, wanted)]
+    options = with_changes(_GrantFilter(), body)
+    keys = [grant.key for grant in tenant.grants.active() if _matches(grant, options)]
     tenant.grants.end(keys, tenant.clock.now())
     return {"ended": len(keys)}
 
 
-def _matches(grant: Grant, wanted: _GrantFilter) -> bool:
-    return wanted.client_id in {"", grant.client_id} and wanted.person.lower() in {"", grant.person.email.lower()}
+def _matches(grant: Grant, options: _GrantFilter) -> bool:
+    return options.client_id in {"", grant.client_id} and options.person.lower() in {"", grant.person.email.lower()}
 
 
 def _issued(tenant: Tenant, client_id: str) -> Client:

@@ -40,14 +40,14 @@ class AuthorizationRequest:
     challenge: str | None
 
 
-def find_redirect_target(given: Parameters, tenant: Tenant) -> RedirectTarget:
+def find_redirect_target(parameters: Parameters, tenant: Tenant) -> RedirectTarget:
     """Returns client and address, or raises ``UntrustedRequest``."""
-    if {"client_id", "redirect_uri"} & set(given.repeated):
+    if {"client_id", "redirect_uri"} & set(parameters.repeated):
         raise UntrustedRequest("The request names its program or its return address more than once.")
-    client = tenant.clients.find(given.get("client_id") or "")
+    client = tenant.clients.find(parameters.get("client_id") or "")
     if client is None:
         raise UntrustedRequest("The program that sent you here is not registered with this library.")
-    address = given.get("redirect_uri")
+    address = parameters.get("redirect_uri")
     if address is None:
         raise UntrustedRequest("The request has no return address.")
     any_port = tenant.settings.oauth.loopback_port == "any"
@@ -56,16 +56,16 @@ def find_redirect_target(given: Parameters, tenant: Tenant) -> RedirectTarget:
     return RedirectTarget(client, address)
 
 
-def check_request(given: Parameters, to: RedirectTarget, rules: OAuth, base_url: str) -> AuthorizationRequest:
+def check_request(parameters: Parameters, to: RedirectTarget, rules: OAuth, base_url: str) -> AuthorizationRequest:
     """Returns the checked request, or raises the error for the redirect address."""
     for check in _CHECKS:
-        check(given, to.client, rules)
+        check(parameters, to.client, rules)
     return AuthorizationRequest(
         redirect_target=to,
-        scopes=_scopes(given, to.client),
-        surface=surfaces.target_surface(to.client, given.get("resource"), base_url),
-        resource=given.get("resource"),
-        challenge=given.get("code_challenge"),
+        scopes=_scopes(parameters, to.client),
+        surface=surfaces.target_surface(to.client, parameters.get("resource"), base_url),
+        resource=parameters.get("resource"),
+        challenge=parameters.get("code_challenge"),
     )
 
 
@@ -80,23 +80,23 @@ def needs_pkce(client: Client, rules: OAuth) -> bool:
     return client.pkce if client.issued else rules.pkce_of_confidential == "required"
 
 
-def _nothing_twice(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001  # one signature for all
-    if "resource" in given.repeated:
+def _nothing_twice(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001  # one signature for all
+    if "resource" in parameters.repeated:
         raise OAuthError("invalid_target", "A token has exactly one resource")
-    if given.repeated:
-        raise invalid_request(f"{given.repeated[0]} occurs more than once")
+    if parameters.repeated:
+        raise invalid_request(f"{parameters.repeated[0]} occurs more than once")
 
 
-def _response_type(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
-    response_type = given.get("response_type")
+def _response_type(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
+    response_type = parameters.get("response_type")
     if response_type is None:
         raise invalid_request("response_type is missing")
     if response_type not in client.response_types:
         raise OAuthError("unsupported_response_type", "response_type must be code")
 
 
-def _challenge(given: Parameters, client: Client, rules: OAuth) -> None:
-    challenge, method = given.get("code_challenge"), given.get("code_challenge_method")
+def _challenge(parameters: Parameters, client: Client, rules: OAuth) -> None:
+    challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
     if challenge is None:
         if needs_pkce(client, rules) or method is not None:
             raise invalid_request("code_challenge is missing")
@@ -107,17 +107,17 @@ def _challenge(given: Parameters, client: Client, rules: OAuth) -> None:
         raise invalid_request("code_challenge must be 43 characters of base64url")
 
 
-def _scope(given: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
-    scope = given.get("scope")
+def _scope(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
+    scope = parameters.get("scope")
     if scope is not None and not is_valid_scope(scope):
         raise invalid_scope("scope must be names separated by one space each")
-    if not _scopes(given, client):
+    if not _scopes(parameters, client):
         raise invalid_scope("The client is registered for none of these scopes")
 
 
-def _scopes(given: Parameters, client: Client) -> tuple[str, ...]:
+def _scopes(parameters: Parameters, client: Client) -> tuple[str, ...]:
     """Returns the scopes. Assumption: a request without ``scope`` asks for every registered scope."""
-    scope = given.get("scope")
+    scope = parameters.get("scope")
     return intersection(client.scopes if scope is None else scope.split(" "), client.scopes)
 
 

@@ -30,10 +30,10 @@ def _credentials(request: Request, form: Parameters) -> tuple[str | None, str | 
         return ("none" if secret is None else "client_secret_post"), form.get("client_id"), secret
     if form.get("client_secret") is not None:
         raise invalid_request("A client must not authenticate in two ways (RFC 6749, section 2.3)")
-    given = request.authorization
-    if given is None or given.type != "basic" or given.username is None or given.password is None:
+    basic = request.authorization
+    if basic is None or basic.type != "basic" or basic.username is None or basic.password is None:
         return None, None, None
-    client_id = unquote_plus(given.username)
+    client_id = unquote_plus(basic.username)
     if form.get("client_id") not in {None, client_id}:
         raise invalid_request("client_id is not the one that authenticates")
-    return "client_secret_basic", client_id, unquote_plus(given.password)
+    return "client_secret_basic", client_id, unquote_plus(basic.password)

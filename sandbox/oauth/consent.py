@@ -77,24 +77,24 @@ class Problem:
 
 def ask(request: Request, tenant: Tenant) -> Response:
     """Shows the page, or redirects with an error."""
-    return _checked(request, tenant, lambda wanted: _page(_visit(request, tenant), wanted))
+    return _checked(request, tenant, lambda authorization: _page(_visit(request, tenant), authorization))
 
 
 def decide(request: Request, tenant: Tenant) -> Response:
     """Handles a posted form."""
-    return _checked(request, tenant, lambda wanted: _decided(_visit(request, tenant), wanted))
+    return _checked(request, tenant, lambda authorization: _decided(_visit(request, tenant), authorization))
 
 
 def _checked(request: Request, tenant: Tenant, proceed: Callable[[AuthorizationRequest], Response]) -> Response:
-    given = Parameters(request.args)
+    parameters = Parameters(request.args)
     try:
-        to = find_redirect_target(given, tenant)
+        to = find_redirect_target(parameters, tenant)
     except UntrustedRequest as problem:
         return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
     try:
-        return proceed(check_request(given, to, tenant.settings.oauth, tenant.base_url(request.host_url)))
+        return proceed(check_request(parameters, to, tenant.settings.oauth, tenant.base_url(request.host_url)))
     except OAuthError as refusal:
-        return _redirect(to, given.get("state"), refusal.body())
+        return _redirect(to, parameters.get("state"), refusal.body())
 
 
 def _visit(request: Request, tenant: Tenant) -> Visit:
@@ -104,56 +104,58 @@ def _visit(request: Request, tenant: Tenant) -> Visit:
     return Visit(request, tenant, known or secrets.token_urlsafe(24), person, session if person else None)
 
 
-def _decided(visit: Visit, wanted: AuthorizationRequest) -> Response:
+def _decided(visit: Visit, authorization: AuthorizationRequest) -> Response:
     form = visit.request.form
     if not _same(form.get("form_token", ""), visit.form_token):
-        return _page(visit, wanted, Problem("This page has expired. Please decide again.", 403))
+        return _page(visit, authorization, Problem("This page has expired. Please decide again.", 403))
     decision = form.get("decision")
     if decision == "refuse":
         raise OAuthError("access_denied", "The person refused")
     if decision == "sign_out":
-        return _signed_out(visit, wanted)
+        return _signed_out(visit, authorization)
     if visit.person is not None:
-        return _allowed(visit, visit.person, wanted)
+        return _allowed(visit, visit.person, authorization)
     person = visit.tenant.accounts.with_password(form.get("email", "").strip(), form.get("password", ""))
     if person is None:
-        return _page(visit, wanted, Problem("The e-mail address or the password is wrong."))
-    return _signed_in(visit, person, wanted)
+        return _page(visit, authorization, Problem("The e-mail address or the password is wrong."))
+    return _signed_in(visit, person, authorization)
 
 
-def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+def _same(token: str, expected: str) -> bool:
+    return hmac.compare_digest(token.encode(), expected.encode())
 
 
-def _signed_in(visit: Visit, person: User, wanted: AuthorizationRequest) -> Response:
+def _signed_in(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
     tenant = visit.tenant
     seconds = tenant.settings.oauth.session_seconds
     session = tenant.accounts.open_session(person, tenant.clock.now() + seconds)
-    response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, wanted)
+    response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, authorization)
     _set_cookie(response, visit, SESSION_COOKIE, session, seconds)
     return response
 
 
-def _signed_out(visit: Visit, wanted: AuthorizationRequest) -> Response:
+def _signed_out(visit: Visit, authorization: AuthorizationRequest) -> Response:
     if visit.session is not None:
         visit.tenant.accounts.close_session(visit.session)
-    response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), wanted)
+    response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), authorization)
     response.delete_cookie(SESSION_COOKIE, path=_cookie_path(visit))
     return response
 
 
-def _allowed(visit: Visit, person: User, wanted: AuthorizationRequest) -> Response:
+def _allowed(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
     """Redirects with a code for the released scopes.
 
     Assumption: a person who releases nothing is asked again.
     """
-    released = intersection(wanted.scopes, visit.request.form.getlist("scope"))
+    released = intersection(authorization.scopes, visit.request.form.getlist("scope"))
     if not released:
-        return _page(visit, wanted, Problem("Tick at least one thing that the program may do, or refuse."))
-    tenant, to, now = visit.tenant, wanted.redirect_target, visit.tenant.clock.now()
+        return _page(visit, authorization, Problem("Tick at least one thing that the program may do, or refuse."))
+    tenant, to, now = visit.tenant, authorization.redirect_target, visit.tenant.clock.now()
     code = secrets.token_urlsafe(32)
-    details = CodeDetails(to.redirect_uri, wanted.challenge, wanted.resource, now + tenant.settings.oauth.code_seconds)
-    tenant.grants.open(NewGrant(to.client.id, person, released, wanted.surface), code, details, now)
+    details = CodeDetails(
+        to.redirect_uri, authorization.challenge, authorization.resource, now + tenant.settings.oauth.code_seconds
+    )
+    tenant.grants.open(NewGrant(to.client.id, person, released, authorization.surface), code, details, now)
     return _redirect(to, visit.request.args.get("state"), {"code": code})
 
 
@@ -166,21 +168,21 @@ def _redirect(to: RedirectTarget, state: str | None, answer: Mapping[str, str]) 
     return response
 
 
-def _page(visit: Visit, wanted: AuthorizationRequest, problem: Problem | None = None) -> Response:
+def _page(visit: Visit, authorization: AuthorizationRequest, problem: Problem | None = None) -> Response:
     """Returns the page. A page that is context again keeps the address and the ticks, but no password."""
-    form, client = visit.request.form, wanted.redirect_target.client
-    ticked = form.getlist("scope") if problem else wanted.scopes
+    form, client = visit.request.form, authorization.redirect_target.client
+    ticked = form.getlist("scope") if problem else authorization.scopes
     context = {
         "problem": problem.text if problem else None,
         "library": visit.tenant.name,
         "program": client.name.strip() or client.id,
         "issued": client.issued,
-        "destination": _destination(wanted.redirect_target.redirect_uri),
+        "destination": _destination(authorization.redirect_target.redirect_uri),
         "person": visit.person,
         "email": form.get("email", ""),
         "form_token": visit.form_token,
-        "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in wanted.scopes],
-        "on_api": wanted.surface == REST_API,
+        "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in authorization.scopes],
+        "on_api": authorization.surface == REST_API,
     }
     response = _html("consent.html", context, status=problem.status if problem else 200)
     _set_cookie(response, visit, VISIT_COOKIE, visit.id, None)

@@ -143,17 +143,17 @@ def _redirect_uris(body: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _grant_types(body: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the grant types; the default is both, because an access token comes with a refresh token (service.md#tokens)."""
-    wanted = body.get("grant_types")
-    if wanted is None:
+    types = body.get("grant_types")
+    if types is None:
         return GRANT_TYPES
-    if not _is_texts(wanted) or not set(wanted) <= set(GRANT_TYPES) or "authorization_code" not in wanted:
+    if not _is_texts(types) or not set(types) <= set(GRANT_TYPES) or "authorization_code" not in types:
         raise _invalid("grant_types must have authorization_code, and may have refresh_token")
-    return tuple(each for each in GRANT_TYPES if each in wanted)
+    return tuple(each for each in GRANT_TYPES if each in types)
 
 
 def _response_types(body: Mapping[str, Any]) -> tuple[str, ...]:
-    wanted = body.get("response_types")
-    if wanted is not None and (not _is_texts(wanted) or set(wanted) != set(RESPONSE_TYPES)):
+    types = body.get("response_types")
+    if types is not None and (not _is_texts(types) or set(types) != set(RESPONSE_TYPES)):
         raise _invalid("response_types must be code and nothing else")
     return RESPONSE_TYPES
 

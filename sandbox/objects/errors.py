@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from werkzeug.wrappers import Response
 
 
-class S3Error(Exception):  # an answer like others
+class S3Error(Exception):
     """An error response; ``details`` are elements beside code and message."""
 
     def __init__(self, status: int, code: str, message: str, details: Mapping[str, object] | None = None) -> None:

@@ -132,10 +132,10 @@ def _download(request: Request, key: str, bucket: Bucket) -> Response:
     found = bucket.find(key)
     if found is None:
         raise no_such_key(key)
-    wanted = _range(request, found)
-    start, stop = wanted or (0, found.size)
+    selected = _range(request, found)
+    start, stop = selected or (0, found.size)
     chunks = () if request.method == "HEAD" else found.chunks(start, stop)
-    response = Response(chunks, status=206 if wanted else 200)
+    response = Response(chunks, status=206 if selected else 200)
     response.headers["Content-Type"] = found.content_type or _DEFAULT_TYPE
     if found.content_disposition is not None:
         response.headers["Content-Disposition"] = found.content_disposition
@@ -147,7 +147,7 @@ def _download(request: Request, key: str, bucket: Bucket) -> Response:
     response.headers["ETag"] = quote_etag(found.md5)
     response.headers["Accept-Ranges"] = "bytes"
     response.content_length = stop - start
-    if wanted:
+    if selected:
         response.headers["Content-Range"] = f"bytes {start}-{stop - 1}/{found.size}"
         return response
     return response.make_conditional(request)
@@ -155,17 +155,17 @@ def _download(request: Request, key: str, bucket: Bucket) -> Response:
 
 def _range(request: Request, found: Object) -> tuple[int, int] | None:
     """Returns the requested range, None for the whole object. Several or invalid ranges mean the whole object."""
-    asked = request.range
-    if asked is None or asked.units != "bytes" or len(asked.ranges) != 1:
+    requested = request.range
+    if requested is None or requested.units != "bytes" or len(requested.ranges) != 1:
         return None
     if request.if_range.etag is not None and request.if_range.etag != found.md5:
         return None
-    wanted = asked.range_for_length(found.size)
-    if wanted is None:
+    selected = requested.range_for_length(found.size)
+    if selected is None:
         message = "The requested range is not satisfiable"
         details = {"RangeRequested": request.headers["Range"], "ActualObjectSize": found.size}
         raise S3Error(416, "InvalidRange", message, details)
-    start, stop = wanted
+    start, stop = selected
     return start, stop
 
 

@@ -37,12 +37,12 @@ class Condition:
 
     def is_met(self, form: Mapping[str, str]) -> bool:
         """Returns whether the form meets the condition. A missing field never does, not even an empty prefix."""
-        given = form.get(self.field)
-        if given is None:
+        value = form.get(self.field)
+        if value is None:
             return False
         if self.kind == "eq":
-            return given == self.value
-        values = re.split(r",\s*", given) if self.field == "content-type" else [given]
+            return value == self.value
+        values = re.split(r",\s*", value) if self.field == "content-type" else [value]
         return all(each.startswith(self.value) for each in values)
 
 

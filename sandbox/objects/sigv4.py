@@ -173,13 +173,13 @@ def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, met
         raise _bad_query("X-Amz-Date or X-Amz-Expires is no date or no number from 1 to 604800")
     keys.check(query["X-Amz-Credential"], at)
     keys.check_token(query.get("X-Amz-Security-Token"))
-    given = query["X-Amz-Signature"]
+    signature = query["X-Amz-Signature"]
     signed = query["X-Amz-SignedHeaders"].split(";")
     if "host" not in signed:
         raise _bad_query("The header host has to be signed")
     rest = tuple(pair for pair in request.query if pair[0] != "X-Amz-Signature")
     candidates = [SignableRequest(method, request.path, rest, request.headers) for method in methods]
-    if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), given) for each in candidates):
+    if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), signature) for each in candidates):
         raise signature_does_not_match()
     if signed_at - _SKEW > _moment(now):
         raise access_denied("Request is not valid yet")
@@ -189,8 +189,8 @@ def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, met
 
 def check_headers(keys: Keys, request: SignableRequest, now: float) -> None:
     """Raises for a request whose Authorization header is not a fresh signature of these keys."""
-    given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
-    if given is None:
+    authorization = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
+    if authorization is None:
         raise invalid_argument("Unsupported Authorization Type", "Authorization")
     at = request.headers.get("x-amz-date", "")
     signed_at = _time(at)
@@ -199,12 +199,12 @@ def check_headers(keys: Keys, request: SignableRequest, now: float) -> None:
     if abs(signed_at - _moment(now)) > _SKEW:
         message = "The difference between the request time and the current time is too large."
         raise S3Error(403, "RequestTimeTooSkewed", message)
-    keys.check(given["credential"], at)
+    keys.check(authorization["credential"], at)
     keys.check_token(request.headers.get("x-amz-security-token"))
-    names = given["headers"].split(";")
+    names = authorization["headers"].split(";")
     must = {"host", *(name for name in request.headers if name.startswith("x-amz-"))}
     canonical = request.canonical(names, request.headers.get("x-amz-content-sha256", ""))
-    if must - set(names) or not _equal(_signature(keys, at, canonical), given["signature"]):
+    if must - set(names) or not _equal(_signature(keys, at, canonical), authorization["signature"]):
         raise signature_does_not_match()
 
 

@@ -46,14 +46,14 @@ class Assets:
     ) -> None:
         """Changes ``name``, ``content_type``, publication or file of an asset."""
         with self._database.write() as connection:
-            own = (self._tenant, number)
+            where = (self._tenant, number)
             for column in ("name", "content_type"):
                 if column in texts:
-                    self._set(connection, column, texts[column], own)
+                    self._set(connection, column, texts[column], where)
             if publication is not None:
-                self._set(connection, "publication", self._publication(connection, publication), own)
+                self._set(connection, "publication", self._publication(connection, publication), where)
             if file is not None:
-                self._replace_file(connection, file_key(connection, self._tenant, file), own)
+                self._replace_file(connection, file_key(connection, self._tenant, file), where)
 
     def remove(self, number: int) -> bool:
         """Deletes an asset and its file; returns whether there was one."""
@@ -84,11 +84,11 @@ class Assets:
         ).fetchone()
         return int(row[0]) if row else None
 
-    def _replace_file(self, connection: sqlite3.Connection, file: int, own: tuple[int, int]) -> None:
-        former = connection.execute("SELECT file FROM assets WHERE tenant = ? AND id = ?", own).fetchone()
-        self._set(connection, "file", file, own)
+    def _replace_file(self, connection: sqlite3.Connection, file: int, where: tuple[int, int]) -> None:
+        former = connection.execute("SELECT file FROM assets WHERE tenant = ? AND id = ?", where).fetchone()
+        self._set(connection, "file", file, where)
         if former:
             connection.execute("DELETE FROM files WHERE key = ?", former)
 
-    def _set(self, connection: sqlite3.Connection, column: str, value: object, own: tuple[int, int]) -> None:
-        connection.execute(f"UPDATE assets SET {column} = ? WHERE tenant = ? AND id = ?", (value, *own))
+    def _set(self, connection: sqlite3.Connection, column: str, value: object, where: tuple[int, int]) -> None:
+        connection.execute(f"UPDATE assets SET {column} = ? WHERE tenant = ? AND id = ?", (value, *where))

@@ -105,8 +105,8 @@ class Clients:
                 "WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)",
                 (self._tenant, client_id, now),
             ).fetchall()
-        given = digest(secret)
-        return any(hmac.compare_digest(known, given) for (known,) in digests)
+        given_digest = digest(secret)
+        return any(hmac.compare_digest(known, given_digest) for (known,) in digests)
 
     def secrets(self, client_id: str, now: float) -> list[Secret]:
         """Returns the valid secrets, oldest first."""

@@ -15,7 +15,7 @@ from sandbox.state.tenants import next_ids
 _LARGEST_ID = 2**63 - 1
 
 
-class MissingReference(LookupError):  # noqa: N818  # says what is wrong
+class MissingReference(LookupError):  # noqa: N818  # the name says what is wrong
     """A draft has the id of a category, contributor, organization or asset that the tenant does not have."""
 
 
@@ -170,15 +170,15 @@ def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Draft
     names: list[list[str]] = []
     for publication, draft in drafts:
         found: dict[int, str] = {}
-        for wanted in draft.categories:
-            if isinstance(wanted, str):
-                if wanted not in by_name:
-                    by_name[wanted] = add_category(connection, tenant, wanted)
-                found[by_name[wanted]] = wanted
-            elif wanted in by_id:
-                found[by_id[wanted][0]] = by_id[wanted][1]
+        for category in draft.categories:
+            if isinstance(category, str):
+                if category not in by_name:
+                    by_name[category] = add_category(connection, tenant, category)
+                found[by_name[category]] = category
+            elif category in by_id:
+                found[by_id[category][0]] = by_id[category][1]
             elif not draft.skip_missing_references:
-                raise MissingReference(f"categories {wanted}")
+                raise MissingReference(f"categories {category}")
         links += ((publication, position, key) for position, key in enumerate(found))
         names.append(list(found.values()))
     connection.executemany(
@@ -218,16 +218,16 @@ def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, 
 
 def _change_asset(connection: sqlite3.Connection, publication: int, change: AssetChange) -> None:
     """Changes or removes an asset of the publication."""
-    own: tuple[Any, ...] = (publication, min(change.id, _LARGEST_ID))
-    if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", own).fetchone() is None:
+    asset: tuple[Any, ...] = (publication, min(change.id, _LARGEST_ID))
+    if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", asset).fetchone() is None:
         raise MissingReference(f"assets {change.id}")
     for column in ("name", "content_type"):
         if column in change.texts:
             connection.execute(
-                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.texts[column], *own)
+                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.texts[column], *asset)
             )
     if change.remove:
-        connection.execute("DELETE FROM assets WHERE publication = ? AND id = ?", own)
+        connection.execute("DELETE FROM assets WHERE publication = ? AND id = ?", asset)
 
 
 def add_asset(

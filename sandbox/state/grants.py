@@ -102,19 +102,19 @@ class Grants:
         self._database = database
         self._tenant = tenant
 
-    def open(self, wanted: NewGrant, code: str, details: CodeDetails, now: float) -> None:
+    def open(self, new_grant: NewGrant, code: str, details: CodeDetails, now: float) -> None:
         """Starts a grant with a code."""
         with self._database.write() as connection:
-            key = self._add_grant(connection, wanted, now)
+            key = self._add_grant(connection, new_grant, now)
             connection.execute(
                 "INSERT INTO codes (digest, grant, redirect_uri, challenge, resource, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
                 (digest(code), key, details.redirect_uri, details.challenge, details.resource, details.expires_at),
             )
 
-    def grant_directly(self, wanted: NewGrant, tokens: Tokens, now: float) -> None:
+    def grant_directly(self, new_grant: NewGrant, tokens: Tokens, now: float) -> None:
         """Starts a grant with tokens, without a code."""
         with self._database.write() as connection:
-            _add_pair(connection, self._add_grant(connection, wanted, now), tokens, parent=None)
+            _add_pair(connection, self._add_grant(connection, new_grant, now), tokens, parent=None)
 
     def redeem(self, code: str, issue: Callable[[CodeDetails, Grant], Tokens], now: float) -> Tokens | None:
         """Returns the tokens of a code, which works once; None for an invalid code.
@@ -211,12 +211,19 @@ class Grants:
         ).fetchone()
         return _grant(row) if row else None
 
-    def _add_grant(self, connection: sqlite3.Connection, wanted: NewGrant, now: float) -> int:
+    def _add_grant(self, connection: sqlite3.Connection, new_grant: NewGrant, now: float) -> int:
         cursor = connection.execute(
             "INSERT INTO grants (tenant, client, user, scopes, surface, created_at) "
             "SELECT tenant, (SELECT key FROM clients WHERE tenant = users.tenant AND id = ?), key, ?, ?, ? "
             "FROM users WHERE tenant = ? AND id = ?",
-            (wanted.client_id, json.dumps(wanted.scopes), wanted.surface, now, self._tenant, wanted.person.id),
+            (
+                new_grant.client_id,
+                json.dumps(new_grant.scopes),
+                new_grant.surface,
+                now,
+                self._tenant,
+                new_grant.person.id,
+            ),
         )
         return int(cursor.lastrowid or 0)
 

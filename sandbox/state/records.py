@@ -21,7 +21,7 @@ Row = dict[str, Any]
 Merge = Callable[[sqlite3.Connection, int, int, int], None]
 
 
-class DuplicateValue(ValueError):  # noqa: N818  # says what is wrong
+class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
     """Another record has this value, which has to be unique."""
 
 
@@ -169,8 +169,8 @@ class Records:
     def _check(self, connection: sqlite3.Connection, values: Row) -> None:
         """Raises ``MissingReference`` for an unknown id."""
         for column, table in self._table.references.items():
-            wanted = values.get(column)
-            for number in wanted if isinstance(wanted, list) else [wanted]:
+            referenced = values.get(column)
+            for number in referenced if isinstance(referenced, list) else [referenced]:
                 if number is not None and not _exists(connection, self._tenant, table, number):
                     raise MissingReference(f"{column} {number}")
 

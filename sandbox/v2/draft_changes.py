@@ -31,7 +31,7 @@ def draft_change(call: Call) -> DraftChange:
     }
     category_ids = call.tenant.publications.category_ids()
 
-    def fill(before: Draft) -> Draft:
+    def change(before: Draft) -> Draft:
         return replace(
             before,
             **changes,
@@ -40,7 +40,7 @@ def draft_change(call: Call) -> DraftChange:
             categories=_merged_categories(before.categories, payload.get("categories", ()), category_ids),
         )
 
-    return fill
+    return change
 
 
 def _identifiers(before: Sequence[Identifier], payload: Entry) -> Iterator[Identifier]:

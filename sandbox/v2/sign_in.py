@@ -32,10 +32,15 @@ def sign_in(request: Request, tenant: Tenant) -> Caller:
 
 
 def _with_password(request: Request, tenant: Tenant) -> User | None:
-    given = request.authorization
-    if given is None or given.type != "basic" or given.username is None or given.password is None:
+    credentials = request.authorization
+    if (
+        credentials is None
+        or credentials.type != "basic"
+        or credentials.username is None
+        or credentials.password is None
+    ):
         return None
-    return tenant.accounts.with_password(given.username, given.password)
+    return tenant.accounts.with_password(credentials.username, credentials.password)
 
 
 def _with_session(request: Request, tenant: Tenant) -> User | None:

@@ -28,7 +28,7 @@ def delete_user(call: Call) -> Response:
     return users.delete_user(call)
 
 
-SCHEMAS = {name: USER_SCHEMAS[name] for name in ("User", "UserCreate", "UserRoles")}
+SCHEMAS = USER_SCHEMAS
 
 ENDPOINTS = (
     Endpoint(

@@ -26,10 +26,10 @@ def draft_change(call: Call) -> DraftChange:
     if "categories" in payload:
         changes["categories"] = tuple(category(each) for each in payload["categories"])
 
-    def fill(before: Draft) -> Draft:
+    def change(before: Draft) -> Draft:
         return replace(before, **changes)
 
-    return fill
+    return change
 
 
 def category(entry: Mapping[str, Any]) -> int | str:

@@ -61,7 +61,7 @@ ENDPOINTS = (
         method="GET",
         path="/publications",
         summary="Search publications",
-        doc="Every given filter has to match. Ordered by id.",
+        doc="Every filter has to match. Ordered by id.",
         handler=list_publications,
         parameters=publication_filters(deprecated=False),
         success=_LISTED,

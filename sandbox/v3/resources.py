@@ -146,17 +146,17 @@ def list_endpoint(resource: Resource, render: Render) -> Endpoint:
 
     def listing(call: Call) -> Response:
         page = requested_page(call.request, call.settings.variations)
-        given = {column: call.request.args.get(name, "").strip() for name, column in resource.filters.items()}
-        chosen = {column: value for column, value in given.items() if value}
+        values = {column: call.request.args.get(name, "").strip() for name, column in resource.filters.items()}
+        filters = {column: value for column, value in values.items() if value}
         descending = call.settings.variations.order == "descending"
-        part = resource.records(call).page(chosen, limit=page.size, offset=page.offset, descending=descending)
+        part = resource.records(call).page(filters, limit=page.size, offset=page.offset, descending=descending)
         return list_response(call, page, [render(row, call) for row in part.rows], part.total)
 
     return Endpoint(
         method="GET",
         path=resource.path,
         summary=f"List every {resource.noun}",
-        doc="Every given filter has to match a whole value, whatever its case. Ordered by id.",
+        doc="Every filter has to match a whole value, whatever its case. Ordered by id.",
         handler=named(listing, f"list_{resource.table.name}"),
         parameters=(*(Parameter(name, f"The whole {name}") for name in resource.filters), *PAGING),
         success=SuccessResponse("A page", f"{resource.name}List", LIST_HEADERS),

@@ -82,7 +82,7 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     driver.set_page_load_timeout(SECONDS)
-    driver.implicitly_wait(SECONDS)  # a click returns before the page that it leads to is there
+    driver.implicitly_wait(SECONDS)  # a click returns before the next page is loaded
     yield driver
     driver.quit()
 

@@ -94,7 +94,7 @@ def test_a_state_file_survives_a_kill_and_is_not_seeded_again(tmp_path: Path) ->
         with client(sandbox) as http:
             assert http.get("/publications/3").status_code == 404
             assert http.get("/publications/122").json()["title"] == "Added 2"
-    with SandboxProcess(*state) as sandbox:  # without --tenant it serves what the file has
+    with SandboxProcess(*state) as sandbox:  # without --tenant it serves the tenants of the file
         assert list(sandbox.ready["tenants"]) == ["library"]
         assert sandbox.publications() == 121
 

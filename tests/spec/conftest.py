@@ -133,7 +133,7 @@ def empty(make_library: Callable[..., Library]) -> Library:
     return make_library(0)
 
 
-class _ServedApp:  # reads as the verb it is
+class _ServedApp:
     """Serves an application from a thread inside a ``with`` block. Its value is the origin."""
 
     def __init__(self, app: WSGIApplication) -> None:

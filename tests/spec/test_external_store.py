@@ -35,7 +35,7 @@ def sandbox(elsewhere: SandboxProcess) -> Iterator[SandboxProcess]:
     keys = elsewhere.ready["tenants"]["bucket"]["storage_keys"]
     environment = {"AWS_ACCESS_KEY_ID": keys["access_key_id"], "AWS_SECRET_ACCESS_KEY": keys["secret_access_key"]}
     with (
-        mock.patch.dict(os.environ, environment),  # the way in which keys come to a process
+        mock.patch.dict(os.environ, environment),  # the process reads its keys here
         SandboxProcess(*SMALL, "--uploads-to", elsewhere.ready["storage"], "--uploads-bucket", "bucket") as running,
     ):
         yield running

@@ -75,7 +75,7 @@ def test_the_old_refresh_token_used_again(library: Library, policy: str, renewed
     assert works(app, new) == new_lives
     assert renews(app, new) == new_lives
     if policy == "strict":
-        assert not works(app, old)  # the whole grant is dead
+        assert not works(app, old)  # the grant has ended
 
 
 def test_the_old_refresh_token_lives_until_the_new_access_token_is_used(library: Library) -> None:
