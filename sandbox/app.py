@@ -87,7 +87,7 @@ class Sandbox:
 
     def _rate_limited(self, tenant: Tenant, request: Request, path: str) -> Response:
         if path.startswith(_METERED):
-            wait = tenant.traffic.receive(tenant.settings.requests_per_minute)
+            wait = tenant.rate.receive(tenant.settings.requests_per_minute)
             if wait is not None:
                 return error_response(too_many_requests(wait))
         return self._with_faults(tenant, request, path)

@@ -125,7 +125,7 @@ def _reset(request: Request, tenants: Tenants) -> object:
 
 def _reset_tenant(tenant: Tenant, parts: Collection[str]) -> None:
     if "counts" in parts:
-        tenant.traffic.reset()
+        tenant.rate.reset()
         tenant.request_log.clear()
         tenant.mails.clear()
     if "faults" in parts:

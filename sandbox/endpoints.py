@@ -10,8 +10,8 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from sandbox.callers import Caller
 from sandbox.errors import method_not_allowed, route_not_found, unauthorized
+from sandbox.permissions import Caller
 from sandbox.settings import Settings
 from sandbox.tenants import Tenant
 

@@ -1,4 +1,4 @@
-"""A running tenant: its state, traffic, settings and faults."""
+"""A running tenant: its state, request rate, settings and faults."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sandbox.faults import FaultQueue
 from sandbox.library.other_resources import add_other_resources
 from sandbox.library.seed import seed
 from sandbox.objects.external_store import ExternalStore
+from sandbox.rate_limit import RequestRate
 from sandbox.settings import Settings
 from sandbox.state.accounts import Accounts, ensure_account
 from sandbox.state.assets import Assets
@@ -23,7 +24,6 @@ from sandbox.state.publications import Publications
 from sandbox.state.records import TABLES, Records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
-from sandbox.traffic import Traffic
 
 _LOG_LENGTH = 1000
 
@@ -67,7 +67,7 @@ class Tenant:
     clock: ShiftedClock
     settings: Settings
     initial_settings: Settings
-    traffic: Traffic
+    rate: RequestRate
     publications: Publications
     accounts: Accounts
     blobs: Blobs
@@ -86,7 +86,7 @@ class Tenant:
 
     def counts(self) -> dict[str, Any]:
         """Returns the counts for the control endpoint."""
-        return asdict(self.traffic.counts())
+        return asdict(self.rate.counts())
 
 
 def open_tenant(
@@ -125,7 +125,7 @@ def open_tenant(
         clock=clock,
         settings=settings,
         initial_settings=settings,
-        traffic=Traffic(clock.monotonic),
+        rate=RequestRate(clock.monotonic),
         publications=Publications(database, row.key),
         accounts=Accounts(database, row.key),
         blobs=blobs,

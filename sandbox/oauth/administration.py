@@ -18,13 +18,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.callers import SCOPES
 from sandbox.errors import ApiError, record_not_found, unprocessable
 from sandbox.oauth import tokens
 from sandbox.oauth.errors import OAuthError
 from sandbox.oauth.registration import client_record, new_client, new_secret, parse_metadata
 from sandbox.oauth.scopes import with_asset_scopes
 from sandbox.oauth.surfaces import MCP_SERVER, REST_API
+from sandbox.permissions import SCOPES
 from sandbox.state.clients import Client, TooManySecrets
 from sandbox.state.grants import Grant
 from sandbox.tenants import Tenant

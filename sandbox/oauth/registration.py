@@ -16,11 +16,11 @@ from typing import Any, TypeGuard
 
 from werkzeug.wrappers import Request, Response
 
-from sandbox.callers import SCOPES
 from sandbox.errors import ApiError
 from sandbox.oauth import redirect_uris
 from sandbox.oauth.errors import OAuthError
 from sandbox.oauth.scopes import READ_SCOPES, intersection, is_valid_scope
+from sandbox.permissions import SCOPES
 from sandbox.responses import json_response
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from sandbox.callers import SCOPES
+from sandbox.permissions import SCOPES
 
 # The scopes of a registration without `scope` (service.md#clients)
 READ_SCOPES = ("library:read", "assets:read")

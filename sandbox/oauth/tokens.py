@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 
-from sandbox.callers import Caller
 from sandbox.errors import invalid_token, unauthorized
 from sandbox.oauth.refresh_policies import REFRESH_POLICIES, OldPair
 from sandbox.oauth.surfaces import REST_API
+from sandbox.permissions import Caller
 from sandbox.state.accounts import User
 from sandbox.state.grants import NewGrant, Tokens
 from sandbox.tenants import Tenant

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from werkzeug.wrappers import Request
 
-from sandbox.callers import Caller
 from sandbox.endpoints import Schema
 from sandbox.errors import unauthorized
+from sandbox.permissions import Caller
 from sandbox.state.accounts import User
 from sandbox.tenants import Tenant
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from werkzeug.wrappers import Request
 
-from sandbox.callers import SCOPES, Caller
 from sandbox.endpoints import Schema
 from sandbox.oauth.tokens import check_bearer
+from sandbox.permissions import SCOPES, Caller
 from sandbox.tenants import Tenant
 
 SECURITY: Mapping[str, Schema] = {

@@ -51,7 +51,7 @@ def test_what_is_not_json_is_refused(library: Service) -> None:
 def test_reset_brings_back_the_start(library: Service) -> None:
     library.change(latency=3)
     control(library, "POST", "faults", {"fault": "reset"})
-    library.tenant.traffic.receive(0)
+    library.tenant.rate.receive(0)
     assert control(library, "POST", "reset", {"parts": ["counts"]}).json()["library"]["requests"] == 0
     assert library.tenant.settings.latency == 3
     control(library, "POST", "reset")

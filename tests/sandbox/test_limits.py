@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.traffic import WINDOW_SECONDS, Limiter, Traffic, WindowCounter
+from sandbox.rate_limit import WINDOW_SECONDS, Limiter, RequestRate, WindowCounter
 from tests.sandbox.conftest import FakeClock, Service
 
 # Gaps with many edge cases: zero, a whole window, and values between
@@ -114,8 +114,8 @@ def test_a_request_counts_when_it_arrives(library: Service, clock: FakeClock, la
 
 def test_reset_begins_again(clock: FakeClock) -> None:
     """A reset empties the counts and the window of the limit."""
-    traffic = Traffic(clock.monotonic)
-    assert [traffic.receive(1), traffic.receive(1)] == [None, 60]
-    traffic.reset()
-    assert traffic.counts().requests == 0
-    assert traffic.receive(1) is None
+    rate = RequestRate(clock.monotonic)
+    assert [rate.receive(1), rate.receive(1)] == [None, 60]
+    rate.reset()
+    assert rate.counts().requests == 0
+    assert rate.receive(1) is None

@@ -8,8 +8,8 @@ import json
 import httpx
 import pytest
 
-from sandbox.callers import Caller
 from sandbox.oauth.tokens import check_bearer
+from sandbox.permissions import Caller
 from tests.spec.conftest import Library
 from tests.spec.oauth_client import (
     CALLBACK,

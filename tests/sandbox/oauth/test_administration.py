@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.callers import SCOPES
 from sandbox.oauth.tokens import check_bearer
+from sandbox.permissions import SCOPES
 from sandbox.tenants import Account
 from tests.sandbox.process import SandboxProcess
 from tests.spec.conftest import Library, plain_transport

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.callers import SCOPES
 from sandbox.oauth.consent import SCOPE_TEXTS
 from sandbox.oauth.scopes import READ_SCOPES, intersection, is_read_only, is_valid_scope, with_asset_scopes
+from sandbox.permissions import SCOPES
 
 SETS = st.sets(st.sampled_from([*SCOPES, "library:all", ""]))
 

@@ -62,7 +62,7 @@ class RequestCounts:
     throttled: int
 
 
-class Traffic:
+class RequestRate:
     """Counts and limits the requests of a tenant in all threads and both API versions."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
