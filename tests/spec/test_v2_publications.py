@@ -130,7 +130,7 @@ def test_v3_refuses_destroy_markers(empty: Library) -> None:
     assert client.patch(address, json={"authors": []}).json()["authors"] == []
 
 
-def test_typed_identifiers_are_version_3s(empty: Library) -> None:
+def test_v3_has_typed_identifiers(empty: Library) -> None:
     """service.md#identifiers: v3 has a typed list instead of flat fields."""
     typed = {"title": "A", "identifiers": [{"type": "doi", "value": "10.1/1"}]}
     assert empty.v2().post("/publications", json=typed).status_code == 422
