@@ -1,6 +1,6 @@
-"""``python -m sandbox``: starts the service, says on stdout where it is, and ends on SIGTERM or SIGINT.
+"""``python -m sandbox`` starts the service, prints its addresses on stdout, and ends on SIGTERM or SIGINT.
 
-The ready line is one JSON object; everything else goes to stderr.
+The ready line is one JSON object. Everything else goes to stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from sandbox.app import CONTROL, Sandbox
 from sandbox.clock import SystemClock
 from sandbox.errors import ApiError, unprocessable
-from sandbox.objects.elsewhere import Elsewhere
+from sandbox.objects.external_store import ExternalStore
 from sandbox.objects.sigv4 import Keys
 from sandbox.server import Server
 from sandbox.settings import Settings
@@ -30,19 +30,19 @@ from sandbox.state.database import Database
 from sandbox.state.tenants import tenant_names
 from sandbox.tenants import Account, Tenant, open_tenant
 
-_TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<wanted>\d+))?)?")
+_TENANT = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)(=(?P<kind>real|empty)(:(?P<count>\d+))?)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A tenant from the command line. ``records``: how many of the real library, None for all of them."""
+class TenantOption:
+    """A tenant of the command line. ``records``: how many real records it starts with, None for all."""
 
     name: str
     records: int | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until somebody ends it."""
+    """Runs the service until a signal ends it; returns the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     stop = _stop_event()
@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     storage = Server(options.host, options.storage_port, app.storage)
     try:
         settings = _settings(options)
-        elsewhere = _elsewhere(options)
+        external_store = _external_store(options)
         database = Database(options.state)
-        tenants.update(_open_tenants(database, settings, options, storage.port, elsewhere))
+        tenants.update(_open_tenants(database, settings, options, storage.port, external_store))
     except ApiError as error:
         parser.error(error.message)
     except sqlite3.Error as error:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     server = Server(options.host, options.port, app)
     for each in (server, storage):
         threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-    print(json.dumps(_ready(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
+    print(json.dumps(_ready_line(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
     if options.stop_at_eof:
         threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
     stop.wait()
@@ -83,11 +83,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--uploads-to",
         metavar="URL",
-        help="send uploads to this S3 endpoint instead; the keys are those of the environment, AWS_ACCESS_KEY_ID, "
-        "AWS_SECRET_ACCESS_KEY and, if there is one, AWS_SESSION_TOKEN",
+        help="store uploads at this S3 endpoint; its keys are read from the environment: AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY and, optionally, AWS_SESSION_TOKEN",
     )
-    parser.add_argument("--uploads-bucket", metavar="NAME", help="the bucket there")
-    parser.add_argument("--uploads-region", default="us-east-1", metavar="NAME", help="its region (%(default)s)")
+    parser.add_argument("--uploads-bucket", metavar="NAME", help="the bucket at that endpoint")
+    parser.add_argument(
+        "--uploads-region", default="us-east-1", metavar="NAME", help="the region of that endpoint (%(default)s)"
+    )
     parser.add_argument(
         "--state", type=Path, metavar="FILE", help="keep the state in this SQLite file (default: in memory)"
     )
@@ -97,58 +99,58 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         dest="tenants",
         metavar="NAME[=real[:N]|=empty]",
-        help="a library and what it starts with: the real records, the first N of them, or nothing; "
-        "may be repeated (default: library=real, or what the state file has)",
+        help="a library and its content at the start: the real records, the first N of them, or none; "
+        "repeatable (default: library=real, or the libraries of the state file)",
     )
     parser.add_argument(
         "--requests-per-minute",
         type=int,
         default=60,
         metavar="N",
-        help="requests a tenant accepts in any 60 seconds, 0 for no limit (%(default)s)",
+        help="requests that a tenant accepts in any 60 seconds, 0 for no limit (%(default)s)",
     )
     parser.add_argument(
-        "--latency", type=float, default=0.0, metavar="SECONDS", help="wait before each answer (%(default)s)"
+        "--latency", type=float, default=0.0, metavar="SECONDS", help="delay of each response (%(default)s)"
     )
     parser.add_argument(
-        "--url-seconds", type=int, default=900, metavar="N", help="how long download addresses last (%(default)s)"
+        "--url-seconds", type=int, default=900, metavar="N", help="lifetime of download addresses (%(default)s)"
     )
     parser.add_argument(
         "--variation",
-        type=_variation_option,
+        type=_name_value_option,
         action="append",
         default=[],
         dest="variations",
         metavar="NAME=VALUE",
-        help="a liberty that this service takes, for example link=relative; may be repeated, see the README",
+        help="different behaviour of the service, for example link=relative; repeatable, see the README",
     )
     parser.add_argument(
         "--oauth",
-        type=_variation_option,
+        type=_name_value_option,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the sign-in to v3, for example refresh_policy=leeway; may be repeated, see the README",
+        help="a setting of the sign-in to v3, for example refresh_policy=leeway; repeatable, see the README",
     )
     parser.add_argument("--user", default=Account().email, metavar="EMAIL", help="account of each tenant (%(default)s)")
     parser.add_argument("--password", default=Account().password, metavar="PW", help="its password (%(default)s)")
     parser.add_argument(
-        "--stop-at-eof", action="store_true", help="end as soon as standard input ends, as when a parent dies"
+        "--stop-at-eof", action="store_true", help="end when standard input ends, for example with the parent process"
     )
     return parser
 
 
-def _tenant_option(text: str) -> Wanted:
+def _tenant_option(text: str) -> TenantOption:
     parts = _TENANT.fullmatch(text)
-    if parts is None or (parts["kind"] == "empty" and parts["wanted"]):
+    if parts is None or (parts["kind"] == "empty" and parts["count"]):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME, NAME=real, NAME=real:N or NAME=empty")
     if parts["kind"] == "empty":
-        return Wanted(parts["name"], 0)
-    return Wanted(parts["name"], int(parts["wanted"]) if parts["wanted"] else None)
+        return TenantOption(parts["name"], 0)
+    return TenantOption(parts["name"], int(parts["count"]) if parts["count"] else None)
 
 
-def _variation_option(text: str) -> tuple[str, object]:
-    """``NAME=VALUE``; a value that is JSON is what JSON says, any other is text."""
+def _name_value_option(text: str) -> tuple[str, object]:
+    """Parses ``NAME=VALUE``; a value that is valid JSON is decoded, any other is text."""
     name, _, value = text.partition("=")
     try:
         return name, json.loads(value)
@@ -164,7 +166,7 @@ def _stop_event() -> threading.Event:
 
 
 def _stop_at_eof(stop: threading.Event) -> None:
-    """Read past Python's buffer: a thread that waits inside it would abort the interpreter's own end."""
+    """Waits for the end of standard input. It bypasses Python's buffer: a thread that waits inside it would abort the exit."""
     while os.read(sys.stdin.fileno(), 65536):
         pass
     stop.set()
@@ -172,7 +174,7 @@ def _stop_at_eof(stop: threading.Event) -> None:
 
 def _settings(options: argparse.Namespace) -> Settings:
     names = ("latency", "requests_per_minute", "url_seconds")
-    return Settings().changed(
+    return Settings().with_changes(
         {
             **{name: getattr(options, name) for name in names},
             "variations": dict(options.variations),
@@ -181,8 +183,8 @@ def _settings(options: argparse.Namespace) -> Settings:
     )
 
 
-def _elsewhere(options: argparse.Namespace) -> Elsewhere | None:
-    """The store that takes the uploads, if it is not the sandbox's own."""
+def _external_store(options: argparse.Namespace) -> ExternalStore | None:
+    """Returns the external store for uploads, if the options name one."""
     if options.uploads_to is None:
         return None
     key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
@@ -196,16 +198,20 @@ def _elsewhere(options: argparse.Namespace) -> Elsewhere | None:
             "in the environment"
         )
     keys = Keys(key, secret, options.uploads_region, os.environ.get("AWS_SESSION_TOKEN"))
-    return Elsewhere(options.uploads_to, options.uploads_bucket, keys)
+    return ExternalStore(options.uploads_to, options.uploads_bucket, keys)
 
 
 def _open_tenants(
-    database: Database, settings: Settings, options: argparse.Namespace, storage_port: int, elsewhere: Elsewhere | None
+    database: Database,
+    settings: Settings,
+    options: argparse.Namespace,
+    storage_port: int,
+    external_store: ExternalStore | None,
 ) -> dict[str, Tenant]:
-    """The tenants that were asked for, filled if the state does not have them yet."""
+    """Opens the requested tenants and fills those that are new."""
     account = Account(options.user, options.password)
     clock = SystemClock()
-    known = [Wanted(name, 0) for name in tenant_names(database)]
+    known = [TenantOption(name, 0) for name in tenant_names(database)]
     return {
         each.name: open_tenant(
             database,
@@ -215,13 +221,13 @@ def _open_tenants(
             settings=settings,
             clock=clock,
             storage_port=storage_port,
-            elsewhere=elsewhere,
+            external_store=external_store,
         )
-        for each in options.tenants or known or [Wanted("library", None)]
+        for each in options.tenants or known or [TenantOption("library", None)]
     }
 
 
-def _ready(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[str, Any]:
+def _ready_line(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[str, Any]:
     described = {
         name: {
             "base_url": f"{url}/{name}",

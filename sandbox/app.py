@@ -1,7 +1,7 @@
-"""The WSGI application: from a path to a tenant, through what every request meets, to the rules of a version.
+"""The WSGI application. It leads a request from its path to the tenant, the API version and the endpoint.
 
-A request below ``/api`` or ``/oauth`` is counted and limited the moment its headers are here, before anything else is done
-with it; then come ordered faults and latency, routing, sign-in and the rule itself.
+A request below ``/api`` or ``/oauth`` is counted and limited as soon as its head has arrived. Then follow faults, latency,
+routing, sign-in and the endpoint.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from werkzeug.wrappers import Request, Response
 
 from sandbox import control
-from sandbox.answers import error_response, without_nulls
 from sandbox.both_versions.payloads import read_payload
 from sandbox.documentation import page as documentation
 from sandbox.endpoints import Call, Router, deprecations
 from sandbox.errors import ApiError, internal_server_error, route_not_found, too_many_requests
-from sandbox.faults import play
+from sandbox.faults import apply_fault
 from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
-from sandbox.objects.refusals import no_such_bucket
+from sandbox.objects.errors import no_such_bucket
+from sandbox.responses import error_response, without_nulls
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
-from sandbox.tenants import Seen, Tenant
+from sandbox.tenants import LoggedRequest, Tenant
 from sandbox.v2 import V2
 from sandbox.v3 import V3
 
@@ -38,19 +38,19 @@ _METERED = ("/api/", "/oauth/")
 
 
 class Sandbox:
-    """The whole service: every tenant below its name, the control endpoint beside them."""
+    """The service: each tenant below its name, and the control endpoint."""
 
     def __init__(self, tenants: Mapping[str, Tenant]) -> None:
         self.tenants = tenants
         self._router = Router(VERSIONS)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+        """Answers a request."""
         request = Request(environ)
         return self._respond(request)(environ, start_response)
 
     def storage(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request to the storage service, which has an origin of its own."""
+        """Answers a request to the storage service, which has its own origin."""
         request = Request(environ)
         return self._respond_storage(request)(environ, start_response)
 
@@ -59,52 +59,52 @@ class Sandbox:
             return self._respond_storage(request)
         name, slash, rest = request.path.removeprefix("/").partition("/")
         if name == CONTROL:
-            return _rendered(request, lambda: control.respond(request, self.tenants))
+            return _catch_errors(request, lambda: control.respond(request, self.tenants))
         if name not in self.tenants:
             return error_response(route_not_found(request.path))
         path = slash + rest
         if path.startswith(STORAGE):
             return error_response(route_not_found(request.path))
-        return self._meet(self.tenants[name], request, path)
+        return self._log_and_answer(self.tenants[name], request, path)
 
     def _respond_storage(self, request: Request) -> Response:
-        """A bucket has the name of its tenant; below it a request looks like ``/storage/KEY``."""
+        """Answers a request to a bucket. A bucket has its tenant's name; its paths appear in the log as ``/storage/KEY``."""
         name, _, key = request.path.removeprefix("/").partition("/")
         if name not in self.tenants:
             return no_such_bucket(name).response()
-        return self._meet(self.tenants[name], request, f"{STORAGE}{key}")
+        return self._log_and_answer(self.tenants[name], request, f"{STORAGE}{key}")
 
-    def _meet(self, tenant: Tenant, request: Request, path: str) -> Response:
-        """What every request of a tenant meets before it is answered, and the note that is kept of it."""
+    def _log_and_answer(self, tenant: Tenant, request: Request, path: str) -> Response:
+        """Answers a request of a tenant and adds it to the tenant's log."""
         arrived = tenant.clock.now()
         status = None
         try:
-            response = self._limited(tenant, request, path)
+            response = self._rate_limited(tenant, request, path)
             status = response.status_code
         finally:
-            tenant.seen.append(_seen(request, path, arrived, status))
+            tenant.request_log.append(_log_entry(request, path, arrived, status))
         return response
 
-    def _limited(self, tenant: Tenant, request: Request, path: str) -> Response:
+    def _rate_limited(self, tenant: Tenant, request: Request, path: str) -> Response:
         if path.startswith(_METERED):
-            wait = tenant.traffic.receive(tenant.settings.requests_per_minute)
+            wait = tenant.rate.receive(tenant.settings.requests_per_minute)
             if wait is not None:
                 return error_response(too_many_requests(wait))
-        return self._disturbed(tenant, request, path)
+        return self._with_faults(tenant, request, path)
 
-    def _disturbed(self, tenant: Tenant, request: Request, path: str) -> Response:
-        """The answer, with the faults and the latency that were ordered."""
+    def _with_faults(self, tenant: Tenant, request: Request, path: str) -> Response:
+        """Answers a request with the faults and the latency of the tenant."""
         fault = tenant.faults.take(request.method, _target(request, path))
         if tenant.settings.latency:
             tenant.clock.sleep(tenant.settings.latency)
 
         def proceed() -> Response:
-            return _rendered(request, lambda: self._answer(tenant, request, path))
+            return _catch_errors(request, lambda: self._route(tenant, request, path))
 
-        return proceed() if fault is None else play(fault, proceed, tenant)
+        return proceed() if fault is None else apply_fault(fault, proceed, tenant)
 
-    def _answer(self, tenant: Tenant, request: Request, path: str) -> Response:
-        """What the rules say."""
+    def _route(self, tenant: Tenant, request: Request, path: str) -> Response:
+        """Leads a request to the storage service, OAuth, the documentation or an endpoint."""
         if path.startswith(STORAGE):
             return tenant.storage.respond(request, path, tenant.settings)
         if path.startswith(OAUTH):
@@ -116,42 +116,42 @@ class Sandbox:
         if caller is not None and endpoint.scope is not None:
             caller.require(endpoint.scope)
         call = Call(request, tenant, tenant.settings, version, endpoint, values, caller)
-        return _served(replace(call, payload=_payload(call)))
+        return _call_endpoint(replace(call, payload=_read_payload(call)))
 
 
-def _payload(call: Call) -> Any:
-    """The body that the endpoint's schema describes, None for an endpoint without one."""
+def _read_payload(call: Call) -> Any:
+    """Returns the validated body, None for an endpoint without one."""
     if call.endpoint.payload is None:
         return None
     ignored = call.settings.variations.unknown_fields == "ignored"
     return read_payload(call.request, call.endpoint.payload, call.version.schemas, ignore_unknown=ignored)
 
 
-def _served(call: Call) -> Response:
-    """What the endpoint answers, with what every answer of the API may be dressed with."""
+def _call_endpoint(call: Call) -> Response:
+    """Calls the endpoint and adds what may apply to every response of the API."""
     response = call.endpoint.handler(call)
     if names := ", ".join(deprecations(call)):
         response.headers["X-API-Deprecation"] = names
     return without_nulls(response) if call.settings.variations.nulls == "absent" else response
 
 
-def _rendered(request: Request, answer: Callable[[], Response]) -> Response:
-    """The answer; a refusal is an answer too, and whatever else goes wrong is the service's 500."""
+def _catch_errors(request: Request, answer: Callable[[], Response]) -> Response:
+    """Turns errors into responses; an unexpected one becomes a 500 and its traceback goes to stderr."""
     try:
         return answer()
     except ApiError as error:
         return error_response(error)
-    except Exception:  # noqa: BLE001  # the traceback goes to the log
+    except Exception:  # noqa: BLE001  # the traceback goes to stderr
         traceback.print_exc(file=request.environ["wsgi.errors"])
         return error_response(internal_server_error())
 
 
 def _target(request: Request, path: str) -> str:
-    """Path and query below the tenant, as a fault's pattern sees them."""
+    """Returns path and query below the tenant, which the pattern of a fault searches."""
     query = request.query_string.decode("latin-1")
     return f"{path}?{query}" if query else path
 
 
-def _seen(request: Request, path: str, arrived: float, status: int | None) -> Seen:
+def _log_entry(request: Request, path: str, arrived: float, status: int | None) -> LoggedRequest:
     scheme = request.headers.get("Authorization", "").partition(" ")[0] or None
-    return Seen(arrived, request.method, path, request.query_string.decode("latin-1"), status, scheme)
+    return LoggedRequest(arrived, request.method, path, request.query_string.decode("latin-1"), status, scheme)

@@ -1,4 +1,4 @@
-"""The only place that asks the machine for the time: every rule takes a clock, so that a test can own the time."""
+"""The only place that reads the time. Everything else gets a clock, so that a test can set the time."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What the rules need of time."""
+    """Time for the service."""
 
     def now(self) -> float:
-        """Seconds since 1970, as people and signed addresses count them."""
+        """Returns the seconds since 1970."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; windows and limits are measured with them."""
+        """Returns seconds that never go back; windows and limits use them."""
 
     def sleep(self, seconds: float) -> None:
-        """Let this request wait."""
+        """Delays this request."""
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The time of the machine."""
 
     def now(self) -> float:
-        """Seconds since 1970."""
+        """Returns the seconds since 1970."""
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Returns seconds that never go back."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Let this request wait."""
+        """Delays this request."""
         time.sleep(seconds)
 
 
 class ShiftedClock:
-    """Another clock, ``ahead`` by some seconds: what the time of day is, not how long something takes, can be ordered."""
+    """A clock ``ahead`` of another by some seconds. It shifts the time of day, not durations."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.ahead = 0.0
 
     def now(self) -> float:
-        """Seconds since 1970, shifted."""
+        """Returns the shifted seconds since 1970."""
         return self._clock.now() + self.ahead
 
     def monotonic(self) -> float:
-        """Seconds that never go back: not shifted."""
+        """Returns seconds that never go back; they are not shifted."""
         return self._clock.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Let this request wait."""
+        """Delays this request."""
         self._clock.sleep(seconds)

@@ -1,13 +1,14 @@
-"""What tests and rehearsals may do to a running sandbox, at ``/_control``: outside the API, without sign-in, never counted.
+"""The control endpoint ``/_control`` for tests and rehearsals: outside the API, without sign-in, not counted.
 
-| GET | /_control/tenants | requests, largest 60-second window and refusals of each tenant |
+| GET | /_control/tenants | requests, largest 60-second window and 429 answers of each tenant |
 | GET | /_control/requests?tenant= | the last requests of a tenant |
-| GET, PUT | /_control/settings | latency, rate, variations |
-| GET, POST, DELETE | /_control/faults | faults on order |
-| POST | /_control/tokens | an access token for version 3, without the way through OAuth |
-| | /_control/oauth/... | clients issued by an administrator, and grants: see ``oauth/administration.py`` |
+| GET, PUT | /_control/settings | latency, rate, variations, OAuth |
+| GET, POST, DELETE | /_control/faults | faults that are still to happen |
+| POST | /_control/tokens | an access token for version 3 without OAuth |
+| | /_control/oauth/... | issued clients and grants: see ``oauth/administration.py`` |
+| POST | /_control/locations | a location of hard copies |
 | GET | /_control/mails?tenant= | the mails that the service would have sent |
-| POST | /_control/reset | begin again: counts, faults, settings |
+| POST | /_control/reset | reset counts, faults and settings |
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from sandbox.answers import json_response
 from sandbox.errors import bad_request, method_not_allowed, route_not_found, unprocessable
-from sandbox.faults import fault_from
+from sandbox.faults import parse_fault
 from sandbox.oauth import administration
 from sandbox.oauth.administration import Administration
+from sandbox.responses import json_response
 from sandbox.state.records import LOCATIONS
 from sandbox.tenants import Tenant
 
@@ -33,7 +34,7 @@ _PARTS = ("counts", "faults", "settings")
 
 
 def respond(request: Request, tenants: Tenants) -> Response:
-    """Answer a control request."""
+    """Answers a control request."""
     try:
         action, _ = _ROUTES.bind("").match(request.path, request.method)
     except NotFound:
@@ -43,68 +44,69 @@ def respond(request: Request, tenants: Tenants) -> Response:
     return json_response(action(request, tenants))
 
 
-def _tell_counts(request: Request, tenants: Tenants) -> object:  # noqa: ARG001  # every action has one signature
+def _get_counts(request: Request, tenants: Tenants) -> object:  # noqa: ARG001  # every action has one signature
     return {name: tenant.counts() for name, tenant in tenants.items()}
 
 
-def _tell_requests(request: Request, tenants: Tenants) -> object:
-    return [asdict(seen) for tenant in _chosen(dict(request.args), tenants) for seen in list(tenant.seen)]
+def _get_requests(request: Request, tenants: Tenants) -> object:
+    selected = _selected_tenants(dict(request.args), tenants)
+    return [asdict(entry) for tenant in selected for entry in list(tenant.request_log)]
 
 
-def _tell_mails(request: Request, tenants: Tenants) -> object:
-    return [asdict(mail) for tenant in _chosen(dict(request.args), tenants) for mail in list(tenant.mails)]
+def _get_mails(request: Request, tenants: Tenants) -> object:
+    return [asdict(mail) for tenant in _selected_tenants(dict(request.args), tenants) for mail in list(tenant.mails)]
 
 
-def _tell_settings(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
+def _get_settings(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
     return {name: asdict(tenant.settings) for name, tenant in tenants.items()}
 
 
 def _change_settings(request: Request, tenants: Tenants) -> object:
     changes = _body(request)
-    chosen = _chosen(changes, tenants)
+    selected = _selected_tenants(changes, tenants)
     changes.pop("tenant", None)
-    changed = [(tenant, tenant.settings.changed(changes)) for tenant in chosen]
+    changed = [(tenant, tenant.settings.with_changes(changes)) for tenant in selected]
     for tenant, settings in changed:
         tenant.settings = settings
-    return _tell_settings(request, tenants)
+    return _get_settings(request, tenants)
 
 
-def _tell_faults(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
+def _get_faults(request: Request, tenants: Tenants) -> object:  # noqa: ARG001
     return {name: tenant.faults.pending() for name, tenant in tenants.items()}
 
 
-def _order_fault(request: Request, tenants: Tenants) -> object:
-    order = _body(request)
-    chosen = _chosen(order, tenants)
-    order.pop("tenant", None)
-    fault = fault_from(order)
-    for tenant in chosen:
-        tenant.faults.order(fault)
-    return _tell_faults(request, tenants)
+def _add_fault(request: Request, tenants: Tenants) -> object:
+    body = _body(request)
+    selected = _selected_tenants(body, tenants)
+    body.pop("tenant", None)
+    fault = parse_fault(body)
+    for tenant in selected:
+        tenant.faults.add(fault)
+    return _get_faults(request, tenants)
 
 
 def _clear_faults(request: Request, tenants: Tenants) -> object:
-    for tenant in _chosen(dict(request.args), tenants):
+    for tenant in _selected_tenants(dict(request.args), tenants):
         tenant.faults.clear()
-    return _tell_faults(request, tenants)
+    return _get_faults(request, tenants)
 
 
-def _administered(action: Administration) -> Callable[[Request, Tenants], object]:
-    """An action on exactly one tenant; the only one need not be named."""
+def _on_one_tenant(action: Administration) -> Callable[[Request, Tenants], object]:
+    """Applies an action to exactly one tenant. Its name is optional if it is the only one."""
 
     def administer(request: Request, tenants: Tenants) -> object:
-        wanted = dict(request.args) if request.method == "GET" else _body(request)
-        chosen = _chosen(wanted, tenants)
-        if len(chosen) != 1:
+        body = dict(request.args) if request.method == "GET" else _body(request)
+        selected = _selected_tenants(body, tenants)
+        if len(selected) != 1:
             raise unprocessable(f"tenant: must be one of {', '.join(tenants)}")
-        wanted.pop("tenant", None)
-        return action(chosen[0], wanted)
+        body.pop("tenant", None)
+        return action(selected[0], body)
 
     return administer
 
 
-def _make_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """A location, as a person makes one in the web interface: version 3 lets no program."""
+def _create_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
+    """Creates a location, as a person does in the web interface; version 3 has no endpoint for it."""
     name, note = body.get("name"), body.get("note")
     if not isinstance(name, str) or not name or not isinstance(note, str | None):
         raise unprocessable("name: must be a text; note: a text, or null")
@@ -112,19 +114,19 @@ def _make_location(tenant: Tenant, body: Mapping[str, Any]) -> object:
 
 
 def _reset(request: Request, tenants: Tenants) -> object:
-    wanted = _body(request)
-    parts = wanted.get("parts", _PARTS)
+    body = _body(request)
+    parts = body.get("parts", _PARTS)
     if not isinstance(parts, list | tuple) or any(part not in _PARTS for part in parts):
         raise unprocessable(f"parts: must be a list of {', '.join(_PARTS)}")
-    for tenant in _chosen(wanted, tenants):
+    for tenant in _selected_tenants(body, tenants):
         _reset_tenant(tenant, parts)
-    return _tell_counts(request, tenants)
+    return _get_counts(request, tenants)
 
 
 def _reset_tenant(tenant: Tenant, parts: Collection[str]) -> None:
     if "counts" in parts:
-        tenant.traffic.reset()
-        tenant.seen.clear()
+        tenant.rate.reset()
+        tenant.request_log.clear()
         tenant.mails.clear()
     if "faults" in parts:
         tenant.faults.clear()
@@ -133,9 +135,9 @@ def _reset_tenant(tenant: Tenant, parts: Collection[str]) -> None:
         tenant.clock.ahead = 0.0
 
 
-def _chosen(wanted: Mapping[str, Any], tenants: Tenants) -> list[Tenant]:
-    """The tenant that is named, or all."""
-    name = wanted.get("tenant")
+def _selected_tenants(body: Mapping[str, Any], tenants: Tenants) -> list[Tenant]:
+    """Returns the named tenant, or all."""
+    name = body.get("tenant")
     if name is None:
         return list(tenants.values())
     if not isinstance(name, str) or name not in tenants:
@@ -156,17 +158,17 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 _ACTIONS: Mapping[tuple[str, str], Callable[[Request, Tenants], object]] = {
-    ("GET", "/_control/tenants"): _tell_counts,
-    ("GET", "/_control/requests"): _tell_requests,
-    ("GET", "/_control/mails"): _tell_mails,
-    ("GET", "/_control/settings"): _tell_settings,
+    ("GET", "/_control/tenants"): _get_counts,
+    ("GET", "/_control/requests"): _get_requests,
+    ("GET", "/_control/mails"): _get_mails,
+    ("GET", "/_control/settings"): _get_settings,
     ("PUT", "/_control/settings"): _change_settings,
-    ("GET", "/_control/faults"): _tell_faults,
-    ("POST", "/_control/faults"): _order_fault,
+    ("GET", "/_control/faults"): _get_faults,
+    ("POST", "/_control/faults"): _add_fault,
     ("DELETE", "/_control/faults"): _clear_faults,
     ("POST", "/_control/reset"): _reset,
-    ("POST", "/_control/locations"): _administered(_make_location),
-    **{address: _administered(action) for address, action in administration.ACTIONS.items()},
+    ("POST", "/_control/locations"): _on_one_tenant(_create_location),
+    **{address: _on_one_tenant(action) for address, action in administration.ACTIONS.items()},
 }
 _ROUTES = Map(
     [Rule(path, endpoint=action, methods=[method]) for (method, path), action in _ACTIONS.items()], merge_slashes=False

@@ -1,4 +1,4 @@
-"""Endpoints as data: one declaration each, from which both the routing and the machine-readable description are made."""
+"""Endpoints as data: routing and machine-readable description are both made from one declaration."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from sandbox.callers import Caller
 from sandbox.errors import method_not_allowed, route_not_found, unauthorized
+from sandbox.permissions import Caller
 from sandbox.settings import Settings
 from sandbox.tenants import Tenant
 
 Schema = Mapping[str, Any]
 TEXT: Schema = {"type": "string"}
 
-# SQLite's numbers have 19 digits; a longer id is an id that no record has
-_MOST_DIGITS = 18
+# SQLite's integers have up to 19 digits, so no record has a longer id
+_MAX_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter. One that is ``deprecated`` is named in ``X-API-Deprecation`` when it is used."""
+    """A query parameter. A ``deprecated`` one is named in ``X-API-Deprecation`` when it is used."""
 
     name: str
     doc: str
@@ -33,8 +33,8 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a success looks like: the name of a schema of the version, and the headers that come along."""
+class SuccessResponse:
+    """The response of a success: the name of its schema in the version, and its headers."""
 
     doc: str
     schema: str | None = None
@@ -44,18 +44,18 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Endpoint:
-    """One method on one path below the version, as ``/publications/{id}``.
+    """A method on a path below the version, for example ``/publications/{id}``.
 
-    ``public``: needs no sign-in. ``scope``: the scope a token needs, in versions that have tokens. ``refusals``: statuses
-    beside those of every endpoint. ``deprecated_fields``: fields of the answer that ``X-API-Deprecation`` names.
-    ``payload``: the name of the schema that a body has to meet before the handler sees it.
+    ``public``: needs no sign-in. ``scope``: the scope that a token needs. ``refusals``: error statuses beside those of every
+    endpoint. ``deprecated_fields``: fields of the response that ``X-API-Deprecation`` names. ``payload``: the name of the schema
+    that validates the body before the handler is called.
     """
 
     method: str
     path: str
     summary: str
-    handler: Callable[[Call], Response]
-    answer: Answer
+    handler: Handler
+    success: SuccessResponse
     doc: str = ""
     parameters: tuple[Parameter, ...] = ()
     refusals: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """One API version. ``sign_in`` gives the caller or raises 401; ``security`` describes the ways in OpenAPI's words.
+    """An API version. ``sign_in`` returns the caller or raises 401. ``security`` has OpenAPI's security schemes.
 
     In ``security``, ``{base_url}`` stands for the tenant's address.
     """
@@ -83,7 +83,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request on its way to the rules. ``settings`` are the tenant's as they were when it came."""
+    """A request to an endpoint. ``settings`` are the tenant's settings when the request arrived."""
 
     request: Request
     tenant: Tenant
@@ -103,18 +103,21 @@ class Call:
 
     @property
     def number(self) -> int | None:
-        """The ``{id}`` of the path, None when it is no number that a record could have."""
+        """The ``{id}`` of the path as a number, None if no record can have it."""
         text = self.path["id"]
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS else None
 
     @property
     def base_url(self) -> str:
-        """The tenant's address, as the caller wrote its host."""
-        return f"{self.request.host_url.rstrip('/')}/{self.tenant.name}"
+        """The tenant's address on the host of the request."""
+        return self.tenant.base_url(self.request.host_url)
+
+
+Handler = Callable[[Call], Response]
 
 
 class Router:
-    """Finds the endpoint for a path below a tenant."""
+    """Finds the endpoint of a path below a tenant."""
 
     def __init__(self, versions: Sequence[Version]) -> None:
         rules = (_rule(version, endpoint) for version in versions for endpoint in version.endpoints)
@@ -127,7 +130,7 @@ class Router:
         self._map = Map(rules, merge_slashes=False, strict_slashes=False, redirect_defaults=False)
 
     def match(self, method: str, path: str) -> tuple[Version, Endpoint, Mapping[str, str]]:
-        """The endpoint and the values in the path, or 404 or 405."""
+        """Returns version, endpoint and path values, or raises 404 or 405."""
         try:
             (version, endpoint), values = self._map.bind("").match(path, method)
         except NotFound:
@@ -140,7 +143,7 @@ class Router:
         return version, endpoint, values
 
     def _methods(self, path: str) -> set[str]:
-        """What a path without values can do: ``/publications/all`` is no publication with the id ``all``."""
+        """Returns the methods of a literal path: ``/publications/all`` is not a publication with the id ``all``."""
         version = self._literal[path]
         methods = {each.method for each in version.endpoints if path == f"/api/{version.name}{each.path}"}
         return methods | ({"HEAD"} if "GET" in methods else set())
@@ -151,8 +154,14 @@ def _rule(version: Version, endpoint: Endpoint) -> Rule:
     return Rule(f"/api/{version.name}{path}", endpoint=(version, endpoint), methods=[endpoint.method])
 
 
+def named(handler: Handler, name: str) -> Handler:
+    """Gives a handler the name that the description shows as ``operationId``."""
+    handler.__name__ = name
+    return handler
+
+
 def deprecations(call: Call) -> Iterator[str]:
-    """The names for ``X-API-Deprecation``: deprecated fields of the answer, then deprecated parameters that were used."""
+    """Yields the names for ``X-API-Deprecation``: deprecated fields, then deprecated parameters of the request."""
     yield from call.endpoint.deprecated_fields
     for parameter in call.endpoint.parameters:
         if parameter.deprecated and parameter.name in call.request.args:

@@ -1,7 +1,7 @@
-"""Faults on order: the next n requests that match are answered wrongly, in a way chosen by whoever ordered it.
+"""Faults that a test adds: the next n matching requests are answered wrongly.
 
-A fault is data; ``play`` plays it around the real answer. What a socket has to do (reset, break off) is an exception that
-the server turns into it; in process the caller meets the exception, which is a ``ConnectionError``.
+A fault is data; ``apply_fault`` applies it to the real response. Faults of a socket (reset, broken body) are exceptions: the
+server turns them into socket errors; in process the caller gets the exception, a ``ConnectionError``.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Any, Protocol
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import error_response
 from sandbox.clock import ShiftedClock
 from sandbox.errors import ApiError, unprocessable
-from sandbox.forms import at_least, changed, one_of, sub_form
+from sandbox.responses import error_response
 from sandbox.state.publications import Publications
+from sandbox.validation import at_least, nested_object, one_of, with_changes
 
-# How far ahead the date lies when `retry_after` is `http-date`
+# How far in the future the date of `retry_after` `http-date` is
 _DATE_AHEAD_SECONDS = 2
 
 
-class Reset(ConnectionResetError):  # noqa: N818  # an order, not a mistake
-    """The connection is to be reset; nothing is answered."""
+class ConnectionReset(ConnectionResetError):  # noqa: N818  # intended, not an error
+    """The server resets the connection and sends no response."""
 
 
-class BreakOff(ConnectionAbortedError):  # noqa: N818
-    """The connection is to end in the middle of the body."""
+class BrokenBody(ConnectionAbortedError):  # noqa: N818
+    """The server ends the connection in the middle of the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An order. ``method`` and ``path`` (a regular expression searched in path and query below the tenant) say for whom.
+    """A fault for requests that match ``method`` and ``path``, a regular expression searched in path and query below the tenant.
 
-    ``fault``: its kind. ``status`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind
-    ``status``, ``seconds`` to ``hang``; ``when`` says whether ``status`` and ``reset`` come before or after the effect.
-    ``edit`` is somebody else at work: just before the request it removes or retitles publications by id and adds
-    some. ``jump`` puts the service's clock ``seconds`` ahead (or back) just before the request.
+    ``fault`` is its kind. ``status`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
+    ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``edit``
+    changes the library just before the request: it removes or retitles publications by id and adds some. ``jump`` moves the
+    service's clock by ``seconds`` just before the request.
     """
 
     fault: str = one_of("status", "reset", "cut", "garble", "hang", "edit", "jump")
@@ -56,50 +56,50 @@ class Fault:
     change: list[int] = field(default_factory=list)
 
     def matches(self, method: str, target: str) -> bool:
-        """Whether this request is meant."""
+        """Returns whether the fault applies to a request."""
         return self.method.upper() in {"", method} and re.search(self.path, target) is not None
 
 
-class Faults:
-    """The orders of one tenant, oldest first."""
+class FaultQueue:
+    """The faults of a tenant that are still to happen, oldest first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._orders: list[Fault] = []
+        self._pending: list[Fault] = []
 
-    def order(self, fault: Fault) -> None:
-        """Have a fault happen."""
+    def add(self, fault: Fault) -> None:
+        """Adds a fault."""
         with self._lock:
-            self._orders.append(fault)
+            self._pending.append(fault)
 
     def take(self, method: str, target: str) -> Fault | None:
-        """The fault for this request, which uses it up once."""
+        """Returns the fault for this request and counts it down."""
         with self._lock:
-            for position, fault in enumerate(self._orders):
+            for position, fault in enumerate(self._pending):
                 if fault.matches(method, target):
-                    left = fault.times - 1
-                    self._orders[position : position + 1] = [replace(fault, times=left)] if left else []
+                    remaining = fault.times - 1
+                    self._pending[position : position + 1] = [replace(fault, times=remaining)] if remaining else []
                     return fault
         return None
 
     def pending(self) -> list[dict[str, Any]]:
-        """What has not happened yet."""
+        """Returns the faults that are still to happen."""
         with self._lock:
-            return [asdict(fault) for fault in self._orders]
+            return [asdict(fault) for fault in self._pending]
 
     def clear(self) -> None:
-        """Forget every order."""
+        """Removes all faults."""
         with self._lock:
-            self._orders.clear()
+            self._pending.clear()
 
 
-def fault_from(order: Mapping[str, Any]) -> Fault:
-    """The fault that a JSON order describes: ``{"match": {"method", "path"}, "fault", "times", ...}``, or 422."""
-    values = {**order, **sub_form(order, "match")}
+def parse_fault(body: Mapping[str, Any]) -> Fault:
+    """Returns the fault of ``{"match": {"method", "path"}, "fault", "times", ...}``, or raises 422."""
+    values = {**body, **nested_object(body, "match")}
     values.pop("match", None)
     if "fault" not in values:
-        raise unprocessable(f"fault: must be one of {', '.join(KINDS)}")
-    fault = changed(Fault(), values)
+        raise unprocessable(f"fault: must be one of {', '.join(FAULT_KINDS)}")
+    fault = with_changes(Fault(), values)
     try:
         re.compile(fault.path)
     except re.error as error:
@@ -107,8 +107,8 @@ def fault_from(order: Mapping[str, Any]) -> Fault:
     return fault
 
 
-class Stage(Protocol):
-    """What a fault may touch of a tenant."""
+class FaultTarget(Protocol):
+    """The parts of a tenant that a fault changes."""
 
     clock: ShiftedClock
     publications: Publications
@@ -117,15 +117,15 @@ class Stage(Protocol):
 Proceed = Callable[[], Response]
 
 
-def play(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
-    """Answer wrongly. ``proceed`` is the real answer and has the request's effect."""
-    return KINDS[fault.fault](fault, proceed, stage)
+def apply_fault(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    """Answers wrongly. ``proceed`` returns the real response and has the request's effect."""
+    return FAULT_KINDS[fault.fault](fault, proceed, target)
 
 
-def _status(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
+def _status(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     if fault.when == "after":
         proceed()
-    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, stage.clock.now())}
+    headers = {} if fault.retry_after is None else {"Retry-After": _retry_after(fault.retry_after, target.clock.now())}
     return error_response(ApiError(fault.status, "FaultOnOrder", "This answer was ordered", headers))
 
 
@@ -133,47 +133,47 @@ def _retry_after(value: int | str, now: float) -> str:
     return formatdate(now + _DATE_AHEAD_SECONDS, usegmt=True) if value == "http-date" else str(value)
 
 
-def _reset(fault: Fault, proceed: Proceed, stage: Stage) -> Response:  # noqa: ARG001  # every kind has one signature
+def _reset(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001  # every kind has one signature
     if fault.when == "after":
         proceed()
-    raise Reset("reset on order")
+    raise ConnectionReset("reset by a fault")
 
 
-def _cut(fault: Fault, proceed: Proceed, stage: Stage) -> Response:  # noqa: ARG001
+def _cut(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
-    response.response = _half(body)
+    response.response = _half_of(body)
     return response
 
 
-def _half(body: bytes) -> Iterator[bytes]:
+def _half_of(body: bytes) -> Iterator[bytes]:
     yield body[: len(body) // 2]
-    raise BreakOff("broken off on order")
+    raise BrokenBody("cut off by a fault")
 
 
-def _garble(fault: Fault, proceed: Proceed, stage: Stage) -> Response:  # noqa: ARG001
+def _garble(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:  # noqa: ARG001
     response = proceed()
     body = response.get_data()
     response.set_data(body[: len(body) // 2] + b'\x1b<garbled "')
     return response
 
 
-def _hang(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
-    stage.clock.sleep(max(0.0, fault.seconds))
+def _hang(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    target.clock.sleep(max(0.0, fault.seconds))
     return proceed()
 
 
-def _edit(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
-    stage.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
+def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    target.publications.edit(remove=fault.remove, add=fault.add, change=fault.change)
     return proceed()
 
 
-def _jump(fault: Fault, proceed: Proceed, stage: Stage) -> Response:
-    stage.clock.ahead += fault.seconds
+def _jump(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    target.clock.ahead += fault.seconds
     return proceed()
 
 
-KINDS: Mapping[str, Callable[[Fault, Proceed, Stage], Response]] = {
+FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
     "status": _status,
     "reset": _reset,
     "cut": _cut,

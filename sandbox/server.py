@@ -1,7 +1,7 @@
-"""The socket server: HTTP/1.1 with connections that stay open, a thread for each of them.
+"""The socket server: HTTP/1.1 with persistent connections and a thread for each connection.
 
-Werkzeug's own request handler closes every connection after one answer; this one reads what is left of a request's body,
-so that the next request on the connection begins where it should. Faults that only a socket can have are made here.
+Werkzeug's own handler closes a connection after each response. This one reads the rest of a request's body, so that the next
+request starts at the right place. Faults of a socket are implemented here.
 """
 
 from __future__ import annotations
@@ -14,46 +14,46 @@ from typing import TYPE_CHECKING, Any
 
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
-from sandbox.answers import error_response
 from sandbox.errors import ApiError
-from sandbox.faults import BreakOff, Reset
+from sandbox.faults import BrokenBody, ConnectionReset
+from sandbox.responses import error_response
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
 
-# More of an unread body than this is not worth reading: the connection is closed instead
+# A longer rest of a body is not read; the connection is closed instead
 _DRAIN_BYTES = 1 << 20
 _BODILESS = {204, 304}
 
 
 class Server(ThreadedWSGIServer):
-    """Listens from the moment it is made; ``serve_forever`` answers. Threads that still work do not hold up its end."""
+    """Listens when it is constructed; ``serve_forever`` answers. Its end does not wait for threads."""
 
     def __init__(self, host: str, port: int, app: WSGIApplication) -> None:
         super().__init__(host, port, app, handler=_Handler)
 
     @property
     def url(self) -> str:
-        """The address under which this machine reaches it."""
+        """The address of the server on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  # compared, not bound
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 
 class _Body(io.RawIOBase):
-    """The body of one request, no byte further, on a connection that goes on."""
+    """The body of one request on a connection that continues."""
 
     def __init__(self, stream: io.BufferedIOBase, length: int) -> None:
         self._stream = stream
-        self.left = length
+        self.remaining = length
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         view = memoryview(buffer)
-        data = self._stream.read1(min(len(view), self.left)) if self.left else b""
-        self.left -= len(data)
+        data = self._stream.read1(min(len(view), self.remaining)) if self.remaining else b""
+        self.remaining -= len(data)
         view[: len(data)] = data
         return len(data)
 
@@ -61,25 +61,25 @@ class _Body(io.RawIOBase):
 class _Handler(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    wbufsize = -1  # head and body leave together
+    wbufsize = -1  # head and body are sent together
     rfile: io.BufferedIOBase
 
     def run_wsgi(self) -> None:
-        """Answer one request."""
+        """Answers one request."""
         environ = self.make_environ()
         body = self._body(environ)
         try:
             self._send(self.server.app(environ, self._start), with_body=self.command != "HEAD")
-        except Reset:
+        except ConnectionReset:
             self._reset()
             raise
-        except BreakOff:
+        except BrokenBody:
             self.wfile.flush()
             raise
         self._drain(body)
 
     def _body(self, environ: WSGIEnvironment) -> _Body:
-        """Put the request's body, and nothing after it, where the application reads."""
+        """Gives the application the body of this request and no more."""
         if environ.get("wsgi.input_terminated"):
             self.close_connection = True
             return _Body(self.rfile, 0)
@@ -89,7 +89,7 @@ class _Handler(WSGIRequestHandler):
         return body
 
     def _start(self, status: str, headers: list[tuple[str, str]], _exc_info: object = None) -> Any:
-        """Write the head; it stays in the buffer until the body is there."""
+        """Writes the head, which stays in the buffer until the body follows."""
         code, _, reason = status.partition(" ")
         self.send_response(int(code), reason)
         for name, value in headers:
@@ -113,27 +113,27 @@ class _Handler(WSGIRequestHandler):
                 close()
 
     def _drain(self, body: _Body) -> None:
-        if body.left > _DRAIN_BYTES:
+        if body.remaining > _DRAIN_BYTES:
             self.close_connection = True
-        while body.left and not self.close_connection:
-            if not body.read(min(body.left, 65536)):
+        while body.remaining and not self.close_connection:
+            if not body.read(min(body.remaining, 65536)):
                 self.close_connection = True
 
     def _reset(self) -> None:
-        """Close in the way that makes the kernel send RST: no lingering, and nobody else holds the socket."""
+        """Closes the socket without lingering, so that the kernel sends RST."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.rfile.close()
         self.wfile.close()
         self.connection.close()
 
     def handle_expect_100(self) -> bool:
-        """Let a client that asks first go on."""
+        """Sends 100 Continue at once."""
         answer = super().handle_expect_100()
         self.wfile.flush()
         return answer
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What is not even HTTP gets the document's error body too."""
+        """Answers a request that is not HTTP with the error body, too."""
         self.close_connection = True
         self.request_version = self.protocol_version
         response = error_response(ApiError(int(code), "BadRequest", message or explain or "The request is not HTTP"))
@@ -145,4 +145,4 @@ class _Handler(WSGIRequestHandler):
         return "library-sandbox"
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing: ``/_control/requests`` has the requests."""
+        """Logs nothing: ``/_control/requests`` has the requests."""

@@ -1,4 +1,4 @@
-"""What can be changed about a tenant while it runs: speed, rate, and the liberties the document leaves to a service."""
+"""Settings of a running tenant: delays, limits, and behaviour that docs/service.md leaves open."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.forms import at_least, changed, one_of, sub_form
+from sandbox.validation import at_least, nested_object, one_of, with_changes
 
 
 @dataclass(frozen=True, slots=True)
 class Variations:
-    """Legal ways in which a service may differ; the first value of each is the default.
+    """Behaviour that may differ between services; the first value is the default.
 
-    ``link``: how the addresses in ``Link`` look. ``foreign`` puts the next page on ``foreign_origin``, ``loop`` makes the
-    next page of a page that page itself. ``x_total_error`` is added to the true number. ``per_page_limit`` is where
-    ``per_page`` is cut. ``contains`` lets the identifier filters match a part of the stored value. ``storage_head``: whether a
-    download address, which is signed for GET, answers HEAD too. ``all_in``: the versions that have the backup list. ``nulls``:
-    whether a field without a value is null or not there. ``created_status``: 200 or 201; ``deleted_answer``: an empty object, 200
-    without a body, or 204. ``unknown_fields`` of a payload.
+    ``link``: the addresses in ``Link``; ``foreign`` puts the next page on ``foreign_origin``, ``loop`` makes each page its own next
+    page. ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``. ``contains`` lets identifier
+    filters match a part of the value. ``storage_head``: whether a download address, signed for GET, answers HEAD. ``all_in``: the
+    versions with the backup list. ``nulls``: whether a field without a value is null or absent. ``created_status``: 200 or 201.
+    ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those of a payload.
     """
 
     link: str = one_of("absolute", "relative", "none", "foreign", "loop")
@@ -40,12 +39,11 @@ class Variations:
 
 @dataclass(frozen=True, slots=True)
 class OAuth:
-    """How the authorization server behaves where the document leaves it open; the first value of each is the default.
+    """Behaviour of the authorization server; the first value is the default.
 
-    ``refresh_policy``: what a refresh does to the tokens before it, see ``oauth/renewal.py``; ``refresh_leeway_seconds``
-    belongs to ``leeway``. ``pkce_of_confidential``: of clients that registered themselves; public ones always need it.
-    ``loopback_port``: ``any`` ignores the port of a loopback redirect address when it is asked for. ``issued_clients``:
-    ``closed`` is a plan on which administrators issue none.
+    ``refresh_policy``: what a refresh does to older tokens (``oauth/refresh_policies.py``); ``refresh_leeway_seconds`` belongs to
+    ``leeway``. ``pkce_of_confidential``: for clients that registered themselves; public ones always need PKCE. ``loopback_port``:
+    ``any`` ignores the port of a requested loopback address. ``issued_clients``: ``closed`` is a plan without issued clients.
     """
 
     access_token_seconds: int = at_least(1, 3600)
@@ -61,11 +59,10 @@ class OAuth:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One tenant's settings. ``latency`` in seconds, before each answer; ``requests_per_minute`` 0 lifts the limit.
+    """The settings of a tenant. ``latency``: seconds before each response. ``requests_per_minute``: 0 lifts the limit.
 
-    ``index_lag`` seconds pass before a search finds what was created; a list without filters and the record itself show it at once.
-    ``url_seconds`` is how long a signed download address is good for, ``upload_seconds`` an upload form, which lets a file have
-    ``upload_bytes`` at most.
+    ``index_lag``: seconds until a search finds a new record; plain lists and the record itself show it at once. ``url_seconds``:
+    lifetime of a download address. ``upload_seconds``: lifetime of an upload form, which accepts up to ``upload_bytes``.
     """
 
     latency: float = at_least(0, 0.0)
@@ -77,8 +74,8 @@ class Settings:
     variations: Variations = field(default_factory=Variations)
     oauth: OAuth = field(default_factory=OAuth)
 
-    def changed(self, changes: Mapping[str, Any]) -> Settings:
-        """These settings with some values changed, or 422; the rest, of the variations and of OAuth too, stays as it is."""
-        variations = changed(self.variations, sub_form(changes, "variations"))
-        oauth = changed(self.oauth, sub_form(changes, "oauth"))
-        return changed(self, {**changes, "variations": variations, "oauth": oauth})
+    def with_changes(self, changes: Mapping[str, Any]) -> Settings:
+        """Returns these settings with some values replaced, or raises 422. Variations and OAuth settings are merged, too."""
+        variations = with_changes(self.variations, nested_object(changes, "variations"))
+        oauth = with_changes(self.oauth, nested_object(changes, "oauth"))
+        return with_changes(self, {**changes, "variations": variations, "oauth": oauth})

@@ -1,10 +1,10 @@
-"""A tenant's files as the library sees them: forms for uploads, what becomes of an upload, addresses for downloads.
+"""The files of a tenant: upload forms, the step from an upload to a file, and download addresses.
 
-The bytes are at the storage service, on another origin: a port of its own or, in process, the host ``storage.`` before the
-library's own. A setting sends uploads to somebody else's store instead; then they stay there.
+The storage service has the bytes, on another origin: a port of its own or, in process, the host ``storage.`` before the
+library's own. A setting sends uploads to an external store instead, where they stay.
 
-``promote`` is for whoever attaches a file to a record (asset, cover, avatar): outside of any transaction, then within it
-``sandbox.state.blobs.file_key`` tells what the record's column holds.
+To attach a file to a record (asset, cover, avatar), call ``promote`` outside of a transaction. Inside the transaction,
+``sandbox.state.blobs.file_key`` returns the value of the record's column.
 """
 
 from __future__ import annotations
@@ -22,50 +22,49 @@ from werkzeug.wrappers import Request, Response
 from sandbox.clock import Clock
 from sandbox.errors import storage_not_found
 from sandbox.objects.disposition import inline
-from sandbox.objects.elsewhere import Elsewhere
+from sandbox.objects.external_store import ExternalStore
+from sandbox.objects.object_store import respond
 from sandbox.objects.policy import sign_form
-from sandbox.objects.service import respond
-from sandbox.objects.sigv4 import Keys, signed_address
+from sandbox.objects.sigv4 import Keys, presigned_url
 from sandbox.settings import Settings
 from sandbox.state.blobs import STORE, Blobs, StoredFile, new_file_id, suffix
 
-# A request to the storage service looks like this below its tenant, in the log and to a fault's pattern
+# The path of a request to the storage service in the log and for the pattern of a fault
 STORAGE = "/storage/"
 HOST = "storage."
 CACHE = "cache/"
 
-# How the id of a file begins whose bytes stay in somebody else's store
-_ELSEWHERE = "elsewhere/"
-_LARGEST_SIZE = 2**53
+# The id of a file in an external store begins like this
+_EXTERNAL = "elsewhere/"
 
 
 class Storage:
     """One tenant's files."""
 
     def __init__(
-        self, blobs: Blobs, signing_key: bytes, clock: Clock, *, port: int | None, elsewhere: Elsewhere | None
+        self, blobs: Blobs, signing_key: bytes, clock: Clock, *, port: int | None, external_store: ExternalStore | None
     ) -> None:
         self._blobs = blobs
         self._clock = clock
         self._port = port
-        self._elsewhere = elsewhere
-        self.keys = keys_from(signing_key)
+        self._external_store = external_store
+        self.keys = derive_keys(signing_key)
 
     def url(self, base_url: str, file_id: str, seconds: int) -> str:
-        """An address under which a stored file can be had for so many seconds, without sign-in."""
-        if self._elsewhere and file_id.startswith(_ELSEWHERE):
-            _, _, key = file_id.removeprefix(_ELSEWHERE).partition("/")
-            address = self._elsewhere.object_address(key)
-            return signed_address(self._elsewhere.keys, address, self._clock.now(), seconds)
+        """Returns an address that downloads a file for `seconds` without sign-in."""
+        if self._external_store and file_id.startswith(_EXTERNAL):
+            _, _, key = file_id.removeprefix(_EXTERNAL).partition("/")
+            address = self._external_store.object_address(key)
+            return presigned_url(self._external_store.keys, address, self._clock.now(), seconds)
         address = f"{self.address(base_url)}/{STORE}{quote(file_id)}"
-        return signed_address(self.keys, address, self._clock.now(), seconds)
+        return presigned_url(self.keys, address, self._clock.now(), seconds)
 
     def presign(
         self, base_url: str, place: str, *, filename: str | None, mime_type: str | None, settings: Settings
     ) -> dict[str, Any]:
-        """``{url, fields}`` of a form that may upload one file; ``place`` is the first folder of its id.
+        """Returns ``{url, fields}`` of a form that uploads one file; ``place`` is the first folder of its id.
 
-        The id has another ``cache/`` inside: ``fields.key`` loses its leading one only.
+        The id contains another ``cache/``: a client must remove only the leading one.
         """
         key = f"{CACHE}{place}/{CACHE}{secrets.token_hex(16)}{suffix(filename or '')}"
         fields = {
@@ -73,64 +72,64 @@ class Storage:
             **({"Content-Disposition": inline(filename)} if filename is not None else {}),
             **({"Content-Type": mime_type} if mime_type is not None else {}),
         }
-        store, address = (
-            (self._elsewhere, self._elsewhere.address) if self._elsewhere else (None, self.address(base_url))
-        )
-        keys, bucket = (store.keys, store.bucket) if store else (self.keys, self._blobs.name)
+        if store := self._external_store:
+            keys, bucket, address = store.keys, store.bucket, store.address
+        else:
+            keys, bucket, address = self.keys, self._blobs.name, self.address(base_url)
         sizes = (0, settings.upload_bytes)
         signed = sign_form(keys, bucket, fields, now=self._clock.now(), seconds=settings.upload_seconds, sizes=sizes)
         return {"url": address, "fields": signed}
 
     def promote(self, file_id: str, metadata: Mapping[str, Any] | None = None) -> StoredFile:
-        """Make a file of the upload ``cache/<file_id>``, or raise the storage not-found error.
+        """Makes a file of the upload ``cache/<file_id>``, or raises the storage not-found error.
 
-        The size is that of the upload; the file name and type are those of ``metadata`` where it has them, else the upload's.
-        The upload stays: the same id may be used again, as after an answer that was lost.
+        Size is that of the upload; file name and type are those of ``metadata``, else of the upload. The upload stays, so that a client
+        can send the same id again after a lost response.
         """
         key = f"{CACHE}{file_id}"
-        if self._elsewhere:
-            return self._adopt(self._elsewhere, key, metadata or {})
+        if self._external_store:
+            return self._promote_external(self._external_store, key, metadata or {})
         found = self._blobs.find(key)
         if found is None:
             raise storage_not_found(file_id)
-        file = _described(metadata or {}, found.filename, found.content_type, found.size)
+        file = _stored_file(metadata or {}, found.filename, found.content_type, found.size)
         if not self._blobs.add_file(key, file):
             raise storage_not_found(file_id)
         return file
 
-    def _adopt(self, elsewhere: Elsewhere, key: str, metadata: Mapping[str, Any]) -> StoredFile:
-        """The file of an upload that stays where it is."""
-        found = elsewhere.head(key, self._clock.now())
+    def _promote_external(self, external_store: ExternalStore, key: str, metadata: Mapping[str, Any]) -> StoredFile:
+        """Makes a file of an upload in the external store, where it stays."""
+        found = external_store.head(key, self._clock.now())
         if found is None:
             raise storage_not_found(key.removeprefix(CACHE))
         name = found.filename or key.rpartition("/")[2]
-        seen = _described(metadata, name, found.content_type, found.size)
-        # An upload may be used twice: the mark between tells its files apart
-        file = StoredFile(f"{_ELSEWHERE}{secrets.token_hex(8)}/{key}", seen.filename, seen.mime_type, seen.size)
-        self._blobs.add_file_elsewhere(file)
+        seen = _stored_file(metadata, name, found.content_type, found.size)
+        # An upload may be used twice; the random part keeps the ids of its files different
+        file = StoredFile(f"{_EXTERNAL}{secrets.token_hex(8)}/{key}", seen.filename, seen.mime_type, seen.size)
+        self._blobs.add_external_file(file)
         return file
 
     def address(self, base_url: str) -> str:
-        """Where this tenant's bucket is, on the origin that belongs to this address of the library."""
+        """Returns the address of the tenant's bucket for this address of the library."""
         parts = urlsplit(base_url)
         host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
         netloc = f"{HOST}{parts.netloc}" if self._port is None else f"{host}:{self._port}"
         return f"{parts.scheme}://{netloc}/{quote(self._blobs.name)}"
 
     def respond(self, request: Request, path: str, settings: Settings) -> Response:
-        """Answer a request to the bucket; ``path`` is ``/storage/`` and the key."""
+        """Answers a request to the bucket; ``path`` is ``/storage/`` and the key."""
         head_with_get = settings.variations.storage_head == "answered"
         key = path.removeprefix(STORAGE)
         return respond(request, key, self._blobs, self.keys, self._clock.now(), head_with_get=head_with_get)
 
 
-def keys_from(signing_key: bytes) -> Keys:
-    """The keys of a tenant's bucket, always the same for the same tenant."""
+def derive_keys(signing_key: bytes) -> Keys:
+    """Returns the keys of a tenant's bucket, which never change."""
     name = base64.b32encode(hashlib.sha256(signing_key).digest()).decode()[:16]
     secret = base64.b64encode(hmac.new(signing_key, b"storage", hashlib.sha256).digest()).decode()[:40]
     return Keys(f"SBOX{name}", secret)
 
 
-def _described(metadata: Mapping[str, Any], filename: str, mime_type: str | None, size: int) -> StoredFile:
+def _stored_file(metadata: Mapping[str, Any], filename: str, mime_type: str | None, size: int) -> StoredFile:
     name = metadata.get("filename") or filename
     return StoredFile(new_file_id(name), name, metadata.get("mime_type") or mime_type, size)

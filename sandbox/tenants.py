@@ -1,4 +1,4 @@
-"""A running tenant: its state, its traffic, its settings and the faults ordered for it."""
+"""A running tenant: its state, request rate, settings and faults."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from sandbox.clock import Clock, ShiftedClock
-from sandbox.faults import Faults
-from sandbox.library.furnish import furnish
+from sandbox.faults import FaultQueue
+from sandbox.library.other_resources import add_other_resources
 from sandbox.library.seed import seed
-from sandbox.objects.elsewhere import Elsewhere
+from sandbox.objects.external_store import ExternalStore
+from sandbox.rate_limit import RequestRate
 from sandbox.settings import Settings
 from sandbox.state.accounts import Accounts, ensure_account
 from sandbox.state.assets import Assets
@@ -23,22 +24,21 @@ from sandbox.state.publications import Publications
 from sandbox.state.records import TABLES, Records
 from sandbox.state.tenants import add_tenant, find_tenant
 from sandbox.storage import Storage
-from sandbox.traffic import Traffic
 
-_REMEMBERED_REQUESTS = 1000
+_LOG_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The credentials with which a tenant can be used from the start."""
+    """The credentials of a tenant's first account."""
 
     email: str = "backup@library.example"
-    password: str = "sandbox-password"  # noqa: S105  # made up, and printed when the sandbox starts
+    password: str = "sandbox-password"  # noqa: S105  # invented, and printed at the start
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A request as the log keeps it; ``sign_in`` is the scheme of its Authorization header, never its content."""
+class LoggedRequest:
+    """A request in the log; ``sign_in`` is the scheme of its Authorization header, never its content."""
 
     at: float
     method: str
@@ -59,7 +59,7 @@ class Mail:
 
 @dataclass(slots=True)
 class Tenant:
-    """One library at one base_url. ``settings`` is replaced as a whole, never changed in part."""
+    """A library at one base_url. ``settings`` is replaced as a whole."""
 
     name: str
     account: Account
@@ -67,7 +67,7 @@ class Tenant:
     clock: ShiftedClock
     settings: Settings
     initial_settings: Settings
-    traffic: Traffic
+    rate: RequestRate
     publications: Publications
     accounts: Accounts
     blobs: Blobs
@@ -76,13 +76,17 @@ class Tenant:
     records: Mapping[str, Records]
     clients: Clients
     grants: Grants
-    faults: Faults = field(default_factory=Faults)
-    seen: deque[Seen] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_REQUESTS))
-    mails: deque[Mail] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_REQUESTS))
+    faults: FaultQueue = field(default_factory=FaultQueue)
+    request_log: deque[LoggedRequest] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
+    mails: deque[Mail] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
+
+    def base_url(self, host_url: str) -> str:
+        """Returns the tenant's address on the host of a request."""
+        return f"{host_url.rstrip('/')}/{self.name}"
 
     def counts(self) -> dict[str, Any]:
-        """What the control endpoint tells."""
-        return asdict(self.traffic.counts())
+        """Returns the counts for the control endpoint."""
+        return asdict(self.rate.counts())
 
 
 def open_tenant(
@@ -94,13 +98,13 @@ def open_tenant(
     settings: Settings,
     clock: Clock,
     storage_port: int | None = None,
-    elsewhere: Elsewhere | None = None,
+    external_store: ExternalStore | None = None,
 ) -> Tenant:
-    """The tenant of this name, made and filled if the state does not have it yet.
+    """Opens the tenant of this name; a new one is created and filled.
 
-    ``records``: how many of the real library a new tenant gets, None for all. One transaction: a process killed in the
-    middle leaves no half a library behind. ``storage_port``: where the storage service listens, None for a host of its own
-    in process. ``elsewhere``: the store that takes uploads in its place.
+    ``records``: how many real records a new tenant gets, None for all. Everything is one transaction, so a killed process leaves
+    no partial library. ``storage_port``: the port of the storage service, None for its own host in process. ``external_store``: the
+    store of uploads, if it is not the sandbox's own.
     """
     with database.write() as connection:
         row = find_tenant(connection, name)
@@ -109,7 +113,7 @@ def open_tenant(
             cookie = ensure_account(connection, row.key, email=account.email, password=account.password)
             if records != 0:
                 seed(connection, row.key, records)
-                furnish(connection, row.key)
+                add_other_resources(connection, row.key)
         else:
             cookie = ensure_account(connection, row.key, email=account.email, password=account.password)
     clock = ShiftedClock(clock)
@@ -121,11 +125,11 @@ def open_tenant(
         clock=clock,
         settings=settings,
         initial_settings=settings,
-        traffic=Traffic(clock.monotonic),
+        rate=RequestRate(clock.monotonic),
         publications=Publications(database, row.key),
         accounts=Accounts(database, row.key),
         blobs=blobs,
-        storage=Storage(blobs, row.signing_key, clock, port=storage_port, elsewhere=elsewhere),
+        storage=Storage(blobs, row.signing_key, clock, port=storage_port, external_store=external_store),
         assets=Assets(database, row.key),
         records={table.name: Records(database, row.key, table) for table in TABLES},
         clients=Clients(database, row.key),

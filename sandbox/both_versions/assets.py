@@ -1,42 +1,40 @@
-"""Attached files and forms for uploads, alike in every version.
+"""Attached files and upload forms, the same in both versions.
 
-Order of the checks when an asset is created: the publication (404 ``RecordNotFound``), then the upload (404
-``StorageNotFound``). Nothing is made when one of them is missing.
+A create checks the publication (404 ``RecordNotFound``) before the upload (404 ``StorageNotFound``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
 from sandbox.both_versions.rendering import asset_record
 from sandbox.both_versions.schemas import MEDIA_TYPE
-from sandbox.endpoints import Answer, Call, Endpoint, Parameter
+from sandbox.endpoints import Call, Endpoint, Parameter, SuccessResponse, named
 from sandbox.errors import record_not_found, unprocessable
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.publications import Asset
 
-_MOST_NAME = 255
+_MAX_NAME_LENGTH = 255
 
 _PRESIGN_PARAMETERS = (
     Parameter(
         "filename",
-        "The file's name, which the form fixes as its Content-Disposition. Without it the form has none.",
-        {"type": "string", "maxLength": _MOST_NAME},
+        "The file's name. The form fixes it as Content-Disposition; without a name it has none.",
+        {"type": "string", "maxLength": _MAX_NAME_LENGTH},
     ),
-    Parameter("type", "The file's media type, which the form fixes as its Content-Type.", MEDIA_TYPE),
+    Parameter("type", "The file's media type. The form fixes it as Content-Type.", MEDIA_TYPE),
 )
 
 
 def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
-    """The endpoint that gives out forms for one kind of upload; ``place`` begins the ids of its files."""
+    """Returns the endpoint that signs forms for one kind of upload; ``place`` begins the ids of its files."""
 
     def presign(call: Call) -> Response:
         filename, mime_type = call.request.args.get("filename"), call.request.args.get("type")
-        if filename is not None and len(filename) > _MOST_NAME:
-            raise unprocessable(f"filename: must have at most {_MOST_NAME} characters")
+        if filename is not None and len(filename) > _MAX_NAME_LENGTH:
+            raise unprocessable(f"filename: must have at most {_MAX_NAME_LENGTH} characters")
         if mime_type is not None and not re.fullmatch(MEDIA_TYPE["pattern"], mime_type):
             raise unprocessable("type: must be a media type such as application/pdf")
         storage = call.tenant.storage
@@ -48,29 +46,24 @@ def presign_endpoint(path: str, place: str, scope: str) -> Endpoint:
     return Endpoint(
         method="GET",
         path=path,
-        summary=f"A form to upload {place} with",
-        handler=_named(presign, f"presign_{place}"),
+        summary=f"A form to upload {place}",
+        handler=named(presign, f"presign_{place}"),
         parameters=_PRESIGN_PARAMETERS,
-        answer=Answer("Where to send the form, and every field that has to be in it before the file", "Presign"),
+        success=SuccessResponse("The address of the form, and its fields, which precede the file", "Presign"),
         refusals=(422,),
         scope=scope,
     )
 
 
-def _named(handler: Callable[[Call], Response], name: str) -> Callable[[Call], Response]:
-    handler.__name__ = name
-    return handler
-
-
 def create_asset(call: Call) -> Response:
-    """Attach an upload to a publication."""
-    wanted = call.payload
-    publication = wanted["publication_id"]
+    """Attaches an upload to a publication."""
+    payload = call.payload
+    publication = payload["publication_id"]
     if not call.tenant.assets.has_publication(publication):
         raise record_not_found()
-    file = call.tenant.storage.promote(wanted["file"]["id"], wanted["file"].get("metadata"))
-    name = wanted.get("name", file.filename)
-    content_type = wanted.get("content_type", file.mime_type)
+    file = call.tenant.storage.promote(payload["file"]["id"], payload["file"].get("metadata"))
+    name = payload.get("name", file.filename)
+    content_type = payload.get("content_type", file.mime_type)
     asset = call.tenant.assets.create(publication, name=name, content_type=content_type, file=file)
     if asset is None:
         raise record_not_found()
@@ -78,30 +71,30 @@ def create_asset(call: Call) -> Response:
 
 
 def get_asset(call: Call) -> Response:
-    """One asset."""
-    return json_response(asset_record(_found(call), call))
+    """Returns an asset."""
+    return json_response(asset_record(_asset_of_path(call), call))
 
 
 def change_asset(call: Call) -> Response:
-    """Give an asset another name, type, publication or file."""
-    found, wanted = _found(call), call.payload
-    publication = wanted.get("publication_id")
+    """Changes name, type, publication or file of an asset."""
+    found, payload = _asset_of_path(call), call.payload
+    publication = payload.get("publication_id")
     if publication is not None and not call.tenant.assets.has_publication(publication):
         raise record_not_found()
-    upload = wanted.get("file")
+    upload = payload.get("file")
     file = call.tenant.storage.promote(upload["id"], upload.get("metadata")) if upload else None
-    call.tenant.assets.change(found.id, wanted, publication=publication, file=file)
-    return json_response(asset_record(_found(call), call))
+    call.tenant.assets.change(found.id, payload, publication=publication, file=file)
+    return json_response(asset_record(_asset_of_path(call), call))
 
 
 def delete_asset(call: Call) -> Response:
-    """Remove an asset and its file."""
+    """Deletes an asset and its file."""
     if not call.tenant.assets.remove(call.number or 0):
         raise record_not_found()
     return deleted(call.settings.variations)
 
 
-def _found(call: Call) -> Asset:
+def _asset_of_path(call: Call) -> Asset:
     found = call.tenant.assets.get(call.number or 0)
     if found is None:
         raise record_not_found()
@@ -115,10 +108,10 @@ ENDPOINTS = (
         method="POST",
         path="/assets",
         summary="Attach an upload to a publication",
-        doc="404 `RecordNotFound`: no such publication; 404 `StorageNotFound`: nothing was uploaded under `cache/<file.id>`.",
+        doc="404 `RecordNotFound`: no such publication; 404 `StorageNotFound`: no upload under `cache/<file.id>`.",
         handler=create_asset,
         payload="AssetCreate",
-        answer=Answer("The asset", "Asset"),
+        success=SuccessResponse("The asset", "Asset"),
         refusals=(404,),
         scope="assets:write",
     ),
@@ -127,7 +120,7 @@ ENDPOINTS = (
         path="/assets/{id}",
         summary="One asset",
         handler=get_asset,
-        answer=Answer("The asset", "Asset"),
+        success=SuccessResponse("The asset", "Asset"),
         refusals=(404,),
         scope="assets:read",
     ),
@@ -137,16 +130,16 @@ ENDPOINTS = (
         summary="Change an asset",
         handler=change_asset,
         payload="AssetChange",
-        answer=Answer("The changed asset", "Asset"),
+        success=SuccessResponse("The changed asset", "Asset"),
         refusals=(404,),
         scope="assets:write",
     ),
     Endpoint(
         method="DELETE",
         path="/assets/{id}",
-        summary="Remove an asset and its file",
+        summary="Delete an asset and its file",
         handler=delete_asset,
-        answer=Answer("An empty object", "Nothing"),
+        success=SuccessResponse("An empty object", "Nothing"),
         refusals=(404,),
         scope="assets:write",
     ),

@@ -1,4 +1,4 @@
-"""Lists, alike in every version: what they may be narrowed by, their pages, and the object around their records."""
+"""Lists in both versions: filters, pages and the object around the records."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
 from sandbox.both_versions.paging import Page, page_headers, requested_page
 from sandbox.endpoints import Call, Parameter
 from sandbox.errors import record_not_found
+from sandbox.responses import json_response
 from sandbox.state.publications import Publication
 from sandbox.state.search import Criteria
 
@@ -20,9 +20,9 @@ _SEARCHES = {*SEARCHABLE_IDENTIFIERS, "author", "category", "year", "query"}
 _WHOLE_NUMBER = {"type": ["integer", "string"]}
 PAGING = (
     Parameter(
-        "page", "Number of the page, from 1. Anything else than a whole number above 0 counts as absent.", _WHOLE_NUMBER
+        "page", "Number of the page, from 1. A value that is no whole number above 0 counts as absent.", _WHOLE_NUMBER
     ),
-    Parameter("per_page", "Entries on a page: 25 when absent, and cut to 50. Read like `page`.", _WHOLE_NUMBER),
+    Parameter("per_page", "Entries on a page: 25 by default, cut to 50. Read like `page`.", _WHOLE_NUMBER),
 )
 LIST_HEADERS = {
     "X-Total": "Total number of entries",
@@ -33,14 +33,14 @@ Render = Callable[[Publication, Call], dict[str, Any]]
 
 
 def publication_filters(*, deprecated: bool) -> tuple[Parameter, ...]:
-    """The query parameters of a search for publications; ``deprecated`` says whether the flat identifiers are."""
+    """Returns the query parameters of a search; ``deprecated``: whether the flat identifiers are."""
     identifiers = (
-        Parameter(name, f"The whole {name}, as it is stored but for case and blanks around it.", deprecated=deprecated)
+        Parameter(name, f"The whole stored {name}, without case and outer blanks.", deprecated=deprecated)
         for name in SEARCHABLE_IDENTIFIERS
     )
     return (
         *identifiers,
-        Parameter("author", "Words that all occur among the names of the authors"),
+        Parameter("author", "Words that all occur in the names of the authors"),
         Parameter("category", "The name of a category, whatever its case"),
         Parameter("year", "The year of publication, as YYYY"),
         Parameter("query", "Full text: words that all occur in title, authors, abstract, identifiers or categories"),
@@ -49,41 +49,43 @@ def publication_filters(*, deprecated: bool) -> tuple[Parameter, ...]:
 
 
 def publication_criteria(call: Call) -> Criteria:
-    """Every filter of the query. A filter without a value is no filter."""
-    given = {name: value for name, value in call.request.args.items() if value.strip()}
+    """Returns the filters of the query. A filter without a value is ignored."""
+    filters = {name: value for name, value in call.request.args.items() if value.strip()}
     return Criteria(
-        identifiers={name: given[name] for name in SEARCHABLE_IDENTIFIERS if name in given},
-        author=given.get("author", ""),
-        category=given.get("category", ""),
-        year=given.get("year", ""),
-        text=given.get("query", ""),
+        identifiers={name: filters[name] for name in SEARCHABLE_IDENTIFIERS if name in filters},
+        author=filters.get("author", ""),
+        category=filters.get("category", ""),
+        year=filters.get("year", ""),
+        text=filters.get("query", ""),
         partial=call.settings.variations.identifier_search == "contains",
-        indexed_until=_indexed_until(call) if given.keys() & _SEARCHES else None,
+        indexed_until=_indexed_until(call) if filters.keys() & _SEARCHES else None,
     )
 
 
 def _indexed_until(call: Call) -> float | None:
-    """What was created later is not in the index yet."""
+    """Returns the time from which on new records are not indexed yet."""
     return call.tenant.clock.now() - call.settings.index_lag if call.settings.index_lag else None
 
 
 def publication_page(call: Call, criteria: Criteria, render: Render, *, bare: bool = False) -> Response:
-    """The page that was asked for of the publications that meet the criteria."""
+    """Returns the requested page of the publications that meet the criteria."""
     page = requested_page(call.request, call.settings.variations)
     descending = call.settings.variations.order == "descending"
     found = call.tenant.publications.search(criteria, limit=page.size, offset=page.offset, descending=descending)
-    return listed(call, page, [render(each, call) for each in found.publications], found.total, bare=bare)
+    return list_response(call, page, [render(each, call) for each in found.publications], found.total, bare=bare)
 
 
 def all_publications(call: Call, render: Render) -> Response:
-    """The backup list, in the versions that have it: every publication, whatever filters the query carries."""
+    """Returns a page of the backup list, which ignores filters; 404 in a version without it."""
     variations = call.settings.variations
     if variations.all_endpoint == "missing" or variations.all_in not in {"both", call.version.name}:
         raise record_not_found()
     return publication_page(call, Criteria(), render, bare=variations.all_endpoint == "bare")
 
 
-def listed(call: Call, page: Page, records: Sequence[dict[str, Any]], total: int, *, bare: bool = False) -> Response:
-    """``{"records": [...]}`` with the headers of a page; ``bare`` leaves the object out."""
+def list_response(
+    call: Call, page: Page, records: Sequence[dict[str, Any]], total: int, *, bare: bool = False
+) -> Response:
+    """Returns ``{"records": [...]}`` with the headers of a page; ``bare`` returns the array alone."""
     headers = page_headers(call.request, page, total, call.settings.variations)
     return json_response(records if bare else {"records": records}, headers=headers)

@@ -1,6 +1,6 @@
-"""Pages of a list, alike in every version: 25 entries unless asked otherwise, 50 at most, ``X-Total`` and ``Link``.
+"""Pages of a list: 25 entries by default, 50 at most, ``X-Total`` and ``Link`` (service.md#lists).
 
-A ``page`` or ``per_page`` that is no positive whole number counts as absent. A page beyond the last is empty and links back.
+A ``page`` or ``per_page`` that is no whole number above 0 counts as absent. A page beyond the last is empty and links back.
 """
 
 from __future__ import annotations
@@ -16,41 +16,41 @@ from werkzeug.wrappers import Request
 from sandbox.settings import Variations
 
 DEFAULT_PER_PAGE = 25
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of a list was asked for."""
+    """The requested part of a list."""
 
     number: int
     size: int
 
     @property
     def offset(self) -> int:
-        """How many entries come before it."""
+        """The number of entries before the page."""
         return (self.number - 1) * self.size
 
     def last(self, total: int) -> int:
-        """The number of the last page; an empty list has one, empty page."""
+        """Returns the number of the last page; an empty list has one page."""
         return max(1, -(-total // self.size))
 
 
 def requested_page(request: Request, variations: Variations) -> Page:
-    """The page that the query asks for, cut to what the service grants."""
+    """Returns the page of the query, with at most as many entries as the service allows."""
     size = _positive(request.args.get("per_page")) or DEFAULT_PER_PAGE
     return Page(_positive(request.args.get("page")) or 1, min(size, variations.per_page_limit))
 
 
 def _positive(text: str | None) -> int | None:
-    """A whole number above 0; one too long to be meant becomes the largest that is handled."""
+    """Returns a whole number above 0; a very long one becomes the largest supported one."""
     if text is None or not (text.isascii() and text.isdigit()):
         return None
-    return int(text) if len(text) <= MOST_DIGITS else 10**MOST_DIGITS
+    return int(text) if len(text) <= MAX_DIGITS else 10**MAX_DIGITS
 
 
 def page_headers(request: Request, page: Page, total: int, variations: Variations) -> dict[str, str]:
-    """``X-Total`` and ``Link``, as far as the variations let them be sent."""
+    """Returns ``X-Total`` and ``Link``, if the variations send them."""
     headers = {}
     if variations.x_total == "sent":
         headers["X-Total"] = str(max(0, total + variations.x_total_error))
@@ -73,7 +73,7 @@ def _links(page: Page, total: int, *, loop: bool) -> Iterator[tuple[str, int]]:
 
 
 def _address(request: Request, number: int, rel: str, variations: Variations) -> str:
-    """The same request for another page: every other parameter is kept as it came."""
+    """Returns the address of the same request for another page; all other parameters stay."""
     query = MultiDict(request.args)
     query["page"] = str(number)
     target = f"{iri_to_uri(request.path)}?{urlencode(list(query.items(multi=True)))}"

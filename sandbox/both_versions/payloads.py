@@ -1,7 +1,7 @@
-"""Bodies of requests: JSON that meets the schema of its endpoint, or 422 that says where it does not.
+"""Validates request bodies against the schema of their endpoint; 422 names the wrong place.
 
-The schemas are those of the machine-readable description, so what is described and what is accepted cannot differ. The part
-of JSON Schema that they use is understood here; a word that is not is a mistake in the schema, and fails at once.
+The schemas are those of the machine-readable description, so description and validation cannot differ. The module knows the
+keywords of JSON Schema that they use; any other keyword is an error in the schema and fails at once.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_SILENT = {"description", "deprecated", "examples", "default", "title"}
+_ANNOTATIONS = {"description", "deprecated", "examples", "default", "title"}
 
 
 def read_payload(request: Request, name: str, schemas: Schemas, *, ignore_unknown: bool = False) -> Any:
-    """The body, parsed; 400 when it is not JSON, 422 when it is not what the schema of this name asks for.
+    """Returns the parsed body; 400 if it is not JSON, 422 if it does not meet the schema of this name.
 
-    ``ignore_unknown``: fields of which the schema says nothing are no mistake.
+    ``ignore_unknown``: fields that are not in the schema are allowed.
     """
     payload = _parsed(request.get_data())
-    for problem in Checker(schemas, ignore_unknown=ignore_unknown).problems(payload, schemas[name], ""):
+    for problem in SchemaValidator(schemas, ignore_unknown=ignore_unknown).problems(payload, schemas[name], ""):
         raise unprocessable(problem)
     return payload
 
 
 def _parsed(body: bytes) -> Any:
-    """JSON as its standard has it: Python would take ``NaN``, and half a pair of surrogates, which no text can hold."""
+    """Parses strict JSON: Python would accept ``NaN``, and half a surrogate pair, which cannot be encoded."""
     try:
         payload = json.loads(body, parse_constant=_refuse_constant, parse_float=_number)
         json.dumps(payload, ensure_ascii=False).encode()
@@ -55,7 +55,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _number(text: str) -> int | float:
-    """``7.0`` is a whole number, as JSON Schema has it."""
+    """Parses a number. In JSON Schema ``7.0`` is an integer."""
     value = float(text)
     return int(value) if value.is_integer() else value
 
@@ -65,48 +65,48 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Checker:
-    """Holds values against schemas; ``schemas`` are those that a ``$ref`` may name."""
+class SchemaValidator:
+    """Validates values against schemas; ``schemas`` are the targets of ``$ref``."""
 
     schemas: Schemas
     ignore_unknown: bool = False
 
     def problems(self, value: Any, schema: Mapping[str, Any], place: str) -> Iterator[str]:
-        """What is wrong with a value, each with the place where it is wrong."""
+        """Yields what is wrong with a value, and where."""
         for word, rule in schema.items():
-            if word in _OF_VALUES:
-                if text := _OF_VALUES[word](value, rule):
-                    yield _at(place, text)
-            elif word not in _SILENT:
-                yield from _OF_STRUCTURES[word](self, value, rule, place)
+            if word in _VALUE_RULES:
+                if text := _VALUE_RULES[word](value, rule):
+                    yield _problem_at(place, text)
+            elif word not in _ANNOTATIONS:
+                yield from _STRUCTURE_RULES[word](self, value, rule, place)
         if schema.get("additionalProperties") is False and isinstance(value, dict) and not self.ignore_unknown:
             unknown = value.keys() - schema["properties"].keys()
-            yield from (_at(_inside(place, name), "is unknown") for name in sorted(unknown))
+            yield from (_problem_at(_field_path(place, name), "is unknown") for name in sorted(unknown))
 
     def reference(self, value: Any, rule: str, place: str) -> Iterator[str]:
-        """The schema of another name."""
+        """Validates against a named schema."""
         yield from self.problems(value, self.schemas[rule.removeprefix(_REFERENCE)], place)
 
     def properties(self, value: Any, rule: Mapping[str, Any], place: str) -> Iterator[str]:
-        """The fields of an object."""
+        """Validates the fields of an object."""
         if isinstance(value, dict):
             for name in rule:
                 if name in value:
-                    yield from self.problems(value[name], rule[name], _inside(place, name))
+                    yield from self.problems(value[name], rule[name], _field_path(place, name))
 
     def items(self, value: Any, rule: Mapping[str, Any], place: str) -> Iterator[str]:
-        """The entries of a list."""
+        """Validates the entries of a list."""
         if isinstance(value, list):
             for position, each in enumerate(value):
                 yield from self.problems(each, rule, f"{place}[{position}]")
 
     def required(self, value: Any, rule: list[str], place: str) -> Iterator[str]:
-        """The fields that an object has to have."""
+        """Checks the required fields of an object."""
         if isinstance(value, dict):
-            yield from (_at(_inside(place, name), "is missing") for name in rule if name not in value)
+            yield from (_problem_at(_field_path(place, name), "is missing") for name in rule if name not in value)
 
     def any_of(self, value: Any, rule: list[Mapping[str, Any]], place: str) -> Iterator[str]:
-        """One of several forms; when it is none, the complaint of the first is given."""
+        """Validates against alternatives; if none fits, yields the problem of the first."""
         found = [next(self.problems(value, each, place), None) for each in rule]
         if None not in found:
             yield str(found[0])
@@ -166,20 +166,20 @@ def _minimum(value: Any, rule: float) -> str | None:
 
 
 def _additional(_value: Any, rule: Any) -> None:
-    """Told by ``Checker.problems``, which knows the properties; only whether there may be others can be said."""
+    """Checks the schema itself; ``SchemaValidator.problems``, which knows the properties, checks the value."""
     if not isinstance(rule, bool):
         raise TypeError("additionalProperties must be true or false")
 
 
-def _at(place: str, text: str) -> str:
+def _problem_at(place: str, text: str) -> str:
     return f"{place or 'The body'} {text}"
 
 
-def _inside(place: str, name: str) -> str:
+def _field_path(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-_OF_VALUES: Mapping[str, Callable[[Any, Any], str | None]] = {
+_VALUE_RULES: Mapping[str, Callable[[Any, Any], str | None]] = {
     "type": _type,
     "enum": _enum,
     "minProperties": _min_properties,
@@ -191,10 +191,10 @@ _OF_VALUES: Mapping[str, Callable[[Any, Any], str | None]] = {
     "minimum": _minimum,
     "additionalProperties": _additional,
 }
-_OF_STRUCTURES: Mapping[str, Callable[[Checker, Any, Any, str], Iterator[str]]] = {
-    "$ref": Checker.reference,
-    "properties": Checker.properties,
-    "items": Checker.items,
-    "required": Checker.required,
-    "anyOf": Checker.any_of,
+_STRUCTURE_RULES: Mapping[str, Callable[[SchemaValidator, Any, Any, str], Iterator[str]]] = {
+    "$ref": SchemaValidator.reference,
+    "properties": SchemaValidator.properties,
+    "items": SchemaValidator.items,
+    "required": SchemaValidator.required,
+    "anyOf": SchemaValidator.any_of,
 }

@@ -1,4 +1,4 @@
-"""The parts of a record that look alike in every version: files, covers and assets."""
+"""Parts of a record that look alike in both versions: files, covers and assets."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 from sandbox.endpoints import Call
 from sandbox.state.blobs import StoredFile
-from sandbox.state.publications import Asset, Named, Publication
+from sandbox.state.publications import Asset, NamedReference, Publication
 
 _STORED = "store"
 
 
 def cover_record(file: StoredFile, call: Call) -> dict[str, Any]:
-    """A cover; its address like an asset's only for who may read assets."""
+    """Returns a cover; like an asset, it has its address only for callers who may read assets."""
     return {**file_record(file), **({"url": _url(file, call)} if _may_read(call) else {})}
 
 
 def asset_record(asset: Asset, call: Call) -> dict[str, Any]:
-    """An asset; the three addresses are there only for who may read assets."""
+    """Returns an asset; it has its three addresses only for callers who may read assets."""
     return {
         "id": asset.id,
         "publication_id": asset.publication_id,
@@ -29,18 +29,18 @@ def asset_record(asset: Asset, call: Call) -> dict[str, Any]:
 
 
 def file_record(file: StoredFile) -> dict[str, Any]:
-    """A stored file."""
+    """Returns a stored file."""
     metadata = {"size": file.size, "filename": file.filename, "mime_type": file.mime_type}
     return {"id": file.id, "storage": _STORED, "metadata": metadata}
 
 
-def reference_record(referred: Named | None) -> dict[str, Any] | None:
-    """Something a record refers to."""
+def reference_record(referred: NamedReference | None) -> dict[str, Any] | None:
+    """Returns a reference of a record."""
     return None if referred is None else {"id": referred.id, "name": referred.name}
 
 
 def extra_fields(stored: Publication) -> dict[str, Any]:
-    """Fields of which the document says nothing, as any service may have."""
+    """Returns fields that docs/service.md does not know, as a service may have them."""
     return {
         "pmcid": f"PMC{stored.id}",
         "language": "en" if stored.id % 2 else None,
@@ -54,7 +54,7 @@ def _may_read(call: Call) -> bool:
 
 
 def _urls(file: StoredFile, call: Call) -> dict[str, str | None]:
-    """A picture is its own thumbnail and preview; other files have none."""
+    """Returns the three addresses: a picture is its own thumbnail and preview; other files have neither."""
     is_picture = (file.mime_type or "").startswith("image/")
     url = _url(file, call)
     return {"url": url, "thumb_url": url if is_picture else None, "preview_url": url if is_picture else None}

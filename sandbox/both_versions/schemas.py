@@ -1,4 +1,4 @@
-"""Schemas in OpenAPI's words: how to write them, and those that every version has."""
+"""OpenAPI schemas: functions to write them, and the schemas of both versions."""
 
 from __future__ import annotations
 
@@ -17,73 +17,73 @@ MEDIA_TYPE: Schema = {
 DATE_OR_NULL: Schema = {"type": ["string", "null"], "format": "date"}
 
 
-def record(properties: Mapping[str, Any], *, optional: Mapping[str, Any] | None = None) -> Schema:
-    """An answer's object: every property is there, but for the optional ones; others may be."""
+def response_object(properties: Mapping[str, Any], *, optional: Mapping[str, Any] | None = None) -> Schema:
+    """Returns the schema of an object in a response: all properties but the optional ones are there; others may be."""
     return {"type": "object", "required": list(properties), "properties": {**properties, **(optional or {})}}
 
 
-def form(properties: Mapping[str, Any], *, required: tuple[str, ...] = ()) -> Schema:
-    """A payload's object: nothing but these properties."""
+def payload_object(properties: Mapping[str, Any], *, required: tuple[str, ...] = ()) -> Schema:
+    """Returns the schema of an object in a payload: it has no other properties."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
     return schema | ({"required": list(required)} if required else {})
 
 
 def ref(name: str) -> Schema:
-    """The schema of this name."""
+    """Returns a reference to a named schema."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def or_null(name: str) -> Schema:
-    """The schema of this name, or null."""
+    """Returns the named schema or null."""
     return {"anyOf": [ref(name), {"type": "null"}]}
 
 
 def array(of: Schema) -> Schema:
-    """A list."""
+    """Returns the schema of a list."""
     return {"type": "array", "items": of}
 
 
 def page_of(name: str) -> Schema:
-    """The object around the records of a list."""
-    return record({"records": array(ref(name))})
+    """Returns the schema of the object around the records of a list."""
+    return response_object({"records": array(ref(name))})
 
 
-def form_or_null(properties: Mapping[str, Any], *, required: tuple[str, ...] = ()) -> Schema:
-    """A payload's object, or null."""
-    return {"anyOf": [form(properties, required=required), {"type": "null"}]}
+def payload_object_or_null(properties: Mapping[str, Any], *, required: tuple[str, ...] = ()) -> Schema:
+    """Returns the schema of an object in a payload, or null."""
+    return {"anyOf": [payload_object(properties, required=required), {"type": "null"}]}
 
 
 AUTHOR_TYPE: Schema = {"type": "string", "enum": ["person", "corporate"]}
 NAME: Schema = {"type": "string", "minLength": 1}
-REFERENCE: Schema = form_or_null({"id": ID, "name": TEXT_OR_NULL}, required=("id",))
+REFERENCE: Schema = payload_object_or_null({"id": ID, "name": TEXT_OR_NULL}, required=("id",))
 
-# The fields of a publication that every version shows, and takes, alike
-SHOWN_TEXTS: Mapping[str, Schema] = {
+# Fields of a publication that both versions read and write alike
+TEXT_FIELDS: Mapping[str, Schema] = {
     "title": TEXT_OR_NULL,
     "publishable_type": TEXT_OR_NULL,
     "published_on": DATE_OR_NULL,
     "abstract": TEXT_OR_NULL,
 }
-TAKEN_TEXTS: Mapping[str, Schema] = {**SHOWN_TEXTS, "title": NAME}
-TAKEN_REFERENCES: Mapping[str, Schema] = {
+TEXT_PAYLOAD_FIELDS: Mapping[str, Schema] = {**TEXT_FIELDS, "title": NAME}
+REFERENCE_PAYLOAD_FIELDS: Mapping[str, Schema] = {
     "contributor": {**REFERENCE, "description": "A user of the account, by `id`"},
     "organization": {**REFERENCE, "description": "An organization of the account, by `id`"},
 }
 
-_METADATA = record({"size": INTEGER, "filename": {"type": "string"}, "mime_type": TEXT_OR_NULL})
+_METADATA = response_object({"size": INTEGER, "filename": {"type": "string"}, "mime_type": TEXT_OR_NULL})
 _FILE = {"id": {"type": "string"}, "storage": {"type": "string"}, "metadata": _METADATA}
 _ASSET_FORM = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL, "file": ref("FileUpload")}
 _URLS = {"url": {"type": "string"}, "thumb_url": TEXT_OR_NULL, "preview_url": TEXT_OR_NULL}
 
 COMMON_SCHEMAS: Mapping[str, Schema] = {
-    "Author": record({"name": {"type": "string"}, "type": AUTHOR_TYPE}),
-    "Category": record({"id": INTEGER, "name": {"type": "string"}}),
-    "Reference": record({"id": INTEGER, "name": {"type": "string"}}),
+    "Author": response_object({"name": {"type": "string"}, "type": AUTHOR_TYPE}),
+    "Category": response_object({"id": INTEGER, "name": {"type": "string"}}),
+    "Reference": response_object({"id": INTEGER, "name": {"type": "string"}}),
 }
 FILE_SCHEMAS: Mapping[str, Schema] = {
-    "File": record(_FILE),
-    "Cover": record(_FILE, optional={"url": {"type": "string"}}),
-    "Asset": record(
+    "File": response_object(_FILE),
+    "Cover": response_object(_FILE, optional={"url": {"type": "string"}}),
+    "Asset": response_object(
         {
             "id": INTEGER,
             "publication_id": INTEGER,
@@ -93,7 +93,7 @@ FILE_SCHEMAS: Mapping[str, Schema] = {
         },
         optional=_URLS,
     ),
-    "FileUpload": form(
+    "FileUpload": payload_object(
         {
             "id": {"type": "string", "minLength": 1},
             "storage": {"type": "string", "enum": ["cache"]},
@@ -108,9 +108,9 @@ FILE_SCHEMAS: Mapping[str, Schema] = {
         },
         required=("id", "storage"),
     ),
-    "AssetCreate": form({**_ASSET_FORM, "publication_id": ID}, required=("publication_id", "file")),
-    "AssetChange": form({**_ASSET_FORM, "publication_id": ID}),
-    "Presign": record(
+    "AssetCreate": payload_object({**_ASSET_FORM, "publication_id": ID}, required=("publication_id", "file")),
+    "AssetChange": payload_object({**_ASSET_FORM, "publication_id": ID}),
+    "Presign": response_object(
         {"url": {"type": "string"}, "fields": {"type": "object", "additionalProperties": {"type": "string"}}}
     ),
     "Nothing": {"type": "object"},

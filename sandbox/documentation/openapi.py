@@ -1,4 +1,4 @@
-"""The machine-readable description of a version, made from the declarations that serve it."""
+"""The OpenAPI document of a version, made from its endpoints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 from sandbox.endpoints import Endpoint, Parameter, Schema, Version
 from sandbox.settings import Variations
 
-# libyaml's is ten times faster, where it was built in
+# libyaml is ten times faster, if it is available
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _ERRORS = {
     400: "The body cannot be read",
@@ -36,7 +36,7 @@ _ERROR = {
 
 
 def swagger_yaml(version: Version, base_url: str, variations: Variations) -> bytes:
-    """``swagger.yaml``: an OpenAPI 3.1 document."""
+    """Returns ``swagger.yaml``, an OpenAPI 3.1 document."""
     text: str = yaml.safe_dump(
         description(version, base_url, variations), sort_keys=False, allow_unicode=True, width=120
     )
@@ -44,7 +44,7 @@ def swagger_yaml(version: Version, base_url: str, variations: Variations) -> byt
 
 
 def description(version: Version, base_url: str, variations: Variations) -> dict[str, Any]:
-    """The OpenAPI document of a version at a tenant's address."""
+    """Returns the OpenAPI document of a version at a tenant's address."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in version.endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, version, variations)
@@ -62,7 +62,7 @@ def description(version: Version, base_url: str, variations: Variations) -> dict
 
 
 def _at(base_url: str, node: Any) -> Any:
-    """The same structure with the tenant's address put in its place."""
+    """Replaces ``{base_url}`` by the tenant's address."""
     if isinstance(node, Mapping):
         return {name: _at(base_url, value) for name, value in node.items()}
     return node.replace("{base_url}", base_url) if isinstance(node, str) else node
@@ -89,12 +89,12 @@ def _operation(endpoint: Endpoint, version: Version, variations: Variations) -> 
 
 
 def _scopes(endpoint: Endpoint, scheme: Schema) -> list[str]:
-    """Only OAuth knows scopes; other schemes are named with none."""
+    """Returns the scope for OAuth; other schemes have none."""
     return [endpoint.scope] if endpoint.scope and scheme["type"] == "oauth2" else []
 
 
 def _refusals(endpoint: Endpoint) -> set[int]:
-    """Every status but success that the endpoint can answer."""
+    """Returns every error status of the endpoint."""
     statuses = {429, 500, *endpoint.refusals}
     if not endpoint.public:
         statuses.add(401)
@@ -116,7 +116,7 @@ def _query_parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _successes(endpoint: Endpoint, variations: Variations) -> dict[str, Any]:
-    """Success by status: what is created or deleted may be answered otherwise than with 200 and a body."""
+    """Returns the success responses by status; variations change those of creates and deletes."""
     success = _success(endpoint)
     if endpoint.method == "DELETE" and variations.deleted_answer != "object":
         return {"200" if variations.deleted_answer == "empty" else "204": {"description": success["description"]}}
@@ -126,7 +126,7 @@ def _successes(endpoint: Endpoint, variations: Variations) -> dict[str, Any]:
 
 
 def _success(endpoint: Endpoint) -> dict[str, Any]:
-    answer = endpoint.answer
+    answer = endpoint.success
     schema = {"$ref": f"#/components/schemas/{answer.schema}"} if answer.schema else {}
     headers = {name: {"description": doc, "schema": {"type": "string"}} for name, doc in answer.headers.items()}
     described: dict[str, Any] = {"description": answer.doc, "content": {answer.media_type: {"schema": schema}}}

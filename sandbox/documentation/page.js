@@ -1,18 +1,18 @@
 "use strict";
-// Shows the descriptions that are in the page, and sends GET requests to this service; it keeps no sign-in beyond the page.
+// Displays the descriptions of the page and sends GET requests to this service. The sign-in is lost with the page.
 const descriptions = JSON.parse(document.getElementById("descriptions").textContent);
-const SHOWN_HEADERS = ["content-type", "x-total", "link", "x-api-deprecation", "www-authenticate", "retry-after"];
+const DISPLAYED_HEADERS = ["content-type", "x-total", "link", "x-api-deprecation", "www-authenticate", "retry-after"];
 const signIn = { token: "", user: "", password: "" };
-let shown = Object.keys(descriptions)[0];
+let version = Object.keys(descriptions)[0];
 
 function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+  const created = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else made.setAttribute(key, value);
+    if (key.startsWith("on")) created.addEventListener(key.slice(2), value);
+    else created.setAttribute(key, value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
+  created.append(...children.filter((child) => child !== null && child !== undefined));
+  return created;
 }
 
 function field(label, key, type) {
@@ -22,17 +22,17 @@ function field(label, key, type) {
 
 function showVersions() {
   const buttons = Object.keys(descriptions).map((name) => element("button", {
-    type: "button", "aria-pressed": String(name === shown), onclick: () => { shown = name; show(); },
+    type: "button", "aria-pressed": String(name === version), onclick: () => { version = name; show(); },
   }, name));
   document.querySelector(".versions").replaceChildren(...buttons);
   const fields = usesTokens() ? [field("Access token", "token", "password")]
     : [field("E-mail address", "user", "text"), field("Password", "password", "password")];
   document.querySelector(".sign-in").replaceChildren(...fields);
-  document.querySelector(".about").textContent = descriptions[shown].info.description;
+  document.querySelector(".about").textContent = descriptions[version].info.description;
 }
 
 function usesTokens() {
-  return "oauth2" in descriptions[shown].components.securitySchemes;
+  return "oauth2" in descriptions[version].components.securitySchemes;
 }
 
 function authorization() {
@@ -43,7 +43,7 @@ function authorization() {
 
 function operations() {
   const wanted = document.getElementById("filter").value.toLowerCase();
-  return Object.entries(descriptions[shown].paths).flatMap(([path, item]) =>
+  return Object.entries(descriptions[version].paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   ).filter(({ path, method, operation }) => `${method} ${path} ${operation.summary}`.toLowerCase().includes(wanted));
 }
@@ -79,7 +79,7 @@ function inside({ path, method, operation }) {
     operation.description ? element("p", {}, operation.description) : null,
     ...(payload ? [element("h3", {}, "Payload"), schemaTable(payload)] : []),
     ...(parameters.length ? [element("h3", {}, "Parameters"), parameterTable(parameters)] : []),
-    element("h3", {}, "Answers"), answerTable(operation.responses),
+    element("h3", {}, "Responses"), responseTable(operation.responses),
     ...(method === "GET" ? [element("h3", {}, "Try it"), tryIt(path, parameters)] : []),
   );
 }
@@ -93,9 +93,9 @@ function parameterTable(parameters) {
     row(each.name, typeName(each.schema), (each.deprecated ? "Deprecated. " : "") + (each.description ?? `in ${each.in}`))));
 }
 
-function answerTable(responses) {
-  return element("table", {}, ...Object.entries(responses).map(([status, answer]) =>
-    row(status, answer.description, Object.values(answer.content ?? {}).map(({ schema }) => typeName(schema)).join(", "))));
+function responseTable(responses) {
+  return element("table", {}, ...Object.entries(responses).map(([status, response]) =>
+    row(status, response.description, Object.values(response.content ?? {}).map(({ schema }) => typeName(schema)).join(", "))));
 }
 
 function schemaTable(schema) {
@@ -106,7 +106,7 @@ function schemaTable(schema) {
 }
 
 function resolved(schema) {
-  return schema.$ref ? descriptions[shown].components.schemas[schema.$ref.split("/").pop()] : schema;
+  return schema.$ref ? descriptions[version].components.schemas[schema.$ref.split("/").pop()] : schema;
 }
 
 function typeName(schema) {
@@ -121,11 +121,11 @@ function typeName(schema) {
 
 function tryIt(path, parameters) {
   const inputs = parameters.map((each) => element("input", { name: each.name, type: "text" }));
-  const answer = element("div", { "aria-live": "polite" });
-  const form = element("form", { onsubmit: (event) => { event.preventDefault(); send(address(path, parameters, inputs), answer); } },
+  const result = element("div", { "aria-live": "polite" });
+  const form = element("form", { onsubmit: (event) => { event.preventDefault(); send(address(path, parameters, inputs), result); } },
     element("div", { class: "fields" }, ...inputs.map((input) => element("label", {}, input.name, input))),
     element("button", { class: "send" }, "Send"));
-  return element("div", {}, form, answer);
+  return element("div", {}, form, result);
 }
 
 function address(path, parameters, inputs) {
@@ -136,22 +136,22 @@ function address(path, parameters, inputs) {
     if (each.in === "path") target = target.replace(`{${each.name}}`, encodeURIComponent(value || "1"));
     else if (value) query.append(each.name, value);
   });
-  return descriptions[shown].servers[0].url + target + (query.size ? `?${query}` : "");
+  return descriptions[version].servers[0].url + target + (query.size ? `?${query}` : "");
 }
 
-async function send(target, answer) {
-  const given = authorization();
-  answer.replaceChildren(element("p", { class: "quiet" }, `GET ${target}`));
+async function send(target, result) {
+  const header = authorization();
+  result.replaceChildren(element("p", { class: "quiet" }, `GET ${target}`));
   try {
-    const response = await fetch(target, { headers: given ? { Authorization: given } : {}, credentials: "omit" });
+    const response = await fetch(target, { headers: header ? { Authorization: header } : {}, credentials: "omit" });
     const text = await response.text();
-    const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name));
-    answer.append(
+    const headers = DISPLAYED_HEADERS.filter((name) => response.headers.has(name));
+    result.append(
       element("p", { class: "status" }, `${response.status} ${response.statusText}`),
       element("table", {}, ...headers.map((name) => row(name, response.headers.get(name)))),
       element("pre", { tabindex: "0" }, pretty(text)));
   } catch (problem) {
-    answer.append(element("p", { class: "status" }, `No answer: ${problem.message}`));
+    result.append(element("p", { class: "status" }, `No response: ${problem.message}`));
   }
 }
 

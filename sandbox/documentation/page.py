@@ -1,7 +1,7 @@
-"""Puts the page together: its text, style and script are files beside this one, the descriptions come from the endpoints.
+"""Makes the documentation page from the files beside this one and the descriptions of the endpoints.
 
-Everything is in one answer and the browser is told to load nothing else, so the page works without any other address and costs
-one request, which does not count against the rate: it is not below ``/api/``.
+One response contains everything and forbids the browser to load anything else, so the page works without other addresses. It
+does not count for the rate, because it is not below ``/api/``.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PATHS = ("/api", "/api/")
 
 
 def respond(request: Request, tenant: Tenant, versions: Iterable[Version]) -> Response:
-    """The page, without sign-in."""
+    """Returns the page, without sign-in."""
     if request.method not in {"GET", "HEAD"}:
         raise method_not_allowed(request.method, ("GET", "HEAD"))
-    base_url = f"{request.host_url}{tenant.name}"
+    base_url = tenant.base_url(request.host_url)
     variations = tenant.settings.variations
     described = {each.name: description(each, base_url, variations) for each in versions}
     style, script = _file("page.css"), _file("page.js")
@@ -53,5 +53,5 @@ def _file(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a Content-Security-Policy allows to run: exactly this text."""
+    """Returns the source that lets a Content-Security-Policy allow exactly this text."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

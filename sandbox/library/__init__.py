@@ -1,4 +1,4 @@
-"""The real library: bibliographic records and files that their licences let us ship, and the code that makes and loads it.
+"""The real library: bibliographic records and files whose licences allow redistribution, and the code to build and load it.
 
 ``ATTRIBUTION.md`` names every source. ``build.py`` makes the data files of this folder, ``seed.py`` loads them.
 """

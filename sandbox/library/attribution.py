@@ -1,4 +1,4 @@
-"""Where the records and files come from, and the text that goes with them: ``ATTRIBUTION.md`` is made here."""
+"""The sources of records and files, and ``ATTRIBUTION.md``, which is made from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Described = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source repository of records. ``abstracts``: its licence covers them, so they are shipped."""
+    """A source repository of records. ``abstracts``: its licence covers them, so they are included."""
 
     commit: str
     licence: str
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """One source repository of files; commit and path of each file stand in ``files.json``."""
+    """A source repository of files; ``files.json`` has commit and path of each file."""
 
     licence: str
     credit: str
@@ -124,29 +124,28 @@ FILE_SOURCES = {
 _TOP = """\
 # Where the real library comes from
 
-This folder holds bibliographic records and files made by others, with thanks. Everything here may be passed on under the
-terms below; they are the sources' own and differ from the licence of the program. Made by `build.py`; do not edit.
+This folder contains bibliographic records and files of other projects, with thanks. You may pass them on under the terms
+below, which are those of the sources and differ from the licence of the program. `build.py` made this file; do not edit it.
 
-Each record in `publications.jsonl.gz` names its source under `_source`: repository, path, key and licence. Each file is
-described in `files.json`: repository, commit, path, licence and SHA-256.
+Each record in `publications.jsonl.gz` names its source under `_source`: repository, path, key and licence. `files.json` names
+repository, commit, path, licence and SHA-256 of each file.
 """
 
 _CHANGED = """\
 ## What was changed
 
-- Records: read from each source's own format into one JSON object per record, LaTeX decoded to Unicode, a selection taken
-  where the table says so. Titles, names, dates and identifiers are otherwise as they were found, mistakes included.
+- Records: converted to one JSON object for each record, LaTeX decoded to Unicode, a selection where the table says so.
+  Titles, names, dates and identifiers are otherwise unchanged, errors included.
 - Abstracts from zotero-better-bibtex, deep-review and scihub-manuscript were removed: authors and publishers wrote them,
   and the licences of those repositories do not cover them.
-- Files: unchanged. `attachments.json` says which record of this library shows which file; the two usually have nothing to
-  do with each other.
+- Files: unchanged. `attachments.json` attaches them to records of this library; file and record are usually unrelated.
 
 ## Share-alike parts
 
 The records from zygmuntz/goodbooks-10k (CC BY-SA 4.0) and HoTT/book (CC BY-SA 3.0) and the PDF files from
 py-pdf/sample-files and pdf-association/pdf20examples (CC BY-SA 4.0) stay under those licences, our changes to the records
-included. Who passes them on, changed or not, has to do so under the same licence and with the same credit. For a library
-without them, leave out the records and files whose `licence` begins with `CC-BY-SA`.
+included. If you pass them on, changed or not, use the same licence and give the same credit. For a library without them,
+leave out the records and files whose `licence` begins with `CC-BY-SA`.
 """
 
 _NOTES = """\
@@ -208,7 +207,7 @@ For w3c/epubcheck, with the copyright notices above:
 
 
 def attribution(records: Described, files: Described) -> str:
-    """The text of ATTRIBUTION.md; a record or file of a source that is not named above is an error."""
+    """Returns the text of ATTRIBUTION.md; a source that is not listed above is an error."""
     records_table = "\n".join(_record_rows(records))
     files_table = "\n".join(_file_rows(files))
     sections = (_TOP, f"## Records\n\n{records_table}\n", f"## Files\n\n{files_table}\n", _CHANGED, _NOTES, _LICENCES)

@@ -1,9 +1,9 @@
-"""Makes this folder's data from a folder of collected records and files.
+"""Builds this folder's data from a folder of collected records and files.
 
     python -m sandbox.library.build COLLECTED
 
-COLLECTED holds ``publications.jsonl.gz``, ``files.json`` and ``files/``. The same input always gives the same output.
-Identifiers, titles and dates are shipped as they were found; ``seed.py`` decides what becomes of them.
+COLLECTED contains ``publications.jsonl.gz``, ``files.json`` and ``files/``. The same input always gives the same output.
+Identifiers, titles and dates stay unchanged; ``seed.py`` converts them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIELDS = (
 )  # fmt: skip
 _SOURCE_FIELDS = ("repo", "path", "key", "licence")
 
-# What a browser would call a file on upload, by its name; the content may be something else, and in this library sometimes is
+# The media type that a browser derives from the name; in this library the content is sometimes another
 _CONTENT_TYPES = {
     ".epub": "application/epub+zip",
     ".jpg": "image/jpeg",
@@ -37,7 +37,7 @@ _CONTENT_TYPES = {
     ".txt": "text/plain",
 }
 
-# Of each kind, every so many records carry files: a Book a text and its pictures, a Report a text and its citation
+# Every n-th record of a type has files: books texts and pictures, reports texts and citations
 _EVERY = {"Book": 30, "Report": 25, "Article": 35}
 _SUFFIXES = {
     "Book": (".epub", ".txt", ".jpg"),
@@ -49,14 +49,14 @@ _COVERS = {"Book": (".jpg",), "Report": (".png",), "Article": ()}
 
 
 def main() -> None:
-    """Build everything beside this file."""
+    """Builds everything beside this file."""
     parser = argparse.ArgumentParser(description="Make the sandbox's real library from collected records and files.")
     parser.add_argument("collected", type=Path, help="folder with publications.jsonl.gz, files.json and files/")
     build(parser.parse_args().collected, Path(__file__).parent)
 
 
 def build(collected: Path, target: Path) -> None:
-    """Write the data files of the library into ``target``."""
+    """Writes the data files of the library into ``target``."""
     records = [_shipped(record) for record in _read_lines(collected / "publications.jsonl.gz")]
     files = [_described(file) for file in json.loads((collected / "files.json").read_text("utf-8"))]
     _write_lines(target / "publications.jsonl.gz", records)
@@ -69,7 +69,7 @@ def build(collected: Path, target: Path) -> None:
 
 
 def _shipped(record: Mapping[str, Any]) -> Record:
-    """A record without what the seed does not need and without the abstracts that the source's licence does not cover."""
+    """Returns a record without fields that the seed does not need, and without abstracts that the licence does not cover."""
     source = record["_source"]
     shipped = {name: record[name] for name in _FIELDS}
     if not SOURCES[source["repo"]].abstracts:
@@ -90,7 +90,7 @@ def _suffix(file: Mapping[str, Any]) -> str:
 
 
 def _attachments(records: list[Record], files: list[Record]) -> Iterator[Record]:
-    """Which record (by its line, from 1) gets which files. Files take turns, so that each is used and none too often."""
+    """Yields which record (by its line, from 1) gets which files. Files take turns, so that each one is used about equally."""
     turns = {kind: cycle(_named(files, suffixes)) for kind, suffixes in _SUFFIXES.items()}
     covers = {kind: cycle(_named(files, suffixes) or [None]) for kind, suffixes in _COVERS.items()}
     counts = {kind: cycle(_ASSETS_PER_RECORD) for kind in _EVERY}

@@ -1,7 +1,7 @@
 """Loads the real library into an empty tenant.
 
-Every record becomes a publication, numbered by its line. A bare year becomes 1 January and a year with month its first day;
-any other date is unknown to the service. Identifiers are stored verbatim, as dirty as they were found.
+Each record becomes the publication with the number of its line. A year becomes 1 January, a month its first day; other dates are
+dropped. Identifiers are stored verbatim, errors included.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _PRECISIONS = (
 )
 
 
-def seed(connection: sqlite3.Connection, tenant: int, wanted: int | None = None) -> None:
-    """Store the library's records and files; ``wanted`` takes the first so many, going round again when there are fewer."""
+def seed(connection: sqlite3.Connection, tenant: int, limit: int | None = None) -> None:
+    """Stores the records and files; ``limit`` takes the first n records, and repeats them if there are fewer."""
     lines = gzip.decompress(_data("publications.jsonl.gz")).splitlines()
-    count = len(lines) if wanted is None else wanted
+    count = len(lines) if limit is None else limit
     records = [json.loads(line) for line in lines[:count]]
     new = [_draft(record) for record in islice(cycle(records), count)]
     keys = add_publications(connection, tenant, new)
     _attach(connection, tenant, keys)
 
 
-def service_date(found: str | None) -> str | None:
-    """``YYYY-MM-DD``, the only form the service has, or nothing."""
+def service_date(text: str | None) -> str | None:
+    """Returns ``YYYY-MM-DD``, the only form of the service, or None."""
     for form, rest in _PRECISIONS:
-        if found and form.fullmatch(found):
-            return _existing(found + rest)
+        if text and form.fullmatch(text):
+            return _existing(text + rest)
     return None
 
 
@@ -88,7 +88,7 @@ def _attach(connection: sqlite3.Connection, tenant: int, keys: Sequence[int]) ->
 
 
 def _stored(file: Mapping[str, Any], place: str) -> StoredFile:
-    """The file under a key of its own, like one that was uploaded for this place."""
+    """Returns the file under a storage key of its own, like an upload."""
     filename = file["filename"]
     digest = hashlib.sha256(f"{place}/{filename}".encode()).hexdigest()[:32]
     return StoredFile(digest + PurePosixPath(filename).suffix.lower(), filename, file["mime_type"], file["size"])

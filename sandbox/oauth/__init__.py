@@ -1,1 +1,1 @@
-"""OAuth 2.1: who may use version 3, and for what."""
+"""OAuth 2.1: sign-in to version 3 (service.md#oauth)."""

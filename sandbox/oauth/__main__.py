@@ -1,4 +1,4 @@
-"""``python -m sandbox.oauth``: what an administrator does with clients, at the control endpoint of a running sandbox."""
+"""``python -m sandbox.oauth`` manages issued clients at the control endpoint of a running sandbox."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = 30
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do one thing, print what came of it as JSON; 1 when it was refused."""
+    """Runs one command and prints its result as JSON; returns 1 if it was refused."""
     options = _parser().parse_args(arguments)
     request: Callable[[argparse.Namespace], Request] = options.request
     try:
@@ -25,35 +25,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"refused: {json.load(refusal)['error']['message']}", file=sys.stderr)  # noqa: T201
         return 1
     except (URLError, ValueError) as error:
-        print(f"{options.control} cannot be asked: {error}", file=sys.stderr)  # noqa: T201
+        print(f"{options.control} cannot be reached: {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m sandbox.oauth", description="Clients that an administrator issues."
+        prog="python -m sandbox.oauth", description="Manages the clients that an administrator issues."
     )
     parser.add_argument("--control", required=True, metavar="URL", help="`control` of the sandbox's ready line")
-    parser.add_argument("--tenant", help="which library; the only one need not be named")
+    parser.add_argument("--tenant", help="the library; optional if there is only one")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add(commands, "list", "the issued clients", lambda options: _get(options, "clients"))
-    _add(commands, "connections", "who granted what to whom", lambda options: _get(options, "grants"))
-    create = _add(commands, "create", "issue a client; its secret is shown once", _create)
+    _add(commands, "list", "list the issued clients", lambda options: _get(options, "clients"))
+    _add(commands, "connections", "list the grants", lambda options: _get(options, "grants"))
+    create = _add(commands, "create", "issue a client and show its secret, once", _create)
     create.add_argument("name")
     create.add_argument("redirect_uris", nargs="+", metavar="redirect-uri")
-    create.add_argument("--scope", help="separated by blanks (library:read assets:read)")
-    create.add_argument("--post", action="store_true", help="client_secret_post instead of client_secret_basic")
-    create.add_argument("--no-pkce", action="store_true", help="for connectors that send no code_challenge")
-    create.add_argument("--surface", choices=("rest_api", "mcp_server"), default="rest_api", help="(%(default)s)")
-    rotation = _add(commands, "rotate", "a new secret", _rotate)
+    create.add_argument("--scope", help="scopes separated by blanks (library:read assets:read)")
+    create.add_argument("--post", action="store_true", help="use client_secret_post instead of client_secret_basic")
+    create.add_argument(
+        "--no-pkce", action="store_true", help="do not require PKCE, for connectors that send no code_challenge"
+    )
+    create.add_argument(
+        "--surface", choices=("rest_api", "mcp_server"), default="rest_api", help="target of its tokens (%(default)s)"
+    )
+    rotation = _add(commands, "rotate", "issue a new secret", _rotate)
     rotation.add_argument("client_id")
     rotation.add_argument(
         "--changeover",
         type=float,
         default=86400,
         metavar="SECONDS",
-        help="how long the old one stays good (%(default)s)",
+        help="how long the old secret stays valid (%(default)s)",
     )
     revocation = _add(commands, "revoke", "end a client and all its connections at once", _revoke)
     revocation.add_argument("client_id")

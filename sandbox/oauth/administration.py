@@ -1,14 +1,15 @@
-"""What an administrator does with clients and grants: the service's own endpoints for it are "not shown".
+"""Management of issued clients, grants and tokens at the control endpoint. The service's own endpoints are not shown.
 
-The document: at most two secrets at a time, rotation "with a changeover window", revocation ends "all connections at once", PKCE
-"selectable at creation and on by default", and the surface is chosen at creation. Assumptions: a rotation that would make a
-third secret is refused, so that it never interrupts anybody; without a window it ends every older secret and always works.
+service.md#clients has the facts: at most two secrets, a changeover window, PKCE on by default, the surface chosen at creation.
+Assumptions: a rotation that would make a third secret is refused, so that it interrupts nobody; a rotation without a window ends
+every older secret and always works.
 
-| GET, POST | /_control/oauth/clients | the issued clients; issue one: the metadata of a registration, `pkce`, `surface` |
+| POST | /_control/tokens | an access token without OAuth |
+| GET, POST | /_control/oauth/clients | list the issued clients; issue one with its metadata, `pkce` and `surface` |
 | POST | /_control/oauth/clients/rotate | `client_id`, `changeover_seconds`: a new secret |
-| POST | /_control/oauth/clients/revoke | `client_id`, of any kind |
-| GET | /_control/oauth/grants | who granted what to whom, as long as it lives |
-| POST | /_control/oauth/grants/end | the grants of `client_id`, of `person` (an e-mail address), or of both |
+| POST | /_control/oauth/clients/revoke | `client_id`, of any client |
+| GET | /_control/oauth/grants | the active grants |
+| POST | /_control/oauth/grants/end | end the grants of `client_id`, of `person` (an e-mail address), or of both |
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.callers import SCOPES
 from sandbox.errors import ApiError, record_not_found, unprocessable
-from sandbox.forms import at_least, changed, one_of
 from sandbox.oauth import tokens
-from sandbox.oauth.refusals import OAuthError
-from sandbox.oauth.registration import described, new_client, new_secret, read
+from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.registration import client_record, new_client, new_secret, parse_metadata
 from sandbox.oauth.scopes import with_asset_scopes
 from sandbox.oauth.surfaces import MCP_SERVER, REST_API
+from sandbox.permissions import SCOPES
 from sandbox.state.clients import Client, TooManySecrets
 from sandbox.state.grants import Grant
 from sandbox.tenants import Tenant
+from sandbox.validation import at_least, one_of, with_changes
 
-MOST_SECRETS = 2
+MAX_SECRETS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Choices:
+class _IssueOptions:
     """What an administrator chooses beside the metadata."""
 
     pkce: bool = True
@@ -41,20 +42,20 @@ class _Choices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rotation:
+class _RotationOptions:
     client_id: str = ""
     changeover_seconds: float = at_least(0, 86400.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Whose:
+class _GrantFilter:
     client_id: str = ""
     person: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
-    """A token on order; ``before_assets``: as if it were issued before the scopes for assets existed."""
+class _TokenOptions:
+    """Options of a token; ``before_assets``: as if it were issued before the asset scopes existed."""
 
     person: str = ""
     surface: str = one_of(REST_API, MCP_SERVER)
@@ -62,67 +63,69 @@ class _Token:
 
 
 def issue_token(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """An access token without the way through OAuth: ``person`` is an e-mail address, ``scopes`` a list (default: all)."""
+    """Returns an access token without OAuth: ``person`` is an e-mail address, ``scopes`` a list (default: all)."""
     scopes = body.get("scopes", list(SCOPES))
     if not isinstance(scopes, list) or any(scope not in SCOPES for scope in scopes):
         raise unprocessable(f"scopes: must be a list of {', '.join(SCOPES)}")
-    wanted = changed(_Token(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"})
-    person = tenant.accounts.with_email(wanted.person)
+    options = with_changes(
+        _TokenOptions(person=tenant.account.email), {key: body[key] for key in body if key != "scopes"}
+    )
+    person = tenant.accounts.with_email(options.person)
     if person is None:
         raise unprocessable("person: must be the e-mail address of a user")
-    if wanted.before_assets:
+    if options.before_assets:
         scopes = with_asset_scopes(scopes)
-    return {"access_token": tokens.issue(tenant, person, scopes, wanted.surface)}
+    return {"access_token": tokens.issue(tenant, person, scopes, options.surface)}
 
 
-def tell_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
-    """The issued clients, without their secrets."""
-    return [_told(tenant, client) for client in tenant.clients.all_issued()]
+def list_clients(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001  # one signature for all
+    """Returns the issued clients without their secrets."""
+    return [_issued_client_record(tenant, client) for client in tenant.clients.issued()]
 
 
 def issue_client(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """A new client; its secret is shown here and never again."""
+    """Issues a client; its secret is shown here only."""
     if tenant.settings.oauth.issued_clients == "closed":
         raise ApiError(403, "Forbidden", "The plan of this library has no clients issued by administrators")
-    chosen = changed(_Choices(), {name: body[name] for name in ("pkce", "surface") if name in body})
+    options = with_changes(_IssueOptions(), {name: body[name] for name in ("pkce", "surface") if name in body})
     try:
-        metadata = read(dict(body))
+        metadata = parse_metadata(dict(body))
     except OAuthError as refusal:
         raise unprocessable(refusal.description) from None
     if metadata.auth_method == "none":
         raise unprocessable("token_endpoint_auth_method: a client issued by an administrator is always confidential")
-    client = new_client(metadata, tenant.clock.now(), issued=True, pkce=chosen.pkce, surface=chosen.surface)
+    client = new_client(metadata, tenant.clock.now(), issued=True, pkce=options.pkce, surface=options.surface)
     secret = new_secret()
     tenant.clients.issue(client, secret)
-    return {**described(client, secret), "pkce": client.pkce, "surface": client.surface}
+    return {**client_record(client, secret), "pkce": client.pkce, "surface": client.surface}
 
 
 def rotate(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """A new secret; the one before it stays good for the changeover window."""
-    wanted, now = changed(_Rotation(), body), tenant.clock.now()
-    client = _issued(tenant, wanted.client_id)
+    """Issues a new secret; the one before it stays valid for the changeover window."""
+    options, now = with_changes(_RotationOptions(), body), tenant.clock.now()
+    client = _issued(tenant, options.client_id)
     secret = new_secret()
     try:
         tenant.clients.rotate(
-            client.id, secret, now=now, old_until=now + wanted.changeover_seconds, at_most=MOST_SECRETS
+            client.id, secret, now=now, old_until=now + options.changeover_seconds, at_most=MAX_SECRETS
         )
     except TooManySecrets:
-        message = f"{MOST_SECRETS} secrets are good already; wait for the older one to end, or rotate without a window"
+        message = f"{MAX_SECRETS} secrets are valid; wait until the older one ends, or rotate without a window"
         raise ApiError(409, "TooManySecrets", message) from None
-    return {"client_id": client.id, "client_secret": secret, **_told(tenant, client)}
+    return {"client_id": client.id, "client_secret": secret, **_issued_client_record(tenant, client)}
 
 
 def revoke(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """End a client and all its connections at once."""
-    wanted = changed(_Whose(), {"client_id": body.get("client_id", "")})
-    if tenant.clients.find(wanted.client_id) is None:
+    """Ends a client and all its connections at once."""
+    options = with_changes(_GrantFilter(), {"client_id": body.get("client_id", "")})
+    if tenant.clients.find(options.client_id) is None:
         raise record_not_found()
-    tenant.clients.revoke(wanted.client_id, tenant.clock.now())
-    return {"client_id": wanted.client_id, "revoked": True}
+    tenant.clients.revoke(options.client_id, tenant.clock.now())
+    return {"client_id": options.client_id, "revoked": True}
 
 
-def tell_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
-    """Who granted what to whom."""
+def list_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG001
+    """Returns the active grants."""
     return [
         {
             "client_id": grant.client_id,
@@ -131,20 +134,20 @@ def tell_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:  # noqa: ARG
             "surface": grant.surface,
             "created_at": grant.created_at,
         }
-        for grant in tenant.grants.living()
+        for grant in tenant.grants.active()
     ]
 
 
 def end_grants(tenant: Tenant, body: Mapping[str, Any]) -> object:
-    """End grants: of a client, of a person, of all when neither is named."""
-    wanted = changed(_Whose(), body)
-    keys = [grant.key for grant in tenant.grants.living() if _is_meant(grant, wanted)]
+    """Ends the grants of a client, of a person, or all."""
+    options = with_changes(_GrantFilter(), body)
+    keys = [grant.key for grant in tenant.grants.active() if _matches(grant, options)]
     tenant.grants.end(keys, tenant.clock.now())
     return {"ended": len(keys)}
 
 
-def _is_meant(grant: Grant, wanted: _Whose) -> bool:
-    return wanted.client_id in {"", grant.client_id} and wanted.person.lower() in {"", grant.person.email.lower()}
+def _matches(grant: Grant, options: _GrantFilter) -> bool:
+    return options.client_id in {"", grant.client_id} and options.person.lower() in {"", grant.person.email.lower()}
 
 
 def _issued(tenant: Tenant, client_id: str) -> Client:
@@ -154,14 +157,14 @@ def _issued(tenant: Tenant, client_id: str) -> Client:
     return client
 
 
-def _told(tenant: Tenant, client: Client) -> dict[str, Any]:
-    good = tenant.clients.secrets(client.id, tenant.clock.now())
+def _issued_client_record(tenant: Tenant, client: Client) -> dict[str, Any]:
+    valid = tenant.clients.secrets(client.id, tenant.clock.now())
     return {
-        **described(client),
+        **client_record(client),
         "pkce": client.pkce,
         "surface": client.surface,
         "revoked_at": client.revoked_at,
-        "secrets": [{"created_at": each.created_at, "expires_at": each.expires_at} for each in good],
+        "secrets": [{"created_at": each.created_at, "expires_at": each.expires_at} for each in valid],
     }
 
 
@@ -169,10 +172,10 @@ Administration = Callable[[Tenant, Mapping[str, Any]], object]
 
 ACTIONS: Mapping[tuple[str, str], Administration] = {
     ("POST", "/_control/tokens"): issue_token,
-    ("GET", "/_control/oauth/clients"): tell_clients,
+    ("GET", "/_control/oauth/clients"): list_clients,
     ("POST", "/_control/oauth/clients"): issue_client,
     ("POST", "/_control/oauth/clients/rotate"): rotate,
     ("POST", "/_control/oauth/clients/revoke"): revoke,
-    ("GET", "/_control/oauth/grants"): tell_grants,
+    ("GET", "/_control/oauth/grants"): list_grants,
     ("POST", "/_control/oauth/grants/end"): end_grants,
 }

@@ -1,8 +1,7 @@
-"""``/oauth/authorize``: the page on which a person signs in and says what a program may do, and the way back.
+"""``/oauth/authorize``: the page on which a person signs in and gives consent, and the redirect back to the client.
 
-GET shows it, POST to the same address has the person's decision; the parameters of the authorization stay in the address.
-The document shows GET only: what the page posts is its own business. A form counts only with the token that came with its
-page (no other site can post one), and the page runs no script and asks for nothing elsewhere.
+GET shows the page; POST to the same address has the decision. The parameters of the authorization stay in the address. A form
+needs the token of its page, so that no other site can post it. The page runs no script and loads nothing.
 """
 
 from __future__ import annotations
@@ -21,22 +20,26 @@ from urllib.parse import urlsplit
 from jinja2 import DictLoader, Environment, StrictUndefined
 from werkzeug.wrappers import Request, Response
 
-from sandbox.oauth.addresses import base_url
-from sandbox.oauth.authorization import Addressee, Asked, addressee, asked
+from sandbox.oauth.authorization_request import (
+    AuthorizationRequest,
+    RedirectTarget,
+    check_request,
+    find_redirect_target,
+)
+from sandbox.oauth.errors import OAuthError, UntrustedRequest
 from sandbox.oauth.parameters import Parameters
-from sandbox.oauth.redirects import with_answer
-from sandbox.oauth.refusals import OAuthError, Unsafe
-from sandbox.oauth.scopes import carried
+from sandbox.oauth.redirect_uris import with_parameters
+from sandbox.oauth.scopes import intersection
 from sandbox.oauth.surfaces import REST_API
 from sandbox.state.accounts import User
-from sandbox.state.grants import Code, Wanted
+from sandbox.state.grants import CodeDetails, NewGrant
 from sandbox.tenants import Tenant
 
 SESSION_COOKIE = "_library_session"
 VISIT_COOKIE = "_library_visit"
 
-# What each scope means to the person who releases it
-WORDS: Mapping[str, tuple[str, str]] = {
+# Title and meaning of each scope on the page
+SCOPE_TEXTS: Mapping[str, tuple[str, str]] = {
     "library:read": ("Read the library", "Publications, copies, locations, collections and authorities"),
     "library:write": ("Change the library", "Create, change and delete publications, copies and collections"),
     "assets:read": ("Read files", "See and download what is attached to publications"),
@@ -50,7 +53,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A browser at the page: who has signed in with it, and the cookies it is to keep."""
+    """A browser at the page: the signed-in person and the cookies."""
 
     request: Request
     tenant: Tenant
@@ -60,7 +63,7 @@ class Visit:
 
     @property
     def form_token(self) -> str:
-        """What a form has to carry: derived from a cookie that no other site can read."""
+        """The token of the page's form, derived from a cookie that no other site can read."""
         return hashlib.sha256(f"consent {self.id}".encode()).hexdigest()
 
 
@@ -73,25 +76,25 @@ class Problem:
 
 
 def ask(request: Request, tenant: Tenant) -> Response:
-    """Show the page, or send the client its refusal."""
-    return _examined(request, tenant, lambda wanted: _page(_visit(request, tenant), wanted))
+    """Shows the page, or redirects with an error."""
+    return _checked(request, tenant, lambda authorization: _page(_visit(request, tenant), authorization))
 
 
 def decide(request: Request, tenant: Tenant) -> Response:
-    """What follows from a form that was posted."""
-    return _examined(request, tenant, lambda wanted: _decided(_visit(request, tenant), wanted))
+    """Handles a posted form."""
+    return _checked(request, tenant, lambda authorization: _decided(_visit(request, tenant), authorization))
 
 
-def _examined(request: Request, tenant: Tenant, proceed: Callable[[Asked], Response]) -> Response:
-    given = Parameters(request.args)
+def _checked(request: Request, tenant: Tenant, proceed: Callable[[AuthorizationRequest], Response]) -> Response:
+    parameters = Parameters(request.args)
     try:
-        to = addressee(given, tenant)
-    except Unsafe as problem:
+        to = find_redirect_target(parameters, tenant)
+    except UntrustedRequest as problem:
         return _html("refused.html", {"problem": str(problem), "library": tenant.name}, status=400)
     try:
-        return proceed(asked(given, to, tenant.settings.oauth, base_url(request, tenant)))
+        return proceed(check_request(parameters, to, tenant.settings.oauth, tenant.base_url(request.host_url)))
     except OAuthError as refusal:
-        return _back(to, given.get("state"), refusal.body())
+        return _redirect(to, parameters.get("state"), refusal.body())
 
 
 def _visit(request: Request, tenant: Tenant) -> Visit:
@@ -101,91 +104,93 @@ def _visit(request: Request, tenant: Tenant) -> Visit:
     return Visit(request, tenant, known or secrets.token_urlsafe(24), person, session if person else None)
 
 
-def _decided(visit: Visit, wanted: Asked) -> Response:
+def _decided(visit: Visit, authorization: AuthorizationRequest) -> Response:
     form = visit.request.form
     if not _same(form.get("form_token", ""), visit.form_token):
-        return _page(visit, wanted, Problem("This page was out of date. Please decide again.", 403))
+        return _page(visit, authorization, Problem("This page has expired. Please decide again.", 403))
     decision = form.get("decision")
     if decision == "refuse":
         raise OAuthError("access_denied", "The person refused")
     if decision == "sign_out":
-        return _signed_out(visit, wanted)
+        return _signed_out(visit, authorization)
     if visit.person is not None:
-        return _allowed(visit, visit.person, wanted)
+        return _allowed(visit, visit.person, authorization)
     person = visit.tenant.accounts.with_password(form.get("email", "").strip(), form.get("password", ""))
     if person is None:
-        return _page(visit, wanted, Problem("This e-mail address and password do not belong together."))
-    return _signed_in(visit, person, wanted)
+        return _page(visit, authorization, Problem("The e-mail address or the password is wrong."))
+    return _signed_in(visit, person, authorization)
 
 
-def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(), expected.encode())
+def _same(token: str, expected: str) -> bool:
+    return hmac.compare_digest(token.encode(), expected.encode())
 
 
-def _signed_in(visit: Visit, person: User, wanted: Asked) -> Response:
+def _signed_in(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
     tenant = visit.tenant
     seconds = tenant.settings.oauth.session_seconds
     session = tenant.accounts.open_session(person, tenant.clock.now() + seconds)
-    response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, wanted)
+    response = _allowed(Visit(visit.request, tenant, visit.id, person, session), person, authorization)
     _set_cookie(response, visit, SESSION_COOKIE, session, seconds)
     return response
 
 
-def _signed_out(visit: Visit, wanted: Asked) -> Response:
+def _signed_out(visit: Visit, authorization: AuthorizationRequest) -> Response:
     if visit.session is not None:
         visit.tenant.accounts.close_session(visit.session)
-    response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), wanted)
+    response = _page(Visit(visit.request, visit.tenant, visit.id, None, None), authorization)
     response.delete_cookie(SESSION_COOKIE, path=_cookie_path(visit))
     return response
 
 
-def _allowed(visit: Visit, person: User, wanted: Asked) -> Response:
-    """A code for what the person released, on its way to the client.
+def _allowed(visit: Visit, person: User, authorization: AuthorizationRequest) -> Response:
+    """Redirects with a code for the released scopes.
 
-    Assumption: a person who releases nothing has not understood the page, and is asked again.
+    Assumption: a person who releases nothing is asked again.
     """
-    released = carried(wanted.scopes, visit.request.form.getlist("scope"))
+    released = intersection(authorization.scopes, visit.request.form.getlist("scope"))
     if not released:
-        return _page(visit, wanted, Problem("Tick at least one thing that the program may do, or refuse."))
-    tenant, to, now = visit.tenant, wanted.addressee, visit.tenant.clock.now()
+        return _page(visit, authorization, Problem("Tick at least one thing that the program may do, or refuse."))
+    tenant, to, now = visit.tenant, authorization.redirect_target, visit.tenant.clock.now()
     code = secrets.token_urlsafe(32)
-    details = Code(to.redirect_uri, wanted.challenge, wanted.resource, now + tenant.settings.oauth.code_seconds)
-    tenant.grants.open(Wanted(to.client.id, person, released, wanted.surface), code, details, now)
-    return _back(to, visit.request.args.get("state"), {"code": code})
+    details = CodeDetails(
+        to.redirect_uri, authorization.challenge, authorization.resource, now + tenant.settings.oauth.code_seconds
+    )
+    tenant.grants.open(NewGrant(to.client.id, person, released, authorization.surface), code, details, now)
+    return _redirect(to, visit.request.args.get("state"), {"code": code})
 
 
-def _back(to: Addressee, state: str | None, answer: Mapping[str, str]) -> Response:
-    """Send the browser to the client. 303, so that what was posted here is not posted there."""
+def _redirect(to: RedirectTarget, state: str | None, answer: Mapping[str, str]) -> Response:
+    """Redirects the browser to the client. With 303, the browser does not post the form there."""
     pairs = [*answer.items(), *([("state", state)] if state else [])]
     response = Response(status=303, headers={"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"})
     response.autocorrect_location_header = False
-    response.headers["Location"] = with_answer(to.redirect_uri, pairs)
+    response.headers["Location"] = with_parameters(to.redirect_uri, pairs)
     return response
 
 
-def _page(visit: Visit, wanted: Asked, problem: Problem | None = None) -> Response:
-    """The page; one that is shown again keeps what was typed and ticked, but never a password."""
-    form, client = visit.request.form, wanted.addressee.client
-    ticked = form.getlist("scope") if problem else wanted.scopes
-    shown = {
+def _page(visit: Visit, authorization: AuthorizationRequest, problem: Problem | None = None) -> Response:
+    """Returns the page. A page that is context again keeps the address and the ticks, but no password."""
+    form, client = visit.request.form, authorization.redirect_target.client
+    ticked = form.getlist("scope") if problem else authorization.scopes
+    context = {
         "problem": problem.text if problem else None,
         "library": visit.tenant.name,
         "program": client.name.strip() or client.id,
         "issued": client.issued,
-        "destination": _destination(wanted.addressee.redirect_uri),
+        "destination": _destination(authorization.redirect_target.redirect_uri),
         "person": visit.person,
         "email": form.get("email", ""),
         "form_token": visit.form_token,
-        "scopes": [(scope, *WORDS[scope], scope in ticked) for scope in wanted.scopes],
-        "on_api": wanted.surface == REST_API,
+        "scopes": [(scope, *SCOPE_TEXTS[scope], scope in ticked) for scope in authorization.scopes],
+        "on_api": authorization.surface == REST_API,
     }
-    response = _html("consent.html", shown, status=problem.status if problem else 200)
+    response = _html("consent.html", context, status=problem.status if problem else 200)
     _set_cookie(response, visit, VISIT_COOKIE, visit.id, None)
     return response
 
 
 def _destination(redirect_uri: str) -> tuple[str, bool]:
-    """The host that gets the answer, and whether that is the person's own computer."""
+    """Returns the host that gets the answer, and whether it is the person's own computer."""
     parts = urlsplit(redirect_uri)
     return parts.netloc, parts.scheme == "http"
 
@@ -206,7 +211,7 @@ def _cookie_path(visit: Visit) -> str:
     return f"/{visit.tenant.name}/"
 
 
-def _html(name: str, shown: Mapping[str, Any], *, status: int) -> Response:
+def _html(name: str, context: Mapping[str, Any], *, status: int) -> Response:
     style, pages = _pages()
     hashed = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     headers = {
@@ -216,13 +221,13 @@ def _html(name: str, shown: Mapping[str, Any], *, status: int) -> Response:
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
     }
-    text = pages.get_template(name).render(shown, style=style)
+    text = pages.get_template(name).render(context, style=style)
     return Response(text, status=status, headers=headers, content_type="text/html; charset=utf-8")
 
 
 @cache
 def _pages() -> tuple[str, Environment]:
-    """The style sheet and the templates, read once; every value in them is escaped."""
+    """Returns the style sheet and the templates, which escape every value."""
     folder = files("sandbox.oauth").joinpath("pages")
     texts = {each.name: each.read_text("utf-8") for each in folder.iterdir()}
     style = texts["style.css"]

@@ -1,4 +1,4 @@
-"""The parameters of an OAuth request: each at most once, and one without a value is not there (RFC 6749, section 3.1)."""
+"""Parameters of an OAuth request. An empty one counts as absent (RFC 6749, section 3.1)."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from werkzeug.datastructures import MultiDict
 
 
 class Parameters:
-    """What came in a query or a form."""
+    """The parameters of a query or a form."""
 
     def __init__(self, given: MultiDict[str, str]) -> None:
         self._given = given
 
     def get(self, name: str) -> str | None:
-        """The value, None when there is none."""
+        """Returns the value, None if there is none."""
         return self._given.get(name) or None
-
-    def all(self, name: str) -> list[str]:
-        """Every value of a parameter that may come several times."""
-        return self._given.getlist(name)
 
     @property
     def repeated(self) -> list[str]:
-        """The names that came more than once."""
+        """The names that occur more than once."""
         return [name for name in self._given if len(self._given.getlist(name)) > 1]

@@ -1,7 +1,7 @@
-"""``POST /oauth/clients``: a program registers itself (RFC 7591), so many a day at most.
+"""``POST /oauth/clients``: a client registers itself (RFC 7591; service.md#clients).
 
-What is not shown and assumed: any whole 24 hours count as a day, and only accepted registrations; metadata that nobody here
-knows are ignored, as RFC 7591 wants; known ones with values that cannot be kept are refused rather than replaced.
+Assumptions: a day is any 24 hours, and only accepted registrations count; unknown metadata are ignored, as in RFC 7591; known
+metadata with unsupported values are refused.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any, TypeGuard
 
 from werkzeug.wrappers import Request, Response
 
-from sandbox.answers import json_response
-from sandbox.callers import SCOPES
 from sandbox.errors import ApiError
-from sandbox.oauth import redirects
-from sandbox.oauth.refusals import OAuthError
-from sandbox.oauth.scopes import READING, carried, is_written_well
+from sandbox.oauth import redirect_uris
+from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.scopes import READ_SCOPES, intersection, is_valid_scope
+from sandbox.permissions import SCOPES
+from sandbox.responses import json_response
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
 
@@ -32,12 +32,12 @@ RESPONSE_TYPES = ("code",)
 _NAME_LENGTH = 200
 _ADDRESSES = 20
 _ADDRESS_LENGTH = 2000
-_HALF = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which no file can hold
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half of a surrogate pair, which cannot be encoded
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What a client says about itself, with the defaults filled in."""
+    """The metadata of a client, with defaults."""
 
     name: str
     redirect_uris: tuple[str, ...]
@@ -48,20 +48,20 @@ class Metadata:
 
 
 def register(request: Request, tenant: Tenant) -> Response:
-    """Answer a registration: 201 with everything that was stored, and the secret for the only time."""
-    client = new_client(read(_parsed(request.get_data())), tenant.clock.now())
+    """Answers a registration with 201, everything that was stored, and the secret, which is shown here only."""
+    client = new_client(parse_metadata(_parsed_json(request.get_data())), tenant.clock.now())
     secret = None if client.is_public else new_secret()
     at_most, now = tenant.settings.oauth.registrations_per_day, client.created_at
     oldest = tenant.clients.register(client, secret, at_most=at_most, since=now - DAY_SECONDS)
     if oldest is not None:
         raise _too_many(at_most, oldest + DAY_SECONDS - now)
-    return json_response(described(client, secret), status=201, headers={"Cache-Control": "no-store"})
+    return json_response(client_record(client, secret), status=201, headers={"Cache-Control": "no-store"})
 
 
 def new_client(
     metadata: Metadata, now: float, *, issued: bool = False, pkce: bool = True, surface: str | None = None
 ) -> Client:
-    """A client with these metadata and an id of its own."""
+    """Returns a client with these metadata and a new id."""
     return Client(
         id=secrets.token_hex(16),
         name=metadata.name,
@@ -78,16 +78,16 @@ def new_client(
 
 
 def new_secret() -> str:
-    """256 bits that nobody can guess."""
+    """Returns 256 random bits as text."""
     return secrets.token_urlsafe(32)
 
 
-def described(client: Client, secret: str | None = None) -> dict[str, Any]:
-    """The client as RFC 7591 answers; the secret only when it is new."""
-    shown = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
+def client_record(client: Client, secret: str | None = None) -> dict[str, Any]:
+    """Returns the client as in RFC 7591; the secret only if it is new."""
+    credentials = {} if secret is None else {"client_secret": secret, "client_secret_expires_at": 0}
     return {
         "client_id": client.id,
-        **shown,
+        **credentials,
         "client_id_issued_at": int(client.created_at),
         "client_name": client.name,
         "redirect_uris": client.redirect_uris,
@@ -98,8 +98,8 @@ def described(client: Client, secret: str | None = None) -> dict[str, Any]:
     }
 
 
-def read(body: object) -> Metadata:
-    """The metadata in a registration, or RFC 7591's refusal."""
+def parse_metadata(body: object) -> Metadata:
+    """Returns the metadata of a registration, or raises the error of RFC 7591."""
     if not isinstance(body, dict):
         raise _invalid("The body must be a JSON object")
     return Metadata(
@@ -112,7 +112,7 @@ def read(body: object) -> Metadata:
     )
 
 
-def _parsed(body: bytes) -> object:
+def _parsed_json(body: bytes) -> object:
     try:
         parsed: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _name(body: Mapping[str, Any]) -> str:
     name = body.get("client_name")
     if name is None:
         return ""
-    if not isinstance(name, str) or len(name) > _NAME_LENGTH or _HALF.search(name):
+    if not isinstance(name, str) or len(name) > _NAME_LENGTH or _SURROGATE.search(name):
         raise _invalid(f"client_name must be a text of at most {_NAME_LENGTH} characters")
     return name
 
@@ -136,24 +136,24 @@ def _redirect_uris(body: Mapping[str, Any]) -> tuple[str, ...]:
     for position, address in enumerate(addresses):
         if len(address) > _ADDRESS_LENGTH:
             raise _invalid_address(f"redirect_uris[{position}] must have at most {_ADDRESS_LENGTH} characters")
-        if problem := redirects.problem(address):
+        if problem := redirect_uris.redirect_uri_problem(address):
             raise _invalid_address(f"redirect_uris[{position}] {problem}")
     return tuple(addresses)
 
 
 def _grant_types(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Both when nothing is said: "an access token … comes with a refresh token"."""
-    wanted = body.get("grant_types")
-    if wanted is None:
+    """Returns the grant types; the default is both, because an access token comes with a refresh token (service.md#tokens)."""
+    types = body.get("grant_types")
+    if types is None:
         return GRANT_TYPES
-    if not _is_texts(wanted) or not set(wanted) <= set(GRANT_TYPES) or "authorization_code" not in wanted:
+    if not _is_texts(types) or not set(types) <= set(GRANT_TYPES) or "authorization_code" not in types:
         raise _invalid("grant_types must have authorization_code, and may have refresh_token")
-    return tuple(each for each in GRANT_TYPES if each in wanted)
+    return tuple(each for each in GRANT_TYPES if each in types)
 
 
 def _response_types(body: Mapping[str, Any]) -> tuple[str, ...]:
-    wanted = body.get("response_types")
-    if wanted is not None and (not _is_texts(wanted) or set(wanted) != set(RESPONSE_TYPES)):
+    types = body.get("response_types")
+    if types is not None and (not _is_texts(types) or set(types) != set(RESPONSE_TYPES)):
         raise _invalid("response_types must be code and nothing else")
     return RESPONSE_TYPES
 
@@ -170,12 +170,12 @@ def _auth_method(body: Mapping[str, Any]) -> str:
 def _scopes(body: Mapping[str, Any]) -> tuple[str, ...]:
     scope = body.get("scope")
     if scope is None:
-        return READING
-    if not isinstance(scope, str) or not is_written_well(scope):
+        return READ_SCOPES
+    if not isinstance(scope, str) or not is_valid_scope(scope):
         raise _invalid("scope must be names separated by one space each")
     if unknown := [name for name in scope.split(" ") if name not in SCOPES]:
         raise _invalid(f"scope: {unknown[0]} is unknown; known are {', '.join(SCOPES)}")
-    return carried(scope.split(" "))
+    return intersection(scope.split(" "))
 
 
 def _is_texts(value: object) -> TypeGuard[Sequence[str]]:
@@ -191,6 +191,6 @@ def _invalid_address(description: str) -> OAuthError:
 
 
 def _too_many(at_most: int, wait: float) -> ApiError:
-    """429 with the error body of the document, which has no other for it."""
+    """Returns 429 with the error body of the API."""
     message = f"At most {at_most} clients may register in a day; store the client_id and reuse it"
     return ApiError(429, "TooManyRequests", message, {"Retry-After": str(max(1, math.ceil(wait)))})

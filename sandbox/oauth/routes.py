@@ -1,4 +1,4 @@
-"""The three endpoints below ``{base_url}/oauth``."""
+"""The endpoints below ``{base_url}/oauth``."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
 
-from sandbox.answers import json_response
 from sandbox.errors import method_not_allowed, route_not_found
 from sandbox.oauth.consent import ask, decide
-from sandbox.oauth.exchange import exchange
-from sandbox.oauth.refusals import OAuthError
+from sandbox.oauth.errors import OAuthError
 from sandbox.oauth.registration import register
+from sandbox.oauth.token_endpoint import exchange
+from sandbox.responses import json_response
 from sandbox.tenants import Tenant
 
 OAUTH = "/oauth/"
 
 
 def respond(request: Request, tenant: Tenant, path: str) -> Response:
-    """Answer a request below ``/oauth/``; ``path`` is the path below the tenant."""
+    """Answers a request below ``/oauth/``; ``path`` is the path below the tenant."""
     try:
         action, _ = _ROUTES.bind("").match(path, request.method)
     except NotFound:

@@ -1,41 +1,37 @@
-"""Scopes: how they are written, and which of them a token carries."""
+"""Scopes: their syntax, and which of them a token has (service.md#scopes)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
 
-from sandbox.callers import SCOPES
+from sandbox.permissions import SCOPES
 
-# The document: "a registration without `scope` is stored as exactly these two"
-READING = ("library:read", "assets:read")
+# The scopes of a registration without `scope` (service.md#clients)
+READ_SCOPES = ("library:read", "assets:read")
 
-# Tokens from before the scopes for assets existed: what they carried, and what they received for it
-_RECEIVED = {"library:read": "assets:read", "library:write": "assets:write"}
+# The asset scope that a token older than the asset scopes received for its library scope
+_ASSET_SCOPE_OF = {"library:read": "assets:read", "library:write": "assets:write"}
 
 _WRITTEN = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*")
 
 
-def is_written_well(text: str) -> bool:
-    """Names separated by one space each (RFC 6749, section 3.3)."""
+def is_valid_scope(text: str) -> bool:
+    """Returns whether a text has names separated by single spaces (RFC 6749, section 3.3)."""
     return _WRITTEN.fullmatch(text) is not None
 
 
-def carried(*sides: Collection[str]) -> tuple[str, ...]:
-    """What every side agrees to, in the order of the document.
-
-    The document: "the intersection of the requested scopes, the scopes the client registered for, and the scopes the
-    signing-in person released".
-    """
+def intersection(*sides: Collection[str]) -> tuple[str, ...]:
+    """Returns the scopes that all sides contain, in the order of ``SCOPES``."""
     return tuple(scope for scope in SCOPES if all(scope in side for side in sides))
 
 
-def only_reads(scopes: Collection[str]) -> bool:
-    """Whether there is "no scope beyond `library:read` and `assets:read`"."""
-    return set(scopes) <= set(READING)
+def is_read_only(scopes: Collection[str]) -> bool:
+    """Returns whether there is no scope beyond `library:read` and `assets:read`."""
+    return set(scopes) <= set(READ_SCOPES)
 
 
 def with_asset_scopes(scopes: Collection[str]) -> tuple[str, ...]:
-    """What a token issued before the scopes for assets existed carries today."""
-    received = {_RECEIVED[scope] for scope in scopes if scope in _RECEIVED}
-    return carried({*scopes, *received})
+    """Returns the scopes today of a token issued before the asset scopes existed."""
+    received = {_ASSET_SCOPE_OF[scope] for scope in scopes if scope in _ASSET_SCOPE_OF}
+    return intersection({*scopes, *received})

@@ -1,12 +1,12 @@
-"""The targets a token can be valid for, below a tenant's address: the REST API, or the MCP server.
+"""The targets of a token below a tenant's address: the REST API or the MCP server.
 
-They are kept by name, not by address: a grant outlives a restart on another port.
+They are stored by name, so that a grant is valid after a restart on another port.
 """
 
 from __future__ import annotations
 
-from sandbox.oauth.refusals import invalid_target
-from sandbox.oauth.scopes import only_reads
+from sandbox.oauth.errors import invalid_target
+from sandbox.oauth.scopes import is_read_only
 from sandbox.state.clients import Client
 
 REST_API = "rest_api"
@@ -14,24 +14,24 @@ MCP_SERVER = "mcp_server"
 PATHS = {REST_API: "/api/v3", MCP_SERVER: "/mcp"}
 
 
-def target(client: Client, resource: str | None, base_url: str) -> str:
-    """The surface that the token of an authorization is for, or ``invalid_target``.
+def target_surface(client: Client, resource: str | None, base_url: str) -> str:
+    """Returns the surface of an authorization's token, or raises ``invalid_target`` (service.md#oauth).
 
-    The document: the one target is ``{base_url}/api/v3``; an issued client's surface "is filled in"; a self-registered one
-    has to name it, unless it registered for reading only: then the token is bound to the MCP server.
+    An issued client has its own surface. A client that registered itself has to name the REST API; if it registered for reading
+    only and does not, its token is for the MCP server.
     """
     surface = client.surface or REST_API
     if resource is not None:
-        check(resource, surface, base_url)
+        check_resource(resource, surface, base_url)
         return surface
     if client.surface is not None:
         return client.surface
-    if only_reads(client.scopes):
+    if is_read_only(client.scopes):
         return MCP_SERVER
     raise invalid_target(f"resource is missing; it must be {base_url}{PATHS[REST_API]}")
 
 
-def check(resource: str, surface: str, base_url: str) -> None:
-    """Refuse a ``resource`` that is not the address of this surface."""
+def check_resource(resource: str, surface: str, base_url: str) -> None:
+    """Raises ``invalid_target`` if ``resource`` is not the address of this surface."""
     if resource != base_url + PATHS[surface]:
         raise invalid_target(f"resource must be {base_url}{PATHS[surface]}")

@@ -1,5 +1,5 @@
-"""The storage service: an object store on an origin of its own, which speaks Amazon S3's language where the library needs it.
+"""The storage service: an object store on its own origin with the parts of Amazon S3's API that the library needs.
 
-It takes uploads by signed POST forms and gives objects out at signed addresses, path-style: ``ORIGIN/BUCKET/KEY``. A tenant
-has one bucket, named like the tenant. Nothing here knows of publications, users or API versions.
+It accepts uploads by signed POST forms and serves objects at signed addresses, path-style: ``ORIGIN/BUCKET/KEY``. Each tenant has
+one bucket of its name. The package does not know publications, users or API versions.
 """

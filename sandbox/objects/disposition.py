@@ -1,4 +1,4 @@
-"""``Content-Disposition`` as object stores and browsers understand it (RFC 6266)."""
+"""``Content-Disposition`` for object stores and browsers (RFC 6266)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _LITERAL = re.compile(r"[^ !#$&+.^_`|~0-9A-Za-z-]", re.ASCII)
 
 
 def inline(filename: str) -> str:
-    """To be shown, under this name: once for those who read ASCII only, and once as it is."""
+    """Returns the disposition of a file to display: its name in ASCII, and in UTF-8."""
     plain = _LITERAL.sub("_", filename)
     return f"inline; filename=\"{plain}\"; filename*=UTF-8''{quote(filename, safe='', errors='replace')}"

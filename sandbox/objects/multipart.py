@@ -1,6 +1,6 @@
-"""Reads ``multipart/form-data`` as it comes: RFC 2046 and RFC 7578 to the letter, never more in memory than one chunk.
+"""Streams ``multipart/form-data`` as in RFC 2046 and RFC 7578, with at most one chunk in memory.
 
-Line breaks are CRLF. A body that breaks its lines otherwise has no delimiters, and is refused.
+Line breaks are CRLF; a body with other line breaks has no delimiters and is refused.
 """
 
 from __future__ import annotations
@@ -12,27 +12,27 @@ from typing import Protocol
 
 from werkzeug.http import parse_options_header
 
-from sandbox.objects.refusals import malformed_form
+from sandbox.objects.errors import malformed_form
 
 _CHUNK = 64 * 1024
-_LONGEST_HEAD = 16 * 1024
+_MAX_HEAD_BYTES = 16 * 1024
 _LINE = b"\r\n"
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]", re.ASCII)
 _HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)")
 
 
 class Stream(Protocol):
-    """Where the body comes from."""
+    """A request body."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes, and none only at the end."""
+        """Returns at most `size` bytes; no bytes only at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a form: its name, the file name if it has one, and its headers with small letters.
+    """A part of a form: name, file name if it has one, and headers with names in small letters.
 
-    Its ``chunks`` have to be read before the next part is asked for.
+    Its ``chunks`` have to be read before the next part.
     """
 
     name: str
@@ -42,26 +42,26 @@ class Part:
 
 
 def boundary_of(content_type: str) -> str | None:
-    """The boundary that a Content-Type names, None when the body is no form."""
+    """Returns the boundary of a Content-Type, None if the body is no form."""
     kind, options = parse_options_header(content_type)
     boundary = options.get("boundary", "")
     return boundary if kind == "multipart/form-data" and _BOUNDARY.fullmatch(boundary) else None
 
 
 class MultipartReader:
-    """The parts of one body, one after the other."""
+    """Reads the parts of a body in order."""
 
     def __init__(self, stream: Stream, boundary: str) -> None:
         self._stream = stream
         self._delimiter = f"\r\n--{boundary}".encode()
-        # The first delimiter may be the very first thing: then the line break before it is the one that ended the head
+        # The first delimiter may start the body; then its line break is the one that ended the head
         self._buffer = _LINE
         self._ended = False
 
     def parts(self) -> Iterator[Part]:
-        """Every part. Raises the 400 as soon as the body stops being a form."""
+        """Yields every part. Raises 400 where the body is not a valid form."""
         for _ in self._until_delimiter():
-            pass  # a preamble says nothing
+            pass  # skip the preamble
         while self._another():
             headers = self._head()
             name, filename = _disposition(headers)
@@ -71,7 +71,7 @@ class MultipartReader:
                 pass
 
     def _fill(self) -> bool:
-        """Fetch more; False at the end of the body."""
+        """Reads more; returns False at the end of the body."""
         if not self._ended:
             data = self._stream.read(_CHUNK)
             self._ended = not data
@@ -79,7 +79,7 @@ class MultipartReader:
         return not self._ended
 
     def _until_delimiter(self) -> Iterator[bytes]:
-        """What comes before the next delimiter, which is taken away too."""
+        """Yields the bytes before the next delimiter and consumes the delimiter."""
         while True:
             before, found, after = self._buffer.partition(self._delimiter)
             if found:
@@ -95,7 +95,7 @@ class MultipartReader:
                 raise malformed_form("A boundary is missing.")
 
     def _another(self) -> bool:
-        """Whether a part follows the delimiter that was just read; after the last one the rest is an epilogue."""
+        """Returns whether a part follows the delimiter; after the last part, the rest is an epilogue."""
         while len(self._buffer) < len(_LINE) and self._fill():
             pass
         if self._buffer.startswith(b"--"):
@@ -107,22 +107,22 @@ class MultipartReader:
         return True
 
     def _line(self) -> bytes:
-        """The next line with its CRLF, or what there is when none comes."""
-        while _LINE not in self._buffer and len(self._buffer) < _LONGEST_HEAD and self._fill():
+        """Returns the next line with its CRLF, or the rest if there is none."""
+        while _LINE not in self._buffer and len(self._buffer) < _MAX_HEAD_BYTES and self._fill():
             pass
         line, found, rest = self._buffer.partition(_LINE)
         self._buffer = rest
         return line + found
 
     def _head(self) -> dict[str, str]:
-        """The headers of a part, up to the empty line."""
+        """Returns the headers of a part, up to the empty line."""
         headers: dict[str, str] = {}
         size = 0
         while (line := self._line()) != _LINE:
             size += len(line)
             parts = _HEADER.fullmatch(line.removesuffix(_LINE))
-            if parts is None or not line.endswith(_LINE) or size > _LONGEST_HEAD:
-                raise malformed_form("A part has a header that is none.")
+            if parts is None or not line.endswith(_LINE) or size > _MAX_HEAD_BYTES:
+                raise malformed_form("A part has an invalid header.")
             headers[parts[1].decode().lower()] = parts[2].decode("utf-8", "replace").strip(" \t")
         return headers
 

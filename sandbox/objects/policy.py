@@ -1,7 +1,7 @@
-"""POST policies: what a signed form lets be uploaded, as "Creating a POST policy" of Amazon S3's API reference describes it.
+"""POST policies as in "Creating a POST policy" of Amazon S3's API reference.
 
-Every field of the form has to be covered by a condition, but ``policy``, ``x-amz-signature``, ``file`` and names that begin with
-``x-ignore-``; every condition has to hold. Names of fields are compared whatever their case.
+Every field of the form needs a condition, except ``policy``, ``x-amz-signature``, ``file`` and names that begin with
+``x-ignore-``. Every condition has to be met. Names of fields are compared without case.
 """
 
 from __future__ import annotations
@@ -16,74 +16,74 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sandbox.objects.refusals import Refusal, access_denied, invalid_argument, signature_does_not_match
+from sandbox.objects.errors import S3Error, access_denied, invalid_argument, signature_does_not_match
 from sandbox.objects.sigv4 import ALGORITHM, Keys, amz_date
 
 _UNCOVERED = {"policy", "x-amz-signature", "file"}
 _IGNORED = "x-ignore-"
 _SIGNATURE_FIELDS = ("policy", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature")
 _RANGE = "content-length-range"
-_THREE = 3
+_CONDITION_LENGTH = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``field`` is in small letters; ``source`` is the condition as the policy writes it."""
+    """A condition. ``field`` is in small letters; ``source`` is the condition as in the policy."""
 
     kind: str
     field: str
     value: str
     source: object
 
-    def holds(self, form: Mapping[str, str]) -> bool:
-        """Whether the form meets it. A field that is not there meets nothing, not even an empty beginning."""
-        given = form.get(self.field)
-        if given is None:
+    def is_met(self, form: Mapping[str, str]) -> bool:
+        """Returns whether the form meets the condition. A missing field never does, not even an empty prefix."""
+        value = form.get(self.field)
+        if value is None:
             return False
         if self.kind == "eq":
-            return given == self.value
-        values = re.split(r",\s*", given) if self.field == "content-type" else [given]
+            return value == self.value
+        values = re.split(r",\s*", value) if self.field == "content-type" else [value]
         return all(each.startswith(self.value) for each in values)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy that was read. ``least`` and ``most`` bound the size of the file, in bytes."""
+    """A parsed policy. ``min_size`` and ``max_size`` limit the file, in bytes."""
 
     expires: datetime
     conditions: tuple[Condition, ...]
-    least: int = 0
-    most: int | None = None
+    min_size: int = 0
+    max_size: int | None = None
 
     def check(self, form: Mapping[str, str], now: float) -> None:
-        """Refuse a form that the policy does not allow. Sizes are checked while the file comes."""
+        """Raises for a form that the policy does not allow. Sizes are checked while the file arrives."""
         if self.expires < datetime.fromtimestamp(now, UTC):
-            raise _against_policy("Policy expired.")
+            raise _policy_violation("Policy expired.")
         for condition in self.conditions:
-            if not condition.holds(form):
-                raise _against_policy(f"Policy Condition failed: {json.dumps(condition.source)}")
+            if not condition.is_met(form):
+                raise _policy_violation(f"Policy Condition failed: {json.dumps(condition.source)}")
         covered = {condition.field for condition in self.conditions}
         extra = [name for name in form if name not in covered | _UNCOVERED and not name.startswith(_IGNORED)]
         if extra:
-            raise _against_policy(f"Extra input fields: {', '.join(sorted(extra))}")
+            raise _policy_violation(f"Extra input fields: {', '.join(sorted(extra))}")
 
-    def check_most(self, size: int) -> None:
-        """Refuse a file that has more bytes than allowed, as soon as that is seen."""
-        if self.most is not None and size > self.most:
+    def check_max_size(self, size: int) -> None:
+        """Raises as soon as the file has too many bytes."""
+        if self.max_size is not None and size > self.max_size:
             message = "Your proposed upload exceeds the maximum allowed size"
-            raise Refusal(400, "EntityTooLarge", message, {"ProposedSize": size, "MaxSizeAllowed": self.most})
+            raise S3Error(400, "EntityTooLarge", message, {"ProposedSize": size, "MaxSizeAllowed": self.max_size})
 
-    def check_least(self, size: int) -> None:
-        """Refuse a file that ended too soon."""
-        if size < self.least:
+    def check_min_size(self, size: int) -> None:
+        """Raises if the file has too few bytes."""
+        if size < self.min_size:
             message = "Your proposed upload is smaller than the minimum allowed size"
-            raise Refusal(400, "EntityTooSmall", message, {"ProposedSize": size, "MinSizeAllowed": self.least})
+            raise S3Error(400, "EntityTooSmall", message, {"ProposedSize": size, "MinSizeAllowed": self.min_size})
 
 
 def sign_form(
     keys: Keys, bucket: str, fields: Mapping[str, str], *, now: float, seconds: int, sizes: tuple[int, int]
 ) -> dict[str, str]:
-    """The fields of a form that may upload one file: those given, fixed to their values, and the signature."""
+    """Returns the fields of a form for one file: the given ones with fixed values, and the signature."""
     at = amz_date(now)
     fixed = {
         **fields,
@@ -100,7 +100,7 @@ def sign_form(
 
 
 def check_signature(keys: Keys, form: Mapping[str, str]) -> None:
-    """Refuse a form that is not signed with these keys."""
+    """Raises if the form is not signed with these keys."""
     if "policy" not in form:
         raise access_denied()
     for name in _SIGNATURE_FIELDS:
@@ -116,7 +116,7 @@ def check_signature(keys: Keys, form: Mapping[str, str]) -> None:
 
 
 def read_policy(encoded: str) -> Policy:
-    """The policy of a form, or 400 when it is none."""
+    """Parses the policy of a form, or raises 400."""
     try:
         document = json.loads(base64.b64decode(encoded, validate=True))
     except (binascii.Error, ValueError, RecursionError):
@@ -153,17 +153,17 @@ def _conditions(written: Any) -> Iterator[Condition]:
     if isinstance(written, dict) and written and all(isinstance(value, str) for value in written.values()):
         for name, value in written.items():
             yield Condition("eq", name.lower(), value, ["eq", f"${name}", value])
-    elif _is_triple(written):
+    elif _is_condition_list(written):
         kind, name, value = written
         yield Condition(kind.lower(), name[1:].lower(), value, written)
     else:
         raise _invalid_policy(f"Invalid Condition: {json.dumps(written)}")
 
 
-def _is_triple(written: Any) -> bool:
+def _is_condition_list(written: Any) -> bool:
     return (
         isinstance(written, list)
-        and len(written) == _THREE
+        and len(written) == _CONDITION_LENGTH
         and all(isinstance(each, str) for each in written)
         and written[0].lower() in {"eq", "starts-with"}
         and written[1].startswith("$")
@@ -181,9 +181,9 @@ def _sizes(written: list[Any]) -> tuple[int, int]:
     return sizes
 
 
-def _against_policy(why: str) -> Refusal:
+def _policy_violation(why: str) -> S3Error:
     return access_denied(f"Invalid according to Policy: {why}")
 
 
-def _invalid_policy(why: str) -> Refusal:
-    return Refusal(400, "InvalidPolicyDocument", f"Invalid Policy: {why}")
+def _invalid_policy(why: str) -> S3Error:
+    return S3Error(400, "InvalidPolicyDocument", f"Invalid Policy: {why}")

@@ -1,7 +1,6 @@
-"""AWS Signature Version 4 for the service ``s3``: of POST policies, of addresses, of requests with an Authorization header.
+"""AWS Signature Version 4 for the service ``s3``: POST policies, addresses, and requests with an Authorization header.
 
-Written from AWS' description of the algorithm, with nothing but ``hmac``. Making and checking use the same functions; that they are
-the right ones is what boto3 proves in tests/interop.
+Written from AWS' description with ``hmac`` alone. Signing and checking share their functions; boto3 proves them in tests/interop.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
-from sandbox.objects.refusals import (
-    Refusal,
+from sandbox.objects.errors import (
+    S3Error,
     access_denied,
     invalid_access_key,
     invalid_argument,
@@ -28,8 +27,8 @@ UNSIGNED = "UNSIGNED-PAYLOAD"
 
 _SERVICE = "s3"
 _ENDING = "aws4_request"
-_LONGEST_SECONDS = 7 * 24 * 3600
-_MOST_DIGITS = 6
+_MAX_SECONDS = 7 * 24 * 3600
+_MAX_DIGITS = 6
 _SKEW = timedelta(minutes=15)
 _CREDENTIAL = re.compile(
     r"(?P<key>[^/]+)/(?P<day>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/(?P<ending>[^/]+)", re.ASCII
@@ -50,7 +49,7 @@ _QUERY = (
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Who may sign. ``session_token`` belongs to keys that were lent for a while."""
+    """The keys of a bucket. ``session_token`` belongs to temporary keys."""
 
     access_key_id: str
     secret_access_key: str = field(repr=False)
@@ -58,22 +57,22 @@ class Keys:
     session_token: str | None = field(default=None, repr=False)
 
     def scope(self, day: str) -> str:
-        """What a signature of this day is good for."""
+        """Returns the scope of a signature of this day."""
         return f"{day}/{self.region}/{_SERVICE}/{_ENDING}"
 
     def credential(self, day: str) -> str:
-        """The key's name with that scope."""
+        """Returns key id and scope."""
         return f"{self.access_key_id}/{self.scope(day)}"
 
     def sign(self, day: str, text: str) -> str:
-        """The signature of a text, in hexadecimal digits."""
+        """Returns the signature of a text in hexadecimal digits."""
         key = f"AWS4{self.secret_access_key}".encode()
         for part in (day, self.region, _SERVICE, _ENDING):
             key = _hmac(key, part)
         return _hmac(key, text).hex()
 
     def check(self, credential: str, at: str) -> str:
-        """The day for which a credential is good, or the refusal: it has to be this key's, for this place and this date."""
+        """Returns the day of a credential, or raises: it has to be of this key, region and date."""
         parts = _CREDENTIAL.fullmatch(credential)
         if parts is None:
             raise invalid_argument("The credential is mal-formed", "X-Amz-Credential", credential)
@@ -86,7 +85,7 @@ class Keys:
         return parts["day"]
 
     def check_token(self, token: str | None) -> None:
-        """Refuse a security token that is not the one of these keys."""
+        """Raises for a security token other than that of these keys."""
         if token is None and self.session_token is None:
             return
         if token is None or self.session_token is None or not _equal(token, self.session_token):
@@ -94,8 +93,8 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Signable:
-    """What of a request is signed. ``headers`` with small letters; ``path`` and ``query`` decoded."""
+class SignableRequest:
+    """The signed parts of a request. ``headers`` in small letters; ``path`` and ``query`` decoded."""
 
     method: str
     path: str
@@ -103,7 +102,7 @@ class Signable:
     headers: Mapping[str, str]
 
     def canonical(self, signed: Iterable[str], payload_hash: str) -> str:
-        """The request in the one form that both sides write alike."""
+        """Returns the canonical form of the request."""
         names = sorted(signed)
         query = sorted((_encoded(name), _encoded(value)) for name, value in self.query)
         lines = [
@@ -119,16 +118,15 @@ class Signable:
 
 
 def amz_date(now: float) -> str:
-    """A time as signatures write it."""
+    """Returns a time in the format of signatures."""
     return datetime.fromtimestamp(now, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
-def signed_address(keys: Keys, address: str, now: float, seconds: int, query: Mapping[str, str] | None = None) -> str:
-    """An address at which anybody may GET an object for so many seconds."""
+def presigned_url(keys: Keys, address: str, now: float, seconds: int) -> str:
+    """Returns an address at which anybody may GET an object for `seconds`."""
     at = amz_date(now)
     parts = urlsplit(address)
     parameters = {
-        **(query or {}),
         "X-Amz-Algorithm": ALGORITHM,
         "X-Amz-Credential": keys.credential(at[:8]),
         "X-Amz-Date": at,
@@ -136,33 +134,31 @@ def signed_address(keys: Keys, address: str, now: float, seconds: int, query: Ma
         "X-Amz-SignedHeaders": "host",
         **({"X-Amz-Security-Token": keys.session_token} if keys.session_token else {}),
     }
-    request = Signable("GET", unquote(parts.path), tuple(parameters.items()), {"host": parts.netloc})
+    request = SignableRequest("GET", unquote(parts.path), tuple(parameters.items()), {"host": parts.netloc})
     signature = _signature(keys, at, request.canonical(["host"], UNSIGNED))
-    shown = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
-    return f"{address}?{shown}&X-Amz-Signature={signature}"
+    query = "&".join(f"{_encoded(name)}={_encoded(value)}" for name, value in parameters.items())
+    return f"{address}?{query}&X-Amz-Signature={signature}"
 
 
 def signed_headers(keys: Keys, method: str, address: str, now: float) -> dict[str, str]:
-    """The headers that sign a request without a body."""
+    """Returns the headers that sign a request without query and body."""
     at = amz_date(now)
     parts = urlsplit(address)
     headers = {"host": parts.netloc, "x-amz-content-sha256": hashlib.sha256(b"").hexdigest(), "x-amz-date": at}
     if keys.session_token:
         headers["x-amz-security-token"] = keys.session_token
-    query = tuple(parse_qsl(parts.query, keep_blank_values=True))
-    canonical = Signable(method, unquote(parts.path), query, headers).canonical(
-        headers, headers["x-amz-content-sha256"]
-    )
+    request = SignableRequest(method, unquote(parts.path), (), headers)
+    canonical = request.canonical(headers, headers["x-amz-content-sha256"])
     names = ";".join(sorted(headers))
     signature = _signature(keys, at, canonical)
     authorization = f"{ALGORITHM} Credential={keys.credential(at[:8])}, SignedHeaders={names}, Signature={signature}"
     return {**headers, "authorization": authorization}
 
 
-def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterable[str]) -> None:
-    """Refuse an address that is not signed with these keys, was changed, or is no longer good.
+def check_presigned_url(keys: Keys, request: SignableRequest, now: float, *, methods: Iterable[str]) -> None:
+    """Raises for an address that is not signed with these keys, was changed, or has expired.
 
-    ``methods``: those for which the signature may have been made; a signature is for one method.
+    ``methods``: the methods for which it may be signed; a signature is for one method.
     """
     query = dict(request.query)
     if not any(name in query for name in _QUERY):
@@ -170,48 +166,45 @@ def check_address(keys: Keys, request: Signable, now: float, *, methods: Iterabl
     if len(query) != len(request.query) or any(name not in query for name in _QUERY) or query[_QUERY[0]] != ALGORITHM:
         raise _bad_query(f"Query-string authentication version 4 requires the parameters {', '.join(_QUERY)}")
     at, seconds = query["X-Amz-Date"], query["X-Amz-Expires"]
-    made = _time(at)
-    if made is None or not (
-        seconds.isascii()
-        and seconds.isdigit()
-        and len(seconds) <= _MOST_DIGITS
-        and 0 < int(seconds) <= _LONGEST_SECONDS
+    signed_at = _time(at)
+    if signed_at is None or not (
+        seconds.isascii() and seconds.isdigit() and len(seconds) <= _MAX_DIGITS and 0 < int(seconds) <= _MAX_SECONDS
     ):
         raise _bad_query("X-Amz-Date or X-Amz-Expires is no date or no number from 1 to 604800")
     keys.check(query["X-Amz-Credential"], at)
     keys.check_token(query.get("X-Amz-Security-Token"))
-    given = query["X-Amz-Signature"]
+    signature = query["X-Amz-Signature"]
     signed = query["X-Amz-SignedHeaders"].split(";")
     if "host" not in signed:
         raise _bad_query("The header host has to be signed")
     rest = tuple(pair for pair in request.query if pair[0] != "X-Amz-Signature")
-    candidates = [Signable(method, request.path, rest, request.headers) for method in methods]
-    if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), given) for each in candidates):
+    candidates = [SignableRequest(method, request.path, rest, request.headers) for method in methods]
+    if not any(_equal(_signature(keys, at, each.canonical(signed, UNSIGNED)), signature) for each in candidates):
         raise signature_does_not_match()
-    if made - _SKEW > _moment(now):
+    if signed_at - _SKEW > _moment(now):
         raise access_denied("Request is not valid yet")
-    if made + timedelta(seconds=int(seconds)) < _moment(now):
+    if signed_at + timedelta(seconds=int(seconds)) < _moment(now):
         raise access_denied("Request has expired")
 
 
-def check_headers(keys: Keys, request: Signable, now: float) -> None:
-    """Refuse a request whose Authorization header is not a fresh signature with these keys."""
-    given = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
-    if given is None:
+def check_headers(keys: Keys, request: SignableRequest, now: float) -> None:
+    """Raises for a request whose Authorization header is not a fresh signature of these keys."""
+    authorization = _AUTHORIZATION.fullmatch(request.headers.get("authorization", ""))
+    if authorization is None:
         raise invalid_argument("Unsupported Authorization Type", "Authorization")
     at = request.headers.get("x-amz-date", "")
-    made = _time(at)
-    if made is None:
+    signed_at = _time(at)
+    if signed_at is None:
         raise access_denied("AWS authentication requires a valid Date or x-amz-date header")
-    if abs(made - _moment(now)) > _SKEW:
+    if abs(signed_at - _moment(now)) > _SKEW:
         message = "The difference between the request time and the current time is too large."
-        raise Refusal(403, "RequestTimeTooSkewed", message)
-    keys.check(given["credential"], at)
+        raise S3Error(403, "RequestTimeTooSkewed", message)
+    keys.check(authorization["credential"], at)
     keys.check_token(request.headers.get("x-amz-security-token"))
-    names = given["headers"].split(";")
+    names = authorization["headers"].split(";")
     must = {"host", *(name for name in request.headers if name.startswith("x-amz-"))}
     canonical = request.canonical(names, request.headers.get("x-amz-content-sha256", ""))
-    if must - set(names) or not _equal(_signature(keys, at, canonical), given["signature"]):
+    if must - set(names) or not _equal(_signature(keys, at, canonical), authorization["signature"]):
         raise signature_does_not_match()
 
 
@@ -221,7 +214,7 @@ def _signature(keys: Keys, at: str, canonical: str) -> str:
 
 
 def _time(text: str) -> datetime | None:
-    """The moment that ``YYYYMMDDTHHMMSSZ`` names."""
+    """Parses ``YYYYMMDDTHHMMSSZ``."""
     try:
         return datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     except ValueError:
@@ -232,8 +225,8 @@ def _moment(now: float) -> datetime:
     return datetime.fromtimestamp(now, UTC)
 
 
-def _bad_query(message: str) -> Refusal:
-    return Refusal(400, "AuthorizationQueryParametersError", message)
+def _bad_query(message: str) -> S3Error:
+    return S3Error(400, "AuthorizationQueryParametersError", message)
 
 
 def _encoded(text: str) -> str:

@@ -1,1 +1,1 @@
-"""What the service remembers, in SQLite: SQL lives here and nowhere else, API versions do not exist here."""
+"""The state of the service in SQLite. All SQL is here, and nothing here knows API versions."""

@@ -16,7 +16,7 @@ _COLUMNS = "users.id, users.email, users.name, users.roles"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person or a technical account of one tenant."""
+    """A person or a technical account of a tenant."""
 
     id: int
     email: str
@@ -32,7 +32,7 @@ class Accounts:
         self._tenant = tenant
 
     def with_password(self, email: str, password: str) -> User | None:
-        """The user these credentials belong to."""
+        """Returns the user with these credentials."""
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS}, password FROM users WHERE tenant = ? AND email = ?", (self._tenant, email)
@@ -42,7 +42,7 @@ class Accounts:
         return _user(row)
 
     def with_email(self, email: str) -> User | None:
-        """The user with this address."""
+        """Returns the user with this e-mail address."""
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM users WHERE tenant = ? AND email = ?", (self._tenant, email)
@@ -50,7 +50,7 @@ class Accounts:
         return _user(row) if row else None
 
     def with_session(self, cookie: str, now: float) -> User | None:
-        """The user who signed in with a browser and got this cookie."""
+        """Returns the user of a browser session."""
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM sessions JOIN users ON users.key = sessions.user "
@@ -60,7 +60,7 @@ class Accounts:
         return _user(row) if row else None
 
     def open_session(self, user: User, expires_at: float) -> str:
-        """A cookie for a browser in which this user has signed in; good until ``expires_at``."""
+        """Opens a browser session, valid until ``expires_at``, and returns its cookie."""
         cookie = secrets.token_hex(16)
         with self._database.write() as connection:
             connection.execute(
@@ -70,13 +70,13 @@ class Accounts:
         return cookie
 
     def close_session(self, cookie: str) -> None:
-        """Sign out a browser; the session that the ready line tells stays."""
+        """Ends a browser session, but not the session of the ready line."""
         with self._database.write() as connection:
             connection.execute("DELETE FROM sessions WHERE cookie = ? AND expires_at IS NOT NULL", (cookie,))
 
 
 def ensure_account(connection: sqlite3.Connection, tenant: int, *, email: str, password: str) -> str:
-    """The account that the ready line names: made or, if its password changed, brought up to date. Its session cookie."""
+    """Creates the account of the ready line or updates its password; returns its session cookie."""
     row = connection.execute("SELECT key FROM users WHERE tenant = ? AND email = ?", (tenant, email)).fetchone()
     key = row[0] if row else _add_account(connection, tenant, email)
     connection.execute("UPDATE users SET password = ? WHERE key = ?", (password, key))

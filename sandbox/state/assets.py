@@ -1,4 +1,4 @@
-"""Files attached to publications, one by one."""
+"""Files attached to publications."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Assets:
         self._tenant = tenant
 
     def get(self, number: int) -> Asset | None:
-        """The asset with this id."""
+        """Returns the asset with this id."""
         with self._database.read() as connection:
             return self._load(connection, number)
 
     def create(self, publication: int, *, name: str | None, content_type: str | None, file: StoredFile) -> Asset | None:
-        """Attach a file that ``Storage.promote`` has made; None when there is no such publication."""
+        """Attaches a file of ``Storage.promote``; returns None if there is no such publication."""
         with self._database.write() as connection:
             key = self._publication(connection, publication)
             if key is None:
@@ -42,21 +42,21 @@ class Assets:
             return self._load(connection, number)
 
     def change(
-        self, number: int, words: Mapping[str, Any], *, publication: int | None, file: StoredFile | None
+        self, number: int, texts: Mapping[str, Any], *, publication: int | None, file: StoredFile | None
     ) -> None:
-        """Give an asset other words (``name``, ``content_type``), another publication, another file."""
+        """Changes ``name``, ``content_type``, publication or file of an asset."""
         with self._database.write() as connection:
-            own = (self._tenant, number)
+            where = (self._tenant, number)
             for column in ("name", "content_type"):
-                if column in words:
-                    self._set(connection, column, words[column], own)
+                if column in texts:
+                    self._set(connection, column, texts[column], where)
             if publication is not None:
-                self._set(connection, "publication", self._publication(connection, publication), own)
+                self._set(connection, "publication", self._publication(connection, publication), where)
             if file is not None:
-                self._replace_file(connection, file_key(connection, self._tenant, file), own)
+                self._replace_file(connection, file_key(connection, self._tenant, file), where)
 
     def remove(self, number: int) -> bool:
-        """Remove an asset and its file, whose address leads nowhere from now on; whether there was one."""
+        """Deletes an asset and its file; returns whether there was one."""
         with self._database.write() as connection:
             row = connection.execute(
                 "DELETE FROM assets WHERE tenant = ? AND id = ? RETURNING file",
@@ -67,7 +67,7 @@ class Assets:
         return row is not None
 
     def has_publication(self, number: int) -> bool:
-        """Whether there is something to attach a file to."""
+        """Returns whether the publication exists."""
         with self._database.read() as connection:
             return self._publication(connection, number) is not None
 
@@ -84,11 +84,11 @@ class Assets:
         ).fetchone()
         return int(row[0]) if row else None
 
-    def _replace_file(self, connection: sqlite3.Connection, file: int, own: tuple[int, int]) -> None:
-        former = connection.execute("SELECT file FROM assets WHERE tenant = ? AND id = ?", own).fetchone()
-        self._set(connection, "file", file, own)
+    def _replace_file(self, connection: sqlite3.Connection, file: int, where: tuple[int, int]) -> None:
+        former = connection.execute("SELECT file FROM assets WHERE tenant = ? AND id = ?", where).fetchone()
+        self._set(connection, "file", file, where)
         if former:
             connection.execute("DELETE FROM files WHERE key = ?", former)
 
-    def _set(self, connection: sqlite3.Connection, column: str, value: object, own: tuple[int, int]) -> None:
-        connection.execute(f"UPDATE assets SET {column} = ? WHERE tenant = ? AND id = ?", (value, *own))
+    def _set(self, connection: sqlite3.Connection, column: str, value: object, where: tuple[int, int]) -> None:
+        connection.execute(f"UPDATE assets SET {column} = ? WHERE tenant = ? AND id = ?", (value, *where))

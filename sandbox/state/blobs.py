@@ -1,7 +1,7 @@
-"""The bytes of files, each content once, and the names under which tenants keep them.
+"""The contents of files, each one once, and their names in each tenant.
 
-A tenant has two kinds of names: uploads, under the storage key that a form gave them (``cache/...``), and files, which records
-refer to (``store/<id>``). The library's own contents are in the state; what was uploaded is in the folder beside it.
+A tenant has two kinds of names: uploads, under the storage key of their form (``cache/...``), and files, to which records refer
+(``store/<id>``). The contents of the real library are in the database, those of uploads in the folder beside it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from sandbox.objects.disposition import inline
+from sandbox.state.content_folder import ContentFolder
 from sandbox.state.database import Database
-from sandbox.state.folder import Folder
 
 STORE = "store/"
 
@@ -31,7 +31,7 @@ _UPLOADED_OBJECT = (
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file as the service describes it; ``id`` is its storage key without the first folder."""
+    """A file of a record; ``id`` is its storage key without the first folder."""
 
     id: str
     filename: str
@@ -41,7 +41,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What a storage key leads to. The bytes are in ``inside``, or in the folder."""
+    """The object of a storage key. Its bytes are in ``content``, or in the folder."""
 
     filename: str
     content_type: str | None
@@ -49,18 +49,18 @@ class StoredObject:
     size: int
     sha256: str
     md5: str
-    inside: bytes | None = field(repr=False)
-    folder: Folder = field(repr=False)
+    content: bytes | None = field(repr=False)
+    folder: ContentFolder = field(repr=False)
 
     def chunks(self, start: int, stop: int) -> Iterator[bytes]:
-        """The bytes from ``start`` up to, without, ``stop``."""
-        if self.inside is None:
+        """Yields the bytes from ``start`` to ``stop`` (exclusive)."""
+        if self.content is None:
             return self.folder.chunks(self.sha256, start, stop)
-        return iter((self.inside[start:stop],))
+        return iter((self.content[start:stop],))
 
 
 class Blobs:
-    """The uploads and files of one tenant."""
+    """The uploads and files of a tenant."""
 
     def __init__(self, database: Database, tenant: int, name: str) -> None:
         self._database = database
@@ -68,51 +68,53 @@ class Blobs:
         self.name = name
 
     def find(self, key: str) -> StoredObject | None:
-        """The object under a storage key."""
+        """Returns the object of a storage key."""
         sql, name = (_STORED_OBJECT, key.removeprefix(STORE)) if key.startswith(STORE) else (_UPLOADED_OBJECT, key)
         with self._database.read() as connection:
-            row = connection.execute(sql, (self._tenant, _sayable(name))).fetchone()
+            row = connection.execute(sql, (self._tenant, _storable(name))).fetchone()
         if row is None:
             return None
-        disposition, filename, content_type, size, sha256, md5, inside = row
-        shown = inline(filename) if disposition == "inline" else disposition
-        return StoredObject(filename, content_type, shown, size, sha256, md5, inside, self._database.folder)
+        disposition, filename, content_type, size, sha256, md5, content = row
+        content_disposition = inline(filename) if disposition == "inline" else disposition
+        return StoredObject(
+            filename, content_type, content_disposition, size, sha256, md5, content, self._database.folder
+        )
 
-    def writer(self) -> NewUpload:
-        """Begin an upload."""
-        return NewUpload(self._database, self._tenant)
+    def begin_upload(self) -> UploadWriter:
+        """Begins an upload."""
+        return UploadWriter(self._database, self._tenant)
 
     def add_file(self, upload: str, file: StoredFile) -> bool:
-        """Make a file of the upload under this storage key; False when there is no such upload. The upload stays."""
+        """Makes a file of the upload with this storage key; returns False if there is none. The upload stays."""
         with self._database.write() as connection:
             row = connection.execute(
-                "SELECT blob FROM uploads WHERE tenant = ? AND storage_key = ?", (self._tenant, _sayable(upload))
+                "SELECT blob FROM uploads WHERE tenant = ? AND storage_key = ?", (self._tenant, _storable(upload))
             ).fetchone()
             if row:
                 add_file(connection, self._tenant, row[0], file)
         return row is not None
 
-    def add_file_elsewhere(self, file: StoredFile) -> None:
-        """Remember a file whose bytes are in somebody else's store."""
+    def add_external_file(self, file: StoredFile) -> None:
+        """Adds a file whose bytes are in the external store."""
         with self._database.write() as connection:
             add_file(connection, self._tenant, None, file)
 
 
-class NewUpload:
-    """An upload on its way: nothing of it is seen before ``finish``."""
+class UploadWriter:
+    """An upload that is being received. It is visible after ``finish``."""
 
     def __init__(self, database: Database, tenant: int) -> None:
         self._database = database
         self._tenant = tenant
-        self._content = database.folder.begin()
+        self._content = database.folder.begin_content()
 
     def write(self, data: bytes) -> int:
-        """More bytes."""
+        """Writes bytes."""
         return self._content.write(data)
 
     def finish(self, key: str, *, filename: str, content_type: str | None, content_disposition: str | None) -> str:
-        """Store the object under this key, whatever was there before; its MD5."""
-        sha256, md5 = self._content.keep()
+        """Stores the object under this key, replacing an older one; returns its MD5."""
+        sha256, md5 = self._content.commit()
         with self._database.write() as connection:
             connection.execute(
                 "INSERT INTO blobs (sha256, md5, size) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -121,28 +123,28 @@ class NewUpload:
             connection.execute(
                 "INSERT OR REPLACE INTO uploads (tenant, storage_key, blob, filename, content_type, content_disposition) "
                 "SELECT ?, ?, key, ?, ?, ? FROM blobs WHERE sha256 = ?",
-                (self._tenant, _sayable(key), _sayable(filename), content_type, content_disposition, sha256),
+                (self._tenant, _storable(key), _storable(filename), content_type, content_disposition, sha256),
             )
         return md5
 
-    def abandon(self) -> None:
-        """Forget the bytes, if they were not stored."""
-        self._content.abandon()
+    def discard(self) -> None:
+        """Discards the bytes if they were not stored."""
+        self._content.discard()
 
 
 def new_file_id(filename: str) -> str:
-    """A storage key, without its first folder, that nobody has yet."""
+    """Returns a new, random storage key without its first folder."""
     return secrets.token_hex(16) + suffix(filename)
 
 
 def suffix(filename: str) -> str:
-    """The ending of a file's name if it is a plain one, in small letters."""
+    """Returns the suffix of a file name in small letters, if it has only ASCII letters and digits."""
     ending = PurePosixPath(filename).suffix.lower()
     return ending if ending[1:].isascii() and ending[1:].isalnum() else ""
 
 
 def add_blob(connection: sqlite3.Connection, content: bytes) -> int:
-    """The key of these bytes, stored if they are new."""
+    """Stores bytes unless they are known; returns their key."""
     sha256 = hashlib.sha256(content).hexdigest()
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     connection.execute(
@@ -154,7 +156,7 @@ def add_blob(connection: sqlite3.Connection, content: bytes) -> int:
 
 
 def add_file(connection: sqlite3.Connection, tenant: int, blob: int | None, file: StoredFile) -> int:
-    """The key of a new file of this tenant; without a blob its bytes are elsewhere."""
+    """Adds a file; without a blob its bytes are in the external store. Returns its key."""
     cursor = connection.execute(
         "INSERT INTO files (tenant, id, blob, filename, mime_type, size) VALUES (?, ?, ?, ?, ?, ?)",
         (tenant, file.id, blob, file.filename, file.mime_type, file.size),
@@ -163,11 +165,11 @@ def add_file(connection: sqlite3.Connection, tenant: int, blob: int | None, file
 
 
 def file_key(connection: sqlite3.Connection, tenant: int, file: StoredFile) -> int:
-    """The key of a file that ``Storage.promote`` has made: what ``assets.file`` and ``publications.cover`` hold."""
+    """Returns the key of a file of ``Storage.promote``, for ``assets.file`` and ``publications.cover``."""
     (key,) = connection.execute("SELECT key FROM files WHERE tenant = ? AND id = ?", (tenant, file.id)).fetchone()
     return int(key)
 
 
-def _sayable(text: str) -> str:
-    """Text that SQLite can hold: signs that are no signs become question marks."""
+def _storable(text: str) -> str:
+    """Replaces characters that SQLite cannot store by question marks."""
     return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""OAuth clients: programs that registered themselves, and programs that an administrator issued."""
+"""OAuth clients: those that registered themselves and those that an administrator issued."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A program that may ask people for access. Times in seconds since 1970.
+    """An OAuth client. Times in seconds since 1970.
 
-    ``issued``: by an administrator. ``pkce``: whether an issued client has to use it. ``surface``: what an issued client's
-    tokens are valid for; None for a client that registered itself and has to say so each time.
+    ``issued``: by an administrator. ``pkce``: whether an issued client has to use it. ``surface``: the target of an issued client's
+    tokens; None for a client that registered itself and names it each time.
     """
 
     id: str
@@ -41,27 +41,27 @@ class Client:
 
     @property
     def is_public(self) -> bool:
-        """Whether it has no secret."""
+        """Whether the client has no secret."""
         return self.auth_method == "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """When a secret was made and until when it is good: None for as long as nobody rotates it."""
+    """When a secret was issued and when it expires; None until it is rotated."""
 
     created_at: float
     expires_at: float | None
 
 
 class Clients:
-    """The clients of one tenant. Secrets are kept as digests only."""
+    """The clients of a tenant. The state has digests of their secrets only."""
 
     def __init__(self, database: Database, tenant: int) -> None:
         self._database = database
         self._tenant = tenant
 
     def find(self, client_id: str) -> Client | None:
-        """The client with this id, unless it is revoked."""
+        """Returns the client with this id, unless it is revoked."""
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS} FROM clients WHERE tenant = ? AND id = ? AND revoked_at IS NULL",
@@ -69,8 +69,8 @@ class Clients:
             ).fetchone()
         return _client(row) if row else None
 
-    def all_issued(self) -> list[Client]:
-        """The clients that an administrator issued, revoked ones too, oldest first."""
+    def issued(self) -> list[Client]:
+        """Returns the issued clients, revoked ones too, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM clients WHERE tenant = ? AND issued ORDER BY key", (self._tenant,)
@@ -78,9 +78,9 @@ class Clients:
         return [_client(row) for row in rows]
 
     def register(self, client: Client, secret: str | None, *, at_most: int, since: float) -> float | None:
-        """Keep a client that registers itself; the time of the oldest one that counts when it is one too many.
+        """Stores a client that registers itself, unless ``at_most`` others registered after ``since``.
 
-        ``at_most`` so many are accepted from ``since`` on.
+        Returns None, or the time of the oldest of those registrations.
         """
         with self._database.write() as connection:
             times = connection.execute(
@@ -93,28 +93,28 @@ class Clients:
         return None
 
     def issue(self, client: Client, secret: str) -> None:
-        """Keep a client that an administrator issues."""
+        """Stores an issued client."""
         with self._database.write() as connection:
             _add(connection, self._tenant, client, secret)
 
     def has_secret(self, client_id: str, secret: str, now: float) -> bool:
-        """Whether the secret is one of the client's that are good now."""
+        """Returns whether this is a valid secret of the client."""
         with self._database.read() as connection:
             digests = connection.execute(
                 "SELECT digest FROM client_secrets JOIN clients ON clients.key = client "
                 "WHERE tenant = ? AND id = ? AND (expires_at IS NULL OR expires_at > ?)",
                 (self._tenant, client_id, now),
             ).fetchall()
-        given = digest(secret)
-        return any(hmac.compare_digest(known, given) for (known,) in digests)
+        given_digest = digest(secret)
+        return any(hmac.compare_digest(known, given_digest) for (known,) in digests)
 
     def secrets(self, client_id: str, now: float) -> list[Secret]:
-        """The secrets that are good now, oldest first."""
+        """Returns the valid secrets, oldest first."""
         with self._database.read() as connection:
             return _secrets(connection, self._tenant, client_id, now)
 
     def rotate(self, client_id: str, secret: str, *, now: float, old_until: float, at_most: int) -> None:
-        """Add a secret; the ones before it are good until ``old_until``. Or ``TooManySecrets``."""
+        """Adds a secret; older ones expire at ``old_until`` at the latest. Raises ``TooManySecrets``."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE client_secrets SET expires_at = min(coalesce(expires_at, ?), ?) WHERE client = "
@@ -126,7 +126,7 @@ class Clients:
             _add_secret(connection, self._tenant, client_id, secret, now)
 
     def revoke(self, client_id: str, now: float) -> None:
-        """End the client, its secrets and every grant that it has, at once."""
+        """Ends the client, its secrets and its grants at once."""
         with self._database.write() as connection:
             connection.execute(
                 "UPDATE clients SET revoked_at = ? WHERE tenant = ? AND id = ? AND revoked_at IS NULL",
@@ -140,11 +140,11 @@ class Clients:
 
 
 class TooManySecrets(Exception):  # noqa: N818  # a refusal, not an error of the program
-    """As many secrets as may be good at one time are good already."""
+    """The client has as many valid secrets as are allowed."""
 
 
 def digest(secret: str) -> str:
-    """What is kept of a secret or token: they are random and long, so one round of SHA-256 hides them."""
+    """Returns the stored form of a secret or token. They are long and random, so one round of SHA-256 hides them."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -157,7 +157,7 @@ def _add(connection: sqlite3.Connection, tenant: int, client: Client, secret: st
             client.id,
             client.name,
             client.auth_method,
-            *map(_listed, (client.redirect_uris, client.grant_types, client.response_types, client.scopes)),
+            *map(_json_list, (client.redirect_uris, client.grant_types, client.response_types, client.scopes)),
             client.issued,
             client.pkce,
             client.surface,
@@ -185,7 +185,7 @@ def _secrets(connection: sqlite3.Connection, tenant: int, client_id: str, now: f
     return [Secret(*row) for row in rows]
 
 
-def _listed(values: Iterable[str]) -> str:
+def _json_list(values: Iterable[str]) -> str:
     return json.dumps(list(values))
 
 

@@ -1,7 +1,7 @@
 """Connections and transactions.
 
-A state file is opened by as many connections as there are readers, and one writer at a time. State in memory has exactly
-one connection, which is lent to one thread after the other: SQLite's shared cache would answer "table is locked" instead.
+A state file has a connection for each concurrent reader, and one writer at a time. State in memory has exactly one connection,
+which the threads use in turn: SQLite's shared cache would raise "table is locked".
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 
-from sandbox.state.folder import Folder
+from sandbox.state.content_folder import ContentFolder
 
 _SCHEMA_VERSION = 2
 _BUSY_SECONDS = 30
 
 
 class Database:
-    """SQLite in a file, or in memory when ``path`` is None. A thread uses one ``read`` or ``write`` at a time."""
+    """SQLite in a file, or in memory if ``path`` is None. A thread uses one ``read`` or ``write`` at a time."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self.folder = Folder(path and path.with_name(f"{path.name}-files"))
+        self.folder = ContentFolder(path and path.with_name(f"{path.name}-files"))
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._opened = False
         self._taking = threading.Lock()
@@ -35,18 +35,18 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view of the state over several queries."""
+        """A consistent view of the state for several queries."""
         with self._lent() as connection, _transaction(connection, "BEGIN"):
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """All of the block's changes or, when it raises, none."""
+        """A transaction: all changes of the block or, if it raises, none."""
         with self._writing, self._lent() as connection, _transaction(connection, "BEGIN IMMEDIATE"):
             yield connection
 
     def close(self) -> None:
-        """Close every connection that is not in use; one that is belongs to a request that nobody waits for any more."""
+        """Closes every idle connection. A busy one belongs to a request that nobody waits for."""
         with self._taking, suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().close()
@@ -80,7 +80,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables, in one step, so that a process killed here leaves nothing half made."""
+    """Creates the tables in one transaction, so that a kill leaves none of them half made."""
     with _transaction(connection, "BEGIN IMMEDIATE"):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0:
@@ -88,7 +88,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         elif version != _SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"it was made by another version of the sandbox (schema {version})")
+            raise sqlite3.DatabaseError(f"another version of the sandbox made it (schema {version})")
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Publications on their way into the state: what one is to say, and the writing of it with all that hangs on it."""
+"""Drafts: the values of a publication before it is written, and the statements that write it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sandbox.state.blobs import StoredFile, file_key
 from sandbox.state.search import fold
 from sandbox.state.tenants import next_ids
 
-_LARGEST = 2**63 - 1
+_LARGEST_ID = 2**63 - 1
 
 
-class MissingReference(LookupError):  # noqa: N818  # says what is wrong
-    """A draft names a category, contributor, organization or asset by an id that the tenant does not have."""
+class MissingReference(LookupError):  # noqa: N818  # the name says what is wrong
+    """A draft has the id of a category, contributor, organization or asset that the tenant does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True)
 class NewAsset:
-    """A stored file that is to be attached."""
+    """A stored file to attach."""
 
     name: str | None
     content_type: str | None
@@ -46,20 +46,20 @@ class NewAsset:
 
 @dataclass(frozen=True, slots=True)
 class AssetChange:
-    """What is to become of an attached file: new words for it, by column, or its end."""
+    """New texts of an attached file, by column, or its removal."""
 
     id: int
-    words: dict[str, str | None] = field(default_factory=dict)
+    texts: dict[str, str | None] = field(default_factory=dict)
     remove: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a publication is to say.
+    """The values of a publication.
 
-    ``categories``: an id associates the category that has it, a name finds or creates one. ``forgiving``: a category or an
-    organization that does not exist is left out; otherwise it is a ``MissingReference``, as a contributor always is.
-    A ``cover`` of None removes the one that is there.
+    ``categories``: an id associates a category, a name finds or creates one. ``skip_missing_references``: an unknown category or
+    organization is left out; otherwise it is a ``MissingReference``, as an unknown contributor always is. A ``cover`` of None
+    removes the cover.
     """
 
     title: str | None
@@ -72,14 +72,14 @@ class Draft:
     contributor: int | None = None
     organization: int | None = None
     import_state: str | None = None
-    cover: StoredFile | Literal["kept"] | None = "kept"
+    cover: StoredFile | Literal["unchanged"] | None = "unchanged"
     new_assets: tuple[NewAsset, ...] = ()
     asset_changes: tuple[AssetChange, ...] = ()
-    forgiving: bool = False
+    skip_missing_references: bool = False
 
 
 def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[Draft]) -> list[int]:
-    """Store publications under the next ids; their keys, in the same order. Many at once are fast."""
+    """Stores publications under the next ids; returns their keys in the same order. It is fast for many at once."""
     ids = next_ids(connection, tenant, "publications", len(new))
     (last,) = connection.execute("SELECT coalesce(max(key), 0) FROM publications").fetchone()
     keys = list(range(last + 1, last + 1 + len(new)))
@@ -92,7 +92,7 @@ def add_publications(connection: sqlite3.Connection, tenant: int, new: Sequence[
 
 
 def rewrite_publication(connection: sqlite3.Connection, tenant: int, key: int, draft: Draft) -> None:
-    """Make a stored publication (by key) say what the draft says."""
+    """Replaces the values of a stored publication (by key)."""
     connection.execute("DELETE FROM identifiers WHERE publication = ?", (key,))
     connection.execute("DELETE FROM publication_categories WHERE publication = ?", (key,))
     connection.execute("DELETE FROM words WHERE rowid = ?", (key,))
@@ -103,7 +103,7 @@ Drafts = Sequence[tuple[int, Draft]]
 
 
 def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
-    """Fill rows that exist and that nothing hangs on but assets."""
+    """Fills rows that exist and have no dependent rows but assets."""
     connection.executemany(
         "UPDATE publications SET title = ?, publishable_type = ?, published_on = ?, abstract = ?, authors = ?, "
         "import_state = ?, contributor = ?, organization = ? WHERE key = ?",
@@ -120,7 +120,7 @@ def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
     names = _write_categories(connection, tenant, drafts)
     connection.executemany(
         "INSERT INTO words (rowid, title, authors, abstract, identifiers, categories) VALUES (?, ?, ?, ?, ?, ?)",
-        ((key, *_words(draft, categories)) for (key, draft), categories in zip(drafts, names, strict=True)),
+        ((key, *_search_texts(draft, categories)) for (key, draft), categories in zip(drafts, names, strict=True)),
     )
     for key, draft in drafts:
         _write_files(connection, tenant, key, draft)
@@ -128,8 +128,10 @@ def _write(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> None:
 
 def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple[object, ...]:
     authors = json.dumps([{"name": each.name, "type": each.type} for each in draft.authors], ensure_ascii=False)
-    contributor = _referred(connection, tenant, "users", draft.contributor, forgiving=False)
-    organization = _referred(connection, tenant, "organizations", draft.organization, forgiving=draft.forgiving)
+    contributor = _referenced_key(connection, tenant, "users", draft.contributor, skip_missing=False)
+    organization = _referenced_key(
+        connection, tenant, "organizations", draft.organization, skip_missing=draft.skip_missing_references
+    )
     return (
         draft.title,
         draft.publishable_type,
@@ -142,25 +144,25 @@ def _columns(connection: sqlite3.Connection, tenant: int, draft: Draft) -> tuple
     )
 
 
-def _referred(
-    connection: sqlite3.Connection, tenant: int, table: str, number: int | None, *, forgiving: bool
+def _referenced_key(
+    connection: sqlite3.Connection, tenant: int, table: str, number: int | None, *, skip_missing: bool
 ) -> int | None:
-    """The key behind an id of this tenant."""
+    """Returns the key of an id of this tenant."""
     if number is None:
         return None
     row = (
-        number <= _LARGEST
+        number <= _LARGEST_ID
         and connection.execute(f"SELECT key FROM {table} WHERE tenant = ? AND id = ?", (tenant, number)).fetchone()
     )
     if row:
         return int(row[0])
-    if forgiving:
+    if skip_missing:
         return None
     raise MissingReference(f"{table} {number}")
 
 
 def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Drafts) -> list[list[str]]:
-    """Associate each publication with its categories, made where they are new by name; the names for each."""
+    """Associates publications with categories and creates new ones by name; returns the names for each publication."""
     rows = connection.execute("SELECT key, id, name FROM categories WHERE tenant = ?", (tenant,)).fetchall()
     by_name = {name: key for key, _, name in rows}
     by_id = {number: (key, name) for key, number, name in rows}
@@ -168,15 +170,15 @@ def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Draft
     names: list[list[str]] = []
     for publication, draft in drafts:
         found: dict[int, str] = {}
-        for wanted in draft.categories:
-            if isinstance(wanted, str):
-                if wanted not in by_name:
-                    by_name[wanted] = add_category(connection, tenant, wanted)
-                found[by_name[wanted]] = wanted
-            elif wanted in by_id:
-                found[by_id[wanted][0]] = by_id[wanted][1]
-            elif not draft.forgiving:
-                raise MissingReference(f"categories {wanted}")
+        for category in draft.categories:
+            if isinstance(category, str):
+                if category not in by_name:
+                    by_name[category] = add_category(connection, tenant, category)
+                found[by_name[category]] = category
+            elif category in by_id:
+                found[by_id[category][0]] = by_id[category][1]
+            elif not draft.skip_missing_references:
+                raise MissingReference(f"categories {category}")
         links += ((publication, position, key) for position, key in enumerate(found))
         names.append(list(found.values()))
     connection.executemany(
@@ -186,7 +188,7 @@ def _write_categories(connection: sqlite3.Connection, tenant: int, drafts: Draft
 
 
 def add_category(connection: sqlite3.Connection, tenant: int, name: str) -> int:
-    """The key of a new category."""
+    """Creates a category; returns its key."""
     (number,) = next_ids(connection, tenant, "categories")
     cursor = connection.execute(
         "INSERT INTO categories (tenant, id, name, folded) VALUES (?, ?, ?, ?)", (tenant, number, name, fold(name))
@@ -194,7 +196,7 @@ def add_category(connection: sqlite3.Connection, tenant: int, name: str) -> int:
     return int(cursor.lastrowid or 0)
 
 
-def _words(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
+def _search_texts(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
     return (
         draft.title or "",
         " ".join(each.name for each in draft.authors),
@@ -205,7 +207,7 @@ def _words(draft: Draft, categories: Iterable[str]) -> tuple[str, ...]:
 
 
 def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, draft: Draft) -> None:
-    if draft.cover != "kept":
+    if draft.cover != "unchanged":
         set_cover(connection, publication, None if draft.cover is None else file_key(connection, tenant, draft.cover))
     for change in draft.asset_changes:
         _change_asset(connection, publication, change)
@@ -215,17 +217,17 @@ def _write_files(connection: sqlite3.Connection, tenant: int, publication: int, 
 
 
 def _change_asset(connection: sqlite3.Connection, publication: int, change: AssetChange) -> None:
-    """Change or remove one of the publication's own assets."""
-    own: tuple[Any, ...] = (publication, min(change.id, _LARGEST))
-    if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", own).fetchone() is None:
+    """Changes or removes an asset of the publication."""
+    asset: tuple[Any, ...] = (publication, min(change.id, _LARGEST_ID))
+    if connection.execute("SELECT 1 FROM assets WHERE publication = ? AND id = ?", asset).fetchone() is None:
         raise MissingReference(f"assets {change.id}")
     for column in ("name", "content_type"):
-        if column in change.words:
+        if column in change.texts:
             connection.execute(
-                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.words[column], *own)
+                f"UPDATE assets SET {column} = ? WHERE publication = ? AND id = ?", (change.texts[column], *asset)
             )
     if change.remove:
-        connection.execute("DELETE FROM assets WHERE publication = ? AND id = ?", own)
+        connection.execute("DELETE FROM assets WHERE publication = ? AND id = ?", asset)
 
 
 def add_asset(
@@ -237,7 +239,7 @@ def add_asset(
     content_type: str | None,
     file: int,
 ) -> int:
-    """Attach a stored file to a publication (both by key); the asset's id."""
+    """Attaches a stored file to a publication (both by key); returns the asset's id."""
     (number,) = next_ids(connection, tenant, "assets")
     connection.execute(
         "INSERT INTO assets (tenant, id, publication, name, content_type, file) VALUES (?, ?, ?, ?, ?, ?)",
@@ -247,5 +249,5 @@ def add_asset(
 
 
 def set_cover(connection: sqlite3.Connection, publication: int, file: int | None) -> None:
-    """Make a stored file the cover of a publication (both by key); None takes the cover away."""
+    """Sets the cover of a publication (both by key); None removes it."""
     connection.execute("UPDATE publications SET cover = ? WHERE key = ?", (file, publication))

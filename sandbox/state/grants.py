@@ -1,8 +1,8 @@
-"""What people granted to clients, and the codes and tokens that came of it. Every code and token is kept as a digest only.
+"""Grants of people to clients, with their codes and tokens. The state has digests of codes and tokens only.
 
-A grant is one consent: the document calls it a connection. It begins with a code; the code becomes a pair of tokens; a
-refresh makes a new pair out of an old one. Each step is one transaction, so that two requests at once are one after the
-other. Rules come in as functions; when one raises, nothing has happened.
+A grant is one consent; docs/service.md calls it a connection. It starts with a code; the code becomes a pair of tokens; a refresh
+makes a new pair of an old one. Each step is a transaction, so concurrent requests are serialised. Rules are functions: if one
+raises, nothing has changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sandbox.state.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """``client_id`` is None for a token that was ordered without one. Times in seconds since 1970."""
+    """``client_id`` is None for a token of the control endpoint. Times in seconds since 1970."""
 
     key: int
     client_id: str | None
@@ -31,8 +31,8 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A grant about to be made."""
+class NewGrant:
+    """A grant before it is stored."""
 
     client_id: str | None
     person: User
@@ -41,8 +41,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """What an authorization code stands for. ``resource`` is the one the authorization named, if it did."""
+class CodeDetails:
+    """The details of an authorization code. ``resource`` is that of the authorization, if it had one."""
 
     redirect_uri: str
     challenge: str | None
@@ -51,8 +51,8 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A pair of tokens as its refresh token finds it."""
+class TokenPair:
+    """A pair of tokens, found by its refresh token."""
 
     key: int
     grant: Grant
@@ -62,7 +62,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """New tokens on their way to the caller, as they are. ``refresh`` is None for a token that cannot be renewed."""
+    """New tokens in plain text. ``refresh`` is None for a token that cannot be refreshed."""
 
     access: str
     refresh: str | None
@@ -71,16 +71,16 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """What a rule makes of a refresh token: new tokens, and whether the old pair ends now."""
+class RefreshResult:
+    """New tokens, and whether the old pair ends now."""
 
     tokens: Tokens
     ends_old_pair: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """What an access token is good for. ``ended``: by a refresh, or because the grant has ended."""
+class AccessToken:
+    """A known access token. ``ended``: by a refresh, or with its grant."""
 
     grant: Grant
     scopes: tuple[str, ...]
@@ -96,30 +96,30 @@ _JOINED = "grants JOIN users ON users.key = grants.user LEFT JOIN clients ON cli
 
 
 class Grants:
-    """The grants of one tenant."""
+    """The grants of a tenant."""
 
     def __init__(self, database: Database, tenant: int) -> None:
         self._database = database
         self._tenant = tenant
 
-    def open(self, wanted: Wanted, code: str, details: Code, now: float) -> None:
-        """Begin a grant with a code."""
+    def open(self, new_grant: NewGrant, code: str, details: CodeDetails, now: float) -> None:
+        """Starts a grant with a code."""
         with self._database.write() as connection:
-            key = self._add_grant(connection, wanted, now)
+            key = self._add_grant(connection, new_grant, now)
             connection.execute(
                 "INSERT INTO codes (digest, grant, redirect_uri, challenge, resource, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
                 (digest(code), key, details.redirect_uri, details.challenge, details.resource, details.expires_at),
             )
 
-    def grant_directly(self, wanted: Wanted, tokens: Tokens, now: float) -> None:
-        """Begin a grant with tokens, without a code."""
+    def grant_directly(self, new_grant: NewGrant, tokens: Tokens, now: float) -> None:
+        """Starts a grant with tokens, without a code."""
         with self._database.write() as connection:
-            _add_pair(connection, self._add_grant(connection, wanted, now), tokens, parent=None)
+            _add_pair(connection, self._add_grant(connection, new_grant, now), tokens, parent=None)
 
-    def redeem(self, code: str, issue: Callable[[Code, Grant], Tokens], now: float) -> Tokens | None:
-        """The tokens for a code, which works once; None for a code that is not good.
+    def redeem(self, code: str, issue: Callable[[CodeDetails, Grant], Tokens], now: float) -> Tokens | None:
+        """Returns the tokens of a code, which works once; None for an invalid code.
 
-        A code that comes again ends its grant: one of the two who know it has no right to.
+        A code that is used twice ends its grant, because one of its two users is not entitled to it.
         """
         with self._database.write() as connection:
             row = connection.execute(
@@ -133,13 +133,13 @@ class Grants:
             if row[4]:
                 _end(connection, grant.key, now)
                 return None
-            tokens = issue(Code(*row[:4]), grant)
+            tokens = issue(CodeDetails(*row[:4]), grant)
             connection.execute("UPDATE codes SET used_at = ? WHERE digest = ?", (now, digest(code)))
             _add_pair(connection, grant.key, tokens, parent=None)
             return tokens
 
-    def renew(self, refresh: str, renewal: Callable[[Pair], Renewal | None], now: float) -> Tokens | None:
-        """New tokens for a refresh token; None for one that is not known, or when the rule said so and the grant ended."""
+    def refresh(self, refresh: str, renewal: Callable[[TokenPair], RefreshResult | None], now: float) -> Tokens | None:
+        """Returns the new tokens for a refresh token; None for an unknown one, or if the rule ended the grant."""
         with self._database.write() as connection:
             row = connection.execute(
                 "SELECT key, grant, refreshed_at, ended_at IS NOT NULL FROM token_pairs WHERE refresh = ?",
@@ -148,7 +148,7 @@ class Grants:
             grant = self._grant(connection, row[1]) if row else None
             if row is None or grant is None:
                 return None
-            done = renewal(Pair(row[0], grant, row[2], bool(row[3]) or grant.ended))
+            done = renewal(TokenPair(row[0], grant, row[2], bool(row[3]) or grant.ended))
             if done is None:
                 _end(connection, grant.key, now)
                 return None
@@ -160,8 +160,8 @@ class Grants:
             _add_pair(connection, grant.key, done.tokens, parent=row[0])
             return done.tokens
 
-    def access(self, token: str) -> Access | None:
-        """What an access token is good for."""
+    def access(self, token: str) -> AccessToken | None:
+        """Returns the details of an access token."""
         with self._database.read() as connection:
             row = connection.execute(
                 "SELECT grant, access_scopes, access_expires_at, ended_at IS NOT NULL FROM token_pairs WHERE access = ?",
@@ -170,10 +170,10 @@ class Grants:
             grant = self._grant(connection, row[0]) if row else None
         if row is None or grant is None:
             return None
-        return Access(grant, tuple(json.loads(row[1])), row[2], bool(row[3]) or grant.ended)
+        return AccessToken(grant, tuple(json.loads(row[1])), row[2], bool(row[3]) or grant.ended)
 
     def end_pairs_before(self, token: str, now: float) -> None:
-        """End every pair out of which the pair of this access token was made, if one of them is still good."""
+        """Ends every older pair of the grant's chain, if one of them is still valid."""
         ancestors = (
             "WITH RECURSIVE before (key) AS (SELECT parent FROM token_pairs WHERE access = ? "
             "UNION SELECT parent FROM token_pairs JOIN before ON token_pairs.key = before.key) "
@@ -190,8 +190,8 @@ class Grants:
                 (digest(token), now),
             )
 
-    def living(self) -> list[Grant]:
-        """The grants that have not ended, oldest first."""
+    def active(self) -> list[Grant]:
+        """Returns the grants that have not ended, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(
                 f"SELECT {_GRANT} FROM {_JOINED} WHERE grants.tenant = ? AND grants.ended_at IS NULL ORDER BY grants.key",
@@ -200,7 +200,7 @@ class Grants:
         return [_grant(row) for row in rows]
 
     def end(self, keys: Collection[int], now: float) -> None:
-        """End these grants: their codes and tokens are good for nothing from now on."""
+        """Ends grants with their codes and tokens."""
         with self._database.write() as connection:
             for key in keys:
                 _end(connection, key, now)
@@ -211,12 +211,19 @@ class Grants:
         ).fetchone()
         return _grant(row) if row else None
 
-    def _add_grant(self, connection: sqlite3.Connection, wanted: Wanted, now: float) -> int:
+    def _add_grant(self, connection: sqlite3.Connection, new_grant: NewGrant, now: float) -> int:
         cursor = connection.execute(
             "INSERT INTO grants (tenant, client, user, scopes, surface, created_at) "
             "SELECT tenant, (SELECT key FROM clients WHERE tenant = users.tenant AND id = ?), key, ?, ?, ? "
             "FROM users WHERE tenant = ? AND id = ?",
-            (wanted.client_id, json.dumps(wanted.scopes), wanted.surface, now, self._tenant, wanted.person.id),
+            (
+                new_grant.client_id,
+                json.dumps(new_grant.scopes),
+                new_grant.surface,
+                now,
+                self._tenant,
+                new_grant.person.id,
+            ),
         )
         return int(cursor.lastrowid or 0)
 

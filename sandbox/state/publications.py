@@ -1,4 +1,4 @@
-"""Publications in the form that belongs to no API version."""
+"""Publications in a form that is independent of API versions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sandbox.state.database import Database
 from sandbox.state.drafts import Author, Draft, Identifier, add_publications, rewrite_publication
 from sandbox.state.search import Criteria, where
 
-# SQLite's numbers end here; an id beyond it is an id that no record has
+# The largest integer of SQLite, so no record has a larger id
 _LARGEST_ID = 2**63 - 1
 
 _FILE = "files.id, files.filename, files.mime_type, files.size"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Something of the tenant that a publication refers to: a category, a contributor, an organization."""
+class NamedReference:
+    """A category, contributor or organization of a publication."""
 
     id: int
     name: str
@@ -41,7 +41,7 @@ class Asset:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A stored publication with all that hangs on it."""
+    """A stored publication with its dependent records."""
 
     id: int
     title: str | None
@@ -50,58 +50,58 @@ class Publication:
     abstract: str | None
     authors: tuple[Author, ...]
     identifiers: tuple[Identifier, ...]
-    categories: tuple[Named, ...]
-    contributor: Named | None
-    organization: Named | None
+    categories: tuple[NamedReference, ...]
+    contributor: NamedReference | None
+    organization: NamedReference | None
     import_state: str | None
     cover: StoredFile | None
     assets: tuple[Asset, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """Some of the publications that match, and how many match in all."""
+class PublicationPage:
+    """Some of the matching publications, and the number of all."""
 
     total: int
     publications: list[Publication]
 
 
 class Publications:
-    """The publications of one tenant."""
+    """The publications of a tenant."""
 
     def __init__(self, database: Database, tenant: int) -> None:
         self._database = database
         self._tenant = tenant
 
-    def search(self, criteria: Criteria, *, limit: int, offset: int, descending: bool = False) -> Slice:
-        """The publications that meet the criteria, by id, from ``offset`` on."""
+    def search(self, criteria: Criteria, *, limit: int, offset: int, descending: bool = False) -> PublicationPage:
+        """Returns the publications that meet the criteria, by id, from ``offset`` on."""
         condition, values = where(self._tenant, criteria)
         order = "DESC" if descending else "ASC"
         with self._database.read() as connection:
             (total,) = connection.execute(f"SELECT count(*) FROM publications WHERE {condition}", values).fetchone()
             if offset >= total:
-                return Slice(total, [])
+                return PublicationPage(total, [])
             found = connection.execute(
                 f"SELECT key FROM publications WHERE {condition} ORDER BY id {order} LIMIT ? OFFSET ?",
                 [*values, limit, offset],
             )
-            return Slice(total, _load(connection, [key for (key,) in found]))
+            return PublicationPage(total, _load(connection, [key for (key,) in found]))
 
     def get(self, number: int) -> Publication | None:
-        """The publication with this id."""
+        """Returns the publication with this id."""
         with self._database.read() as connection:
             key = _key(connection, self._tenant, number)
             return None if key is None else _load(connection, [key])[0]
 
     def create(self, draft: Draft, *, now: float) -> Publication:
-        """A new publication, or ``MissingReference``."""
+        """Creates a publication; raises ``MissingReference``."""
         with self._database.write() as connection:
             (key,) = add_publications(connection, self._tenant, [draft])
             connection.execute("UPDATE publications SET created = ? WHERE key = ?", (now, key))
             return _load(connection, [key])[0]
 
     def change(self, number: int, draft: Callable[[Publication], Draft]) -> Publication | None:
-        """Let the publication with this id say what the draft made of it says, or ``MissingReference``."""
+        """Applies a change to the publication with this id; returns None if there is none. Raises ``MissingReference``."""
         with self._database.write() as connection:
             key = _key(connection, self._tenant, number)
             if key is None:
@@ -110,12 +110,12 @@ class Publications:
             return _load(connection, [key])[0]
 
     def remove(self, number: int) -> bool:
-        """Remove the publication with this id; whether there was one."""
+        """Deletes the publication with this id; returns whether there was one."""
         with self._database.write() as connection:
             return remove_publication(connection, self._tenant, number)
 
     def edit(self, *, remove: Sequence[int], add: int, change: Sequence[int]) -> None:
-        """Remove and retitle publications by id and add some with nothing but a title, as somebody else at work would."""
+        """Removes and retitles publications by id and adds some with a title only, like another person at work."""
         with self._database.write() as connection:
             for number in remove:
                 remove_publication(connection, self._tenant, number)
@@ -123,22 +123,24 @@ class Publications:
             for number in change:
                 if key := _key(connection, self._tenant, number):
                     stored = _load(connection, [key])[0]
-                    rewrite_publication(connection, self._tenant, key, replace(kept(stored), title=f"Changed {number}"))
+                    rewrite_publication(
+                        connection, self._tenant, key, replace(unchanged_draft(stored), title=f"Changed {number}")
+                    )
 
     def category_ids(self) -> dict[str, int]:
-        """The id of each category, by its name."""
+        """Returns the id of each category by its name."""
         with self._database.read() as connection:
             return dict(connection.execute("SELECT name, id FROM categories WHERE tenant = ?", (self._tenant,)))
 
     def count(self) -> int:
-        """How many there are."""
+        """Returns the number of publications."""
         with self._database.read() as connection:
             counted = connection.execute("SELECT count(*) FROM publications WHERE tenant = ?", (self._tenant,))
             return int(counted.fetchone()[0])
 
 
 def remove_publication(connection: sqlite3.Connection, tenant: int, number: int) -> bool:
-    """Remove a publication with all that hangs on it; whether there was one."""
+    """Deletes a publication with its dependent records; returns whether there was one."""
     key = _key(connection, tenant, number)
     if key is not None:
         connection.execute("DELETE FROM words WHERE rowid = ?", (key,))
@@ -146,8 +148,8 @@ def remove_publication(connection: sqlite3.Connection, tenant: int, number: int)
     return key is not None
 
 
-def kept(stored: Publication) -> Draft:
-    """The draft that changes nothing."""
+def unchanged_draft(stored: Publication) -> Draft:
+    """Returns the draft that changes nothing."""
     return Draft(
         title=stored.title,
         publishable_type=stored.publishable_type,
@@ -170,7 +172,7 @@ def _key(connection: sqlite3.Connection, tenant: int, number: int) -> int | None
 
 
 def _load(connection: sqlite3.Connection, keys: Sequence[int]) -> list[Publication]:
-    """Whole publications, in the order of ``keys``, with one query per table however many they are."""
+    """Returns publications in the order of ``keys``, with one query for each table."""
     among = f"({', '.join('?' * len(keys))})"
     rows = connection.execute(
         "SELECT publications.key, publications.id, title, publishable_type, published_on, abstract, authors, import_state, "
@@ -221,9 +223,9 @@ def _publication(row: tuple[Any, ...], identifiers: Rows, categories: Rows, asse
         abstract=abstract,
         authors=tuple(Author(**each) for each in json.loads(authors)),
         identifiers=tuple(Identifier(*each) for each in identifiers),
-        categories=tuple(Named(*each) for each in categories),
-        contributor=Named(*contributor) if contributor[0] is not None else None,
-        organization=Named(*organization) if organization[0] is not None else None,
+        categories=tuple(NamedReference(*each) for each in categories),
+        contributor=NamedReference(*contributor) if contributor[0] is not None else None,
+        organization=NamedReference(*organization) if organization[0] is not None else None,
         import_state=import_state,
         cover=StoredFile(*cover) if cover[0] is not None else None,
         assets=tuple(Asset(each[0], number, each[1], each[2], StoredFile(*each[3:])) for each in assets),

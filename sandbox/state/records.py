@@ -1,6 +1,6 @@
-"""The simpler resources: one table each, every column a field, an id from the tenant's sequence.
+"""The simple resources: one table each, a column for each field, ids from the tenant's sequence.
 
-A resource is a ``Table`` of ``TABLES``; everything else here is the same for all of them.
+A resource is a ``Table`` of ``TABLES``; the rest is the same for all.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ Row = dict[str, Any]
 Merge = Callable[[sqlite3.Connection, int, int, int], None]
 
 
-class Taken(ValueError):  # noqa: N818  # says what is wrong
-    """Another record has this value, which only one may have."""
+class DuplicateValue(ValueError):  # noqa: N818  # the name says what is wrong
+    """Another record has this value, which has to be unique."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """``json``: columns that hold JSON. ``references``: columns whose number, or numbers, are ids in another table.
+    """``json``: columns with JSON. ``references``: columns with ids of another table.
 
-    ``merge`` moves to one record (the second number) what hangs on another (the first), which then goes.
+    ``merge`` moves what depends on one record (the first number) to another (the second), before the first is deleted.
     """
 
     name: str
@@ -46,15 +46,15 @@ def _merge_locations(connection: sqlite3.Connection, tenant: int, number: int, i
 
 
 def _merge_authorities(connection: sqlite3.Connection, tenant: int, number: int, into: int) -> None:
-    """The name and variants of the one that goes become variants of the one that stays."""
+    """Makes the name and variants of the merged authority variants of the other."""
     rows = dict(
         connection.execute(
             "SELECT id, json_array(name, json(variants)) FROM authorities WHERE tenant = ? AND id IN (?, ?)",
             (tenant, number, into),
         ).fetchall()
     )
-    (name, variants), (kept_name, kept) = json.loads(rows[number]), json.loads(rows[into])
-    merged = [each for each in dict.fromkeys([*kept, name, *variants]) if each != kept_name]
+    (name, variants), (target_name, target_variants) = json.loads(rows[number]), json.loads(rows[into])
+    merged = [each for each in dict.fromkeys([*target_variants, name, *variants]) if each != target_name]
     connection.execute(
         "UPDATE authorities SET variants = ? WHERE tenant = ? AND id = ?", (_encoded(merged), tenant, into)
     )
@@ -83,15 +83,15 @@ TABLES = (USERS, LOCATIONS, HARD_COPIES, AUTHORITIES, COLLECTIONS, TASKS)
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """Some of the records that match, and how many match in all."""
+class RowPage:
+    """Some of the matching records, and the number of all."""
 
     total: int
     rows: list[Row]
 
 
 class Records:
-    """The records of one table of one tenant."""
+    """The records of one table of a tenant."""
 
     def __init__(self, database: Database, tenant: int, table: Table) -> None:
         self._database = database
@@ -99,8 +99,8 @@ class Records:
         self._table = table
         self._select = f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE tenant = ?"
 
-    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> Slice:
-        """The records whose columns have these values, whatever their case; of a list, one of the values."""
+    def page(self, filters: Mapping[str, str], *, limit: int, offset: int, descending: bool) -> RowPage:
+        """Returns records whose columns have these values, without case; for a list, one of its values."""
         conditions = "".join(f" AND {self._condition(column)}" for column in filters)
         values = (self._tenant, *filters.values())
         order = f"ORDER BY id {'DESC' if descending else 'ASC'} LIMIT ? OFFSET ?"
@@ -109,25 +109,25 @@ class Records:
                 f"SELECT count(*) FROM {self._table.name} WHERE tenant = ?{conditions}", values
             ).fetchone()
             rows = connection.execute(f"{self._select}{conditions} {order}", (*values, limit, offset)).fetchall()
-        return Slice(total, [self._row(row) for row in rows])
+        return RowPage(total, [self._row(row) for row in rows])
 
     def get(self, number: int) -> Row | None:
-        """The record with this id."""
+        """Returns the record with this id."""
         with self._database.read() as connection:
             return self._load(connection, number)
 
     def create(self, values: Row) -> Row:
-        """A new record, or ``MissingReference`` or ``Taken``. A column that is not named is null."""
+        """Creates a record; columns without a value are null. Raises ``MissingReference`` or ``DuplicateValue``."""
         with self._database.write() as connection:
             self._check(connection, values)
             try:
                 (number,) = add_rows(connection, self._tenant, self._table, [values])
             except sqlite3.IntegrityError as error:
-                raise Taken(str(error)) from None
+                raise DuplicateValue(str(error)) from None
             return self._load(connection, number) or {}
 
     def change(self, number: int, values: Row) -> Row | None:
-        """The record with some columns replaced, None when there is none, or ``MissingReference`` or ``Taken``."""
+        """Changes columns of a record; returns None if there is none. Raises ``MissingReference`` or ``DuplicateValue``."""
         with self._database.write() as connection:
             if self._load(connection, number) is None:
                 return None
@@ -137,12 +137,12 @@ class Records:
             return self._load(connection, number)
 
     def remove(self, number: int) -> bool:
-        """Remove the record with this id; whether there was one."""
+        """Deletes the record with this id; returns whether there was one."""
         with self._database.write() as connection:
             return self._remove(connection, number)
 
     def merge(self, number: int, into: int) -> Row | None:
-        """Let one record go into another, which is given back; None when one of them is not there. Into itself changes nothing."""
+        """Merges a record into another and returns that; None if one is missing. A merge into itself changes nothing."""
         with self._database.write() as connection:
             if number == into:
                 return self._load(connection, number)
@@ -167,10 +167,10 @@ class Records:
         return {name: json.loads(value) if name in self._table.json and value else value for name, value in named}
 
     def _check(self, connection: sqlite3.Connection, values: Row) -> None:
-        """Every id that is referred to has to be there."""
+        """Raises ``MissingReference`` for an unknown id."""
         for column, table in self._table.references.items():
-            wanted = values.get(column)
-            for number in wanted if isinstance(wanted, list) else [wanted]:
+            referenced = values.get(column)
+            for number in referenced if isinstance(referenced, list) else [referenced]:
                 if number is not None and not _exists(connection, self._tenant, table, number):
                     raise MissingReference(f"{column} {number}")
 
@@ -181,7 +181,7 @@ class Records:
                 (_column(self._table, column, value), self._tenant, number),
             )
         except sqlite3.IntegrityError as error:
-            raise Taken(str(error)) from None
+            raise DuplicateValue(str(error)) from None
 
     def _remove(self, connection: sqlite3.Connection, number: int) -> bool:
         cursor = connection.execute(
@@ -191,7 +191,7 @@ class Records:
 
 
 def add_rows(connection: sqlite3.Connection, tenant: int, table: Table, rows: Sequence[Row]) -> range:
-    """Store records under the next ids, which are given back. Nothing is checked."""
+    """Stores records under the next ids, without checks; returns the ids."""
     ids = next_ids(connection, tenant, table.name, len(rows))
     names = ("tenant", "id", *table.columns)
     connection.executemany(

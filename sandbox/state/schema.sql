@@ -1,5 +1,5 @@
--- One schema for every API version: a publication is stored once, in a form that belongs to none of them.
--- `key` joins tables; `id` is the number the tenant's API shows.
+-- One schema for all API versions: a publication is stored once, independently of them.
+-- `key` joins tables; `id` is the number in the tenant's API.
 
 CREATE TABLE tenants (
     key INTEGER PRIMARY KEY,
@@ -7,7 +7,7 @@ CREATE TABLE tenants (
     signing_key BLOB NOT NULL -- signs this tenant's download addresses
 );
 
--- Numbers are never given twice, not even after a deletion.
+-- A number is never used again, not even after a deletion.
 CREATE TABLE sequences (
     tenant INTEGER NOT NULL REFERENCES tenants,
     resource TEXT NOT NULL,
@@ -22,7 +22,7 @@ CREATE TABLE users (
     email TEXT NOT NULL COLLATE NOCASE,
     name TEXT NOT NULL,
     roles TEXT NOT NULL, -- JSON list of names
-    password TEXT,       -- as it is: the sandbox prints it when it starts
+    password TEXT,       -- in plain text: the sandbox prints it at the start
     avatar TEXT,         -- JSON of a stored file
     UNIQUE (tenant, id),
     UNIQUE (tenant, email)
@@ -31,7 +31,7 @@ CREATE TABLE users (
 CREATE TABLE sessions (
     cookie TEXT PRIMARY KEY,
     user INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
-    expires_at REAL -- null for the one that the ready line tells
+    expires_at REAL -- null for the session of the ready line
 ) WITHOUT ROWID;
 
 CREATE TABLE blobs (
@@ -42,7 +42,7 @@ CREATE TABLE blobs (
     bytes BLOB -- null: in the folder beside the state, under its SHA-256
 );
 
--- What forms have uploaded to the storage service.
+-- Uploads to the storage service.
 CREATE TABLE uploads (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
@@ -58,14 +58,14 @@ CREATE TABLE files (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
     id TEXT NOT NULL, -- the storage key without its first folder
-    blob INTEGER REFERENCES blobs, -- null: the bytes are in somebody else's store
+    blob INTEGER REFERENCES blobs, -- null: the bytes are in the external store
     filename TEXT NOT NULL,
     mime_type TEXT,
     size INTEGER NOT NULL,
     UNIQUE (tenant, id)
 );
 
--- A tenant has one, itself, from the start.
+-- A tenant has one organization, itself.
 CREATE TABLE organizations (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
@@ -87,7 +87,7 @@ CREATE TABLE publications (
     cover INTEGER REFERENCES files,
     contributor INTEGER REFERENCES users ON DELETE SET NULL,
     organization INTEGER REFERENCES organizations,
-    created REAL, -- seconds since 1970; null for the library the tenant began with
+    created REAL, -- seconds since 1970; null for the records at the start
     UNIQUE (tenant, id)
 );
 CREATE INDEX publications_by_date ON publications (tenant, published_on);
@@ -97,7 +97,7 @@ CREATE TABLE identifiers (
     position INTEGER NOT NULL,
     type TEXT NOT NULL,
     value TEXT NOT NULL,  -- verbatim
-    folded TEXT NOT NULL, -- without blanks around it, case folded: what a search compares
+    folded TEXT NOT NULL, -- without outer blanks, case folded, for searches
     PRIMARY KEY (publication, position)
 ) WITHOUT ROWID;
 CREATE INDEX identifiers_by_value ON identifiers (type, folded);
@@ -133,7 +133,7 @@ CREATE TABLE assets (
 );
 CREATE INDEX assets_by_publication ON assets (publication);
 
--- OAuth: clients, what people granted to them, and the tokens that came of it. Secrets, codes and tokens are kept as digests.
+-- OAuth: clients, grants and tokens. Secrets, codes and tokens are stored as digests.
 -- Times are seconds since 1970.
 CREATE TABLE clients (
     key INTEGER PRIMARY KEY,
@@ -164,7 +164,7 @@ CREATE INDEX client_secrets_by_client ON client_secrets (client);
 CREATE TABLE grants (
     key INTEGER PRIMARY KEY,
     tenant INTEGER NOT NULL REFERENCES tenants,
-    client INTEGER REFERENCES clients ON DELETE CASCADE, -- null for a token ordered at the control endpoint
+    client INTEGER REFERENCES clients ON DELETE CASCADE, -- null for a token of the control endpoint
     user INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,
     scopes TEXT NOT NULL, -- JSON list
     surface TEXT NOT NULL,
@@ -185,7 +185,7 @@ CREATE TABLE codes (
 ) WITHOUT ROWID;
 CREATE INDEX codes_by_grant ON codes (grant);
 
--- An access token and the refresh token that came with it; a refresh makes a pair out of its parent.
+-- An access token and its refresh token; a refresh makes a new pair of its parent.
 CREATE TABLE token_pairs (
     key INTEGER PRIMARY KEY,
     grant INTEGER NOT NULL REFERENCES grants ON DELETE CASCADE,
@@ -194,7 +194,7 @@ CREATE TABLE token_pairs (
     access_scopes TEXT NOT NULL, -- JSON list
     access_expires_at REAL NOT NULL,
     refresh TEXT UNIQUE,
-    refreshed_at REAL, -- when its refresh token was used first
+    refreshed_at REAL, -- first use of the refresh token
     ended_at REAL
 );
 CREATE INDEX token_pairs_by_grant ON token_pairs (grant);

@@ -1,8 +1,7 @@
-"""What a list may be narrowed by, and the SQL that does it.
+"""Search criteria and their SQL.
 
-An identifier is compared whole, without the blanks around it and whatever its case, and nothing else is cleaned:
-``10.1000/1`` does not find ``https://doi.org/10.1000/1``. Text is compared by whole words, without case and accents; every
-word has to occur.
+Identifiers are compared as a whole, without outer blanks and case; nothing else is normalised: ``10.1000/1`` does not find
+``https://doi.org/10.1000/1``. Texts are compared by whole words, without case and accents; every word has to occur.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ _NEVER: Condition = ("0", ())
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """Every given criterion has to hold. ``partial``: an identifier may also be a part of the stored one.
+    """All criteria have to match. ``partial``: an identifier may be a part of the stored one.
 
-    ``indexed_until``: what was created later is not found, as by an index that lags behind.
+    ``indexed_until``: records created later are not found, as with a lagging index.
     """
 
     identifiers: Mapping[str, str] = field(default_factory=dict)
@@ -32,12 +31,12 @@ class Criteria:
 
 
 def fold(value: str) -> str:
-    """The form in which identifiers and names of categories are compared."""
+    """Returns the form in which identifiers and names of categories are compared."""
     return value.strip().casefold()
 
 
 def where(tenant: int, criteria: Criteria) -> tuple[str, list[object]]:
-    """The condition on ``publications`` and its values."""
+    """Returns the condition on ``publications`` and its values."""
     conditions = [("tenant = ?", (tenant,)), *_conditions(tenant, criteria)]
     return " AND ".join(sql for sql, _ in conditions), [value for _, values in conditions for value in values]
 
@@ -77,9 +76,9 @@ def _year(year: str) -> Condition:
 
 
 def _words(text: str, column: str | None = None) -> Condition:
-    """Each blank-separated part becomes a quoted phrase, so that no sign in it means anything to the search engine.
+    """Quotes each word as a phrase, so that no character is an operator of the search engine.
 
-    Phrases side by side all have to match, and one without a letter or digit is left out; ``AND`` would let it find nothing.
+    Adjacent phrases all have to match, and one without a letter or digit is ignored; with ``AND`` it would match nothing.
     """
     phrases = " ".join('"' + part.replace('"', '""') + '"' for part in text.replace("\0", " ").split())
     if not phrases:

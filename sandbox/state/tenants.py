@@ -1,4 +1,4 @@
-"""Which libraries a state holds."""
+"""The tenants of a state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sandbox.state.database import Database
 
 @dataclass(frozen=True, slots=True)
 class TenantRow:
-    """A tenant as the state knows it."""
+    """A tenant in the state."""
 
     key: int
     name: str
@@ -19,19 +19,19 @@ class TenantRow:
 
 
 def tenant_names(database: Database) -> list[str]:
-    """The tenants of this state, oldest first."""
+    """Returns the tenants of this state, oldest first."""
     with database.read() as connection:
         return [name for (name,) in connection.execute("SELECT name FROM tenants ORDER BY key")]
 
 
 def find_tenant(connection: sqlite3.Connection, name: str) -> TenantRow | None:
-    """The tenant of this name, if the state has it."""
+    """Returns the tenant of this name, if there is one."""
     row = connection.execute("SELECT key, name, signing_key FROM tenants WHERE name = ?", (name,)).fetchone()
     return TenantRow(*row) if row else None
 
 
 def add_tenant(connection: sqlite3.Connection, name: str) -> TenantRow:
-    """A new tenant, with nothing but itself as an organization."""
+    """Adds a tenant with its own organization."""
     values = (name, secrets.token_bytes(32))
     cursor = connection.execute("INSERT INTO tenants (name, signing_key) VALUES (?, ?)", values)
     key = int(cursor.lastrowid or 0)
@@ -41,7 +41,7 @@ def add_tenant(connection: sqlite3.Connection, name: str) -> TenantRow:
 
 
 def next_ids(connection: sqlite3.Connection, tenant: int, resource: str, count: int = 1) -> range:
-    """The next ``count`` numbers of a resource; none of them is ever given again."""
+    """Returns the next ``count`` ids of a resource; an id is never used again."""
     (last,) = connection.execute(
         "INSERT INTO sequences (tenant, resource, last) VALUES (?, ?, ?) "
         "ON CONFLICT DO UPDATE SET last = last + excluded.last RETURNING last",

@@ -1,11 +1,10 @@
-"""Publications in version 2: lists, single records, the backup list of everything, and what changes them."""
+"""Endpoints of publications in version 2."""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
-from sandbox.both_versions import changes
+from sandbox.both_versions import publication_changes
 from sandbox.both_versions.listing import (
     LIST_HEADERS,
     PAGING,
@@ -14,61 +13,62 @@ from sandbox.both_versions.listing import (
     publication_filters,
     publication_page,
 )
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
 from sandbox.errors import record_not_found
-from sandbox.v2.changes import filling
-from sandbox.v2.render import publication
+from sandbox.responses import json_response
+from sandbox.v2.draft_changes import draft_change
+from sandbox.v2.render import publication_record
 
-# Assumption: of an answer's fields only this one is announced; flat identifiers are announced as the parameters they are
+# Assumption: the only deprecated field that is announced; flat identifiers are announced as parameters
 _DEPRECATED_FIELDS = ("import_state",)
-_DEPRECATION = {"X-API-Deprecation": "Deprecated fields of the answer and deprecated parameters that were used"}
+_DEPRECATION = {"X-API-Deprecation": "Deprecated fields of the response and deprecated parameters of the request"}
 
 
 def list_publications(call: Call) -> Response:
-    """The publications that meet every filter of the query."""
-    return publication_page(call, publication_criteria(call), publication)
+    """Lists the publications that match every filter."""
+    return publication_page(call, publication_criteria(call), publication_record)
 
 
 def list_all_publications(call: Call) -> Response:
-    """The backup list: every publication, page by page, whatever filters the query carries."""
-    return all_publications(call, publication)
+    """Lists every publication for a backup; it ignores filters."""
+    return all_publications(call, publication_record)
 
 
 def get_publication(call: Call) -> Response:
-    """One publication."""
+    """Returns a publication."""
     found = call.tenant.publications.get(call.number or 0)
     if found is None:
         raise record_not_found()
-    return json_response(publication(found, call))
+    return json_response(publication_record(found, call))
 
 
 def create_publication(call: Call) -> Response:
-    """A new publication."""
-    return changes.create_publication(call, filling(call), publication)
+    """Creates a publication."""
+    return publication_changes.create_publication(call, draft_change(call), publication_record)
 
 
 def change_publication(call: Call) -> Response:
-    """A publication with some fields replaced, and entries of its lists added or taken away."""
-    changes.find_publication(call)
-    return changes.change_publication(call, filling(call), publication)
+    """Changes fields of a publication; adds or removes entries of its lists."""
+    publication_changes.find_publication(call)
+    return publication_changes.change_publication(call, draft_change(call), publication_record)
 
 
 def delete_publication(call: Call) -> Response:
-    """Remove a publication, with its assets."""
-    return changes.remove_publication(call)
+    """Deletes a publication and its assets."""
+    return publication_changes.remove_publication(call)
 
 
-_LISTED = Answer("A page of publications", "PublicationList", LIST_HEADERS | _DEPRECATION)
+_LISTED = SuccessResponse("A page of publications", "PublicationList", LIST_HEADERS | _DEPRECATION)
 
 ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/publications",
         summary="Search publications",
-        doc="Every given filter has to match. Ordered by id.",
+        doc="Every filter has to match. Ordered by id.",
         handler=list_publications,
         parameters=publication_filters(deprecated=True),
-        answer=_LISTED,
+        success=_LISTED,
         deprecated_fields=_DEPRECATED_FIELDS,
         scope="library:read",
     ),
@@ -79,7 +79,7 @@ ENDPOINTS = (
         handler=list_all_publications,
         parameters=PAGING,
         refusals=(404,),
-        answer=_LISTED,
+        success=_LISTED,
         deprecated_fields=_DEPRECATED_FIELDS,
         scope="library:read",
     ),
@@ -88,7 +88,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="One publication",
         handler=get_publication,
-        answer=Answer("The publication", "Publication", _DEPRECATION),
+        success=SuccessResponse("The publication", "Publication", _DEPRECATION),
         refusals=(404,),
         deprecated_fields=_DEPRECATED_FIELDS,
         scope="library:read",
@@ -97,10 +97,10 @@ ENDPOINTS = (
         method="POST",
         path="/publications",
         summary="Create a publication",
-        doc="404 when a contributor or an uploaded file does not exist; a category or an organization that does not is left out.",
+        doc="404 for an unknown contributor or uploaded file; an unknown category or organization is left out.",
         handler=create_publication,
         payload="PublicationCreate",
-        answer=Answer("The new publication", "Publication", _DEPRECATION),
+        success=SuccessResponse("The new publication", "Publication", _DEPRECATION),
         refusals=(404,),
         deprecated_fields=_DEPRECATED_FIELDS,
         scope="library:write",
@@ -109,10 +109,10 @@ ENDPOINTS = (
         method="PATCH",
         path="/publications/{id}",
         summary="Change a publication",
-        doc="Entries of authors, categories and assets are added; one that is marked `_destroy` is taken away. Else like creating.",
+        doc="Adds entries of authors, categories and assets, and removes those with `_destroy`. The rest is as in a create.",
         handler=change_publication,
         payload="PublicationUpdate",
-        answer=Answer("The publication as it is now", "Publication", _DEPRECATION),
+        success=SuccessResponse("The changed publication", "Publication", _DEPRECATION),
         refusals=(404,),
         deprecated_fields=_DEPRECATED_FIELDS,
         scope="library:write",
@@ -122,7 +122,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="Delete a publication",
         handler=delete_publication,
-        answer=Answer("It is gone, and its assets too"),
+        success=SuccessResponse("The publication and its assets are deleted"),
         refusals=(404,),
         scope="library:write",
     ),

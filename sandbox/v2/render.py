@@ -1,4 +1,4 @@
-"""Publications as version 2 shows them. Its fields are stable: they are described in ``schemas.py``."""
+"""Publications in responses of version 2; ``schemas.py`` describes the fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sandbox.state.publications import Publication
 FLAT_IDENTIFIERS = SEARCHABLE_IDENTIFIERS
 
 
-def publication(stored: Publication, call: Call) -> dict[str, Any]:
-    """The record. Of several identifiers of one kind the first is shown: a flat field holds one."""
+def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
+    """Returns the record. A flat field has the first identifier of its type."""
     flat: dict[str, str | None] = dict.fromkeys(FLAT_IDENTIFIERS)
     for identifier in reversed(stored.identifiers):
         if identifier.type in flat:
@@ -38,9 +38,9 @@ def publication(stored: Publication, call: Call) -> dict[str, Any]:
 
 
 def _references(stored: Publication) -> dict[str, Any]:
-    """Contributor and organization, where there is one: the real records of a v2 library have neither."""
-    shown = {
+    """Returns contributor and organization, if there are any: the real records of a v2 library have neither."""
+    references = {
         "contributor": reference_record(stored.contributor),
         "organization": reference_record(stored.organization),
     }
-    return {name: value for name, value in shown.items() if value is not None}
+    return {name: value for name, value in references.items() if value is not None}

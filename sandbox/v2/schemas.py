@@ -1,4 +1,4 @@
-"""The schemas of version 2 in OpenAPI's words."""
+"""The OpenAPI schemas of version 2."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from sandbox.both_versions.schemas import (
     ID,
     INTEGER,
     NAME,
-    SHOWN_TEXTS,
-    TAKEN_REFERENCES,
-    TAKEN_TEXTS,
+    REFERENCE_PAYLOAD_FIELDS,
+    TEXT_FIELDS,
     TEXT_OR_NULL,
+    TEXT_PAYLOAD_FIELDS,
     array,
-    form,
     or_null,
     page_of,
-    record,
+    payload_object,
     ref,
+    response_object,
 )
 from sandbox.endpoints import Schema
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
-_DESTROY = {"_destroy": {"type": "boolean", "description": "Take the entry away instead of adding it"}}
-_WORDS = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL}
+_DESTROY = {"_destroy": {"type": "boolean", "description": "Remove the entry instead of adding it"}}
+_ASSET_TEXTS = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL}
 _ASSETS = {
     **array(
         {
             "anyOf": [
-                form({"file": ref("FileUpload"), **_WORDS}, required=("file",)),
-                form({"id": ID, **_WORDS, **_DESTROY}, required=("id",)),
+                payload_object({"file": ref("FileUpload"), **_ASSET_TEXTS}, required=("file",)),
+                payload_object({"id": ID, **_ASSET_TEXTS, **_DESTROY}, required=("id",)),
             ]
         }
     ),
-    "description": "Files to attach, or, by `id`, files that are attached and are changed or taken away",
+    "description": "New files, or, by `id`, attached files to change or remove",
 }
-_TAKEN: Mapping[str, Schema] = {
-    **TAKEN_TEXTS,
+_PAYLOAD_FIELDS: Mapping[str, Schema] = {
+    **TEXT_PAYLOAD_FIELDS,
     **{
-        name: {**TEXT_OR_NULL, "description": "Null or nothing removes it", "deprecated": True}
+        name: {**TEXT_OR_NULL, "description": "Null or an empty text removes it", "deprecated": True}
         for name in FLAT_IDENTIFIERS
     },
-    "authors": array(form({"name": NAME, "type": AUTHOR_TYPE, **_DESTROY}, required=("name",))),
+    "authors": array(payload_object({"name": NAME, "type": AUTHOR_TYPE, **_DESTROY}, required=("name",))),
     "categories": array(
         {
             "anyOf": [
-                form({"name": NAME, **_DESTROY}, required=("name",)),
-                form({"id": ID, "name": NAME, **_DESTROY}, required=("id",)),
+                payload_object({"name": NAME, **_DESTROY}, required=("name",)),
+                payload_object({"id": ID, "name": NAME, **_DESTROY}, required=("id",)),
             ]
         }
     ),
-    **TAKEN_REFERENCES,
+    **REFERENCE_PAYLOAD_FIELDS,
     "cover": or_null("FileUpload"),
     "assets": _ASSETS,
     "assets_attributes": _ASSETS,
@@ -62,10 +62,10 @@ _TAKEN: Mapping[str, Schema] = {
 SCHEMAS: Mapping[str, Schema] = {
     **COMMON_SCHEMAS,
     **FILE_SCHEMAS,
-    "Publication": record(
+    "Publication": response_object(
         {
             "id": INTEGER,
-            **SHOWN_TEXTS,
+            **TEXT_FIELDS,
             "authors": array(ref("Author")),
             **{name: {**TEXT_OR_NULL, "deprecated": True} for name in FLAT_IDENTIFIERS},
             "import_state": {**TEXT_OR_NULL, "deprecated": True},
@@ -76,6 +76,6 @@ SCHEMAS: Mapping[str, Schema] = {
         optional={"contributor": ref("Reference"), "organization": ref("Reference")},
     ),
     "PublicationList": page_of("Publication"),
-    "PublicationCreate": form(_TAKEN, required=("title",)),
-    "PublicationUpdate": form(_TAKEN),
+    "PublicationCreate": payload_object(_PAYLOAD_FIELDS, required=("title",)),
+    "PublicationUpdate": payload_object(_PAYLOAD_FIELDS),
 }

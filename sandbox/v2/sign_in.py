@@ -1,6 +1,6 @@
-"""Who calls: HTTP Basic with the normal account credentials, or the cookie of a browser that has signed in.
+"""Sign-in to version 2: HTTP Basic with the account, or the cookie of a signed-in browser.
 
-An ``Authorization`` header decides alone when there is one; the cookie counts only without it.
+With an ``Authorization`` header the cookie does not count.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from werkzeug.wrappers import Request
 
-from sandbox.callers import Caller
 from sandbox.endpoints import Schema
 from sandbox.errors import unauthorized
+from sandbox.permissions import Caller
 from sandbox.state.accounts import User
 from sandbox.tenants import Tenant
 
@@ -24,7 +24,7 @@ SECURITY: Mapping[str, Schema] = {
 
 
 def sign_in(request: Request, tenant: Tenant) -> Caller:
-    """The user behind a request, who may do everything that the roles allow, or 401."""
+    """Returns the caller, who may do whatever the roles allow, or raises 401."""
     user = _with_password(request, tenant) if "Authorization" in request.headers else _with_session(request, tenant)
     if user is None:
         raise unauthorized(f'Basic realm="{tenant.name}", charset="UTF-8"')
@@ -32,10 +32,15 @@ def sign_in(request: Request, tenant: Tenant) -> Caller:
 
 
 def _with_password(request: Request, tenant: Tenant) -> User | None:
-    given = request.authorization
-    if given is None or given.type != "basic" or given.username is None or given.password is None:
+    credentials = request.authorization
+    if (
+        credentials is None
+        or credentials.type != "basic"
+        or credentials.username is None
+        or credentials.password is None
+    ):
         return None
-    return tenant.accounts.with_password(given.username, given.password)
+    return tenant.accounts.with_password(credentials.username, credentials.password)
 
 
 def _with_session(request: Request, tenant: Tenant) -> User | None:

@@ -1,11 +1,10 @@
-"""Publications in version 3: lists, single records, and everything that changes them."""
+"""Endpoints of publications in version 3."""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
-from sandbox.both_versions import changes
+from sandbox.both_versions import publication_changes
 from sandbox.both_versions.listing import (
     LIST_HEADERS,
     PAGING,
@@ -14,57 +13,58 @@ from sandbox.both_versions.listing import (
     publication_filters,
     publication_page,
 )
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
 from sandbox.errors import record_not_found
-from sandbox.v3.changes import filling
-from sandbox.v3.render import publication
+from sandbox.responses import json_response
+from sandbox.v3.draft_changes import draft_change
+from sandbox.v3.render import publication_record
 
 
 def list_publications(call: Call) -> Response:
-    """The publications that meet every filter of the query."""
-    return publication_page(call, publication_criteria(call), publication)
+    """Lists the publications that match every filter."""
+    return publication_page(call, publication_criteria(call), publication_record)
 
 
 def list_all_publications(call: Call) -> Response:
-    """The backup list: every publication, page by page, whatever filters the query carries."""
-    return all_publications(call, publication)
+    """Lists every publication for a backup; it ignores filters."""
+    return all_publications(call, publication_record)
 
 
 def get_publication(call: Call) -> Response:
-    """One publication."""
+    """Returns a publication."""
     found = call.tenant.publications.get(call.number or 0)
     if found is None:
         raise record_not_found()
-    return json_response(publication(found, call))
+    return json_response(publication_record(found, call))
 
 
 def create_publication(call: Call) -> Response:
-    """A new publication."""
-    return changes.create_publication(call, filling(call), publication)
+    """Creates a publication."""
+    return publication_changes.create_publication(call, draft_change(call), publication_record)
 
 
 def change_publication(call: Call) -> Response:
-    """A publication with some fields replaced."""
-    changes.find_publication(call)
-    return changes.change_publication(call, filling(call), publication)
+    """Changes fields of a publication."""
+    publication_changes.find_publication(call)
+    return publication_changes.change_publication(call, draft_change(call), publication_record)
 
 
 def delete_publication(call: Call) -> Response:
-    """Remove a publication, with its assets."""
-    return changes.remove_publication(call)
+    """Deletes a publication and its assets."""
+    return publication_changes.remove_publication(call)
 
 
-_LISTED = Answer("A page of publications", "PublicationList", LIST_HEADERS)
+_LISTED = SuccessResponse("A page of publications", "PublicationList", LIST_HEADERS)
 
 ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/publications",
         summary="Search publications",
-        doc="Every given filter has to match. Ordered by id.",
+        doc="Every filter has to match. Ordered by id.",
         handler=list_publications,
         parameters=publication_filters(deprecated=False),
-        answer=_LISTED,
+        success=_LISTED,
         scope="library:read",
     ),
     Endpoint(
@@ -74,7 +74,7 @@ ENDPOINTS = (
         handler=list_all_publications,
         parameters=PAGING,
         refusals=(404,),
-        answer=_LISTED,
+        success=_LISTED,
         scope="library:read",
     ),
     Endpoint(
@@ -82,7 +82,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="One publication",
         handler=get_publication,
-        answer=Answer("The publication", "Publication"),
+        success=SuccessResponse("The publication", "Publication"),
         refusals=(404,),
         scope="library:read",
     ),
@@ -91,10 +91,10 @@ ENDPOINTS = (
         path="/publications",
         summary="Create a publication",
         doc="File content in `assets` or `assets_attributes` needs the scope `assets:write` too. "
-        "404 when a contributor, category, organization or uploaded file does not exist.",
+        "404 for an unknown contributor, category, organization or uploaded file.",
         handler=create_publication,
         payload="PublicationCreate",
-        answer=Answer("The new publication", "Publication"),
+        success=SuccessResponse("The new publication", "Publication"),
         refusals=(404,),
         scope="library:write",
     ),
@@ -102,10 +102,10 @@ ENDPOINTS = (
         method="PATCH",
         path="/publications/{id}",
         summary="Change a publication",
-        doc="A field that is given replaces what was there, a list as a whole; files are added. Else like creating.",
+        doc="A field of the payload replaces the stored one, a list as a whole; files are added. The rest is as in a create.",
         handler=change_publication,
         payload="PublicationUpdate",
-        answer=Answer("The publication as it is now", "Publication"),
+        success=SuccessResponse("The changed publication", "Publication"),
         refusals=(404,),
         scope="library:write",
     ),
@@ -114,7 +114,7 @@ ENDPOINTS = (
         path="/publications/{id}",
         summary="Delete a publication",
         handler=delete_publication,
-        answer=Answer("It is gone, and its assets too"),
+        success=SuccessResponse("The publication and its assets are deleted"),
         refusals=(404,),
         scope="library:write",
     ),

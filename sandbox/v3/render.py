@@ -1,4 +1,4 @@
-"""Publications as version 3 shows them; the fields are described in ``schemas.py``."""
+"""Publications in responses of version 3; ``schemas.py`` describes the fields."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sandbox.endpoints import Call
 from sandbox.state.publications import Publication
 
 
-def publication(stored: Publication, call: Call) -> dict[str, Any]:
-    """The record, with every identifier in the order in which it was given."""
+def publication_record(stored: Publication, call: Call) -> dict[str, Any]:
+    """Returns the record, with every identifier in its original order."""
     record: dict[str, Any] = {
         "id": stored.id,
         "title": stored.title,

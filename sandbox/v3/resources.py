@@ -1,7 +1,6 @@
-"""How a simple resource is declared in version 3: its fields as data, from which endpoints and schemas are made.
+"""Declares a simple resource of version 3: endpoints and schemas are made from its fields.
 
-A list has its pages and filters by whole values; what is created or changed is what the form allows; an id of something that
-does not exist in the account is 404.
+A list has pages and filters by whole values. A payload has the fields of the schema. An id that is not in the account is 404.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
-from sandbox.both_versions.listing import LIST_HEADERS, PAGING, listed
+from sandbox.both_versions.listing import LIST_HEADERS, PAGING, list_response
 from sandbox.both_versions.paging import requested_page
-from sandbox.both_versions.schemas import ID, INTEGER, form, page_of, record
-from sandbox.endpoints import Answer, Call, Endpoint, Parameter, Schema
+from sandbox.both_versions.schemas import ID, INTEGER, page_of, payload_object, response_object
+from sandbox.endpoints import Call, Endpoint, Parameter, Schema, SuccessResponse, named
 from sandbox.errors import record_not_found
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.drafts import MissingReference
 from sandbox.state.records import Records, Row, Table
 
@@ -26,10 +25,10 @@ Render = Callable[[Row, Call], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """``name`` is the schema of a record, ``path`` where its list is, ``noun`` what people call it.
+    """``name`` is the schema of a record, ``path`` that of its list, ``noun`` its name for people.
 
-    ``fields``: what a record says and a form may; ``required``: what a create form has to; ``shown``: fields that no form sets.
-    ``defaults``: what a new record has where the form says nothing. ``filters``: query parameters and their columns.
+    ``fields``: those of records and payloads; ``required``: those that a create needs; ``read_only``: fields of records only.
+    ``defaults``: values of a new record. ``filters``: query parameters and their columns.
     """
 
     table: Table
@@ -40,36 +39,36 @@ class Resource:
     write: str
     fields: Mapping[str, Schema]
     required: tuple[str, ...]
-    shown: Mapping[str, Schema] = field(default_factory=dict)
+    read_only: Mapping[str, Schema] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     filters: Mapping[str, str] = field(default_factory=dict)
 
     def schemas(self) -> dict[str, Schema]:
-        """The record, its list, and its forms."""
+        """Returns the schemas of the record, its list and its payloads."""
         return {
-            self.name: record({"id": INTEGER, **self.fields, **self.shown}),
+            self.name: response_object({"id": INTEGER, **self.fields, **self.read_only}),
             f"{self.name}List": page_of(self.name),
-            f"{self.name}Create": form(self.fields, required=self.required),
-            f"{self.name}Change": form(self.fields),
+            f"{self.name}Create": payload_object(self.fields, required=self.required),
+            f"{self.name}Change": payload_object(self.fields),
         }
 
     def records(self, call: Call) -> Records:
-        """The tenant's records."""
+        """Returns the table of the tenant's records."""
         return call.tenant.records[self.table.name]
 
-    def given(self, call: Call) -> Row:
-        """What the payload says of the fields; where the service is varied to ignore others, they are left out here."""
+    def payload_values(self, call: Call) -> Row:
+        """Returns the known fields of the payload; by variation it may contain others."""
         return {name: value for name, value in call.payload.items() if name in self.fields}
 
     def listing(self) -> Endpoint:
-        """The list."""
+        """Returns the endpoint that lists records."""
         return list_endpoint(self, lambda row, _: row)
 
     def creation(self) -> Endpoint:
-        """A new record."""
+        """Returns the endpoint that creates a record."""
 
         def create(call: Call) -> Response:
-            row = written(lambda: self.records(call).create({**self.defaults, **self.given(call)}))
+            row = write_or_404(lambda: self.records(call).create({**self.defaults, **self.payload_values(call)}))
             return created(row, call.settings.variations)
 
         return Endpoint(
@@ -78,16 +77,18 @@ class Resource:
             summary=f"Create a {self.noun}",
             handler=named(create, f"create_{self.table.name}"),
             payload=f"{self.name}Create",
-            answer=Answer(f"The {self.noun}", self.name),
+            success=SuccessResponse(f"The {self.noun}", self.name),
             refusals=(404,),
             scope=self.write,
         )
 
     def change(self) -> Endpoint:
-        """Other values for some fields of a record."""
+        """Returns the endpoint that changes a record."""
 
         def change(call: Call) -> Response:
-            return json_response(found(written(lambda: self.records(call).change(call.number or 0, self.given(call)))))
+            return json_response(
+                row_or_404(write_or_404(lambda: self.records(call).change(call.number or 0, self.payload_values(call))))
+            )
 
         return Endpoint(
             method="PATCH",
@@ -95,13 +96,13 @@ class Resource:
             summary=f"Change a {self.noun}",
             handler=named(change, f"change_{self.table.name}"),
             payload=f"{self.name}Change",
-            answer=Answer(f"The changed {self.noun}", self.name),
+            success=SuccessResponse(f"The changed {self.noun}", self.name),
             refusals=(404,),
             scope=self.write,
         )
 
     def deletion(self) -> Endpoint:
-        """The end of a record."""
+        """Returns the endpoint that deletes a record."""
 
         def delete(call: Call) -> Response:
             if not self.records(call).remove(call.number or 0):
@@ -113,72 +114,66 @@ class Resource:
             path=f"{self.path}/{{id}}",
             summary=f"Delete a {self.noun}",
             handler=named(delete, f"delete_{self.table.name}"),
-            answer=Answer("An empty object", "Nothing"),
+            success=SuccessResponse("An empty object", "Nothing"),
             refusals=(404,),
             scope=self.write,
         )
 
     def merging(self, doc: str) -> Endpoint:
-        """One record goes into another, which is answered."""
+        """Returns the endpoint that merges a record into another."""
 
         def merge(call: Call) -> Response:
-            return json_response(found(self.records(call).merge(call.number or 0, call.payload["into_id"])))
+            return json_response(row_or_404(self.records(call).merge(call.number or 0, call.payload["into_id"])))
 
         return Endpoint(
             method="PATCH",
             path=f"{self.path}/{{id}}/merge",
-            summary=f"Merge a {self.noun} into another, and be left with that one",
+            summary=f"Merge a {self.noun} into another",
             doc=doc,
             handler=named(merge, f"merge_{self.table.name}"),
             payload="Merge",
-            answer=Answer(f"The {self.noun} that is left", self.name),
+            success=SuccessResponse(f"The other {self.noun}", self.name),
             refusals=(404,),
             scope=self.write,
         )
 
 
-MERGE = {"Merge": form({"into_id": ID}, required=("into_id",))}
+MERGE = {"Merge": payload_object({"into_id": ID}, required=("into_id",))}
 
 
 def list_endpoint(resource: Resource, render: Render) -> Endpoint:
-    """The endpoint that lists the records of a resource, each as ``render`` shows it."""
+    """Returns the endpoint that lists the records of a resource; ``render`` makes the record of a row."""
 
     def listing(call: Call) -> Response:
         page = requested_page(call.request, call.settings.variations)
-        given = {column: call.request.args.get(name, "").strip() for name, column in resource.filters.items()}
-        chosen = {column: value for column, value in given.items() if value}
+        values = {column: call.request.args.get(name, "").strip() for name, column in resource.filters.items()}
+        filters = {column: value for column, value in values.items() if value}
         descending = call.settings.variations.order == "descending"
-        part = resource.records(call).page(chosen, limit=page.size, offset=page.offset, descending=descending)
-        return listed(call, page, [render(row, call) for row in part.rows], part.total)
+        part = resource.records(call).page(filters, limit=page.size, offset=page.offset, descending=descending)
+        return list_response(call, page, [render(row, call) for row in part.rows], part.total)
 
     return Endpoint(
         method="GET",
         path=resource.path,
         summary=f"List every {resource.noun}",
-        doc="Every given filter has to match a whole value, whatever its case. Ordered by id.",
+        doc="Every filter has to match a whole value, whatever its case. Ordered by id.",
         handler=named(listing, f"list_{resource.table.name}"),
         parameters=(*(Parameter(name, f"The whole {name}") for name in resource.filters), *PAGING),
-        answer=Answer("A page", f"{resource.name}List", LIST_HEADERS),
+        success=SuccessResponse("A page", f"{resource.name}List", LIST_HEADERS),
         scope=resource.read,
     )
 
 
-def written(write: Callable[[], Row | None]) -> Row:
-    """What was written; 404 for a record or a reference that is not there."""
+def write_or_404(write: Callable[[], Row | None]) -> Row:
+    """Returns the written row; raises 404 for a missing record or reference."""
     try:
-        return found(write())
+        return row_or_404(write())
     except MissingReference:
         raise record_not_found() from None
 
 
-def found(row: Row | None) -> Row:
-    """The record, or 404."""
+def row_or_404(row: Row | None) -> Row:
+    """Returns the row, or raises 404."""
     if row is None:
         raise record_not_found()
     return row
-
-
-def named(handler: Callable[[Call], Response], name: str) -> Callable[[Call], Response]:
-    """The handler under the name that the description calls it."""
-    handler.__name__ = name
-    return handler

@@ -1,4 +1,4 @@
-"""The schemas of version 3 in OpenAPI's words."""
+"""The OpenAPI schemas of version 3."""
 
 from __future__ import annotations
 
@@ -11,33 +11,37 @@ from sandbox.both_versions.schemas import (
     ID,
     INTEGER,
     NAME,
-    SHOWN_TEXTS,
-    TAKEN_REFERENCES,
-    TAKEN_TEXTS,
+    REFERENCE_PAYLOAD_FIELDS,
+    TEXT_FIELDS,
     TEXT_OR_NULL,
+    TEXT_PAYLOAD_FIELDS,
     array,
-    form,
     or_null,
     page_of,
-    record,
+    payload_object,
     ref,
+    response_object,
 )
 from sandbox.endpoints import TEXT, Schema
 
 _ASSETS = {
-    **array(form({"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL, "file": ref("FileUpload")}, required=("file",))),
-    "description": "Files that were uploaded and are to be attached; needs the scope `assets:write`",
+    **array(
+        payload_object(
+            {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL, "file": ref("FileUpload")}, required=("file",)
+        )
+    ),
+    "description": "Uploaded files to attach; needs the scope `assets:write`",
 }
 _CATEGORIES = {
-    **array({**form({"id": ID, "name": NAME}), "minProperties": 1}),
-    "description": "Each `{name}`, which finds or creates, or `{id}`, which has to exist. Replaces the list.",
+    **array({**payload_object({"id": ID, "name": NAME}), "minProperties": 1}),
+    "description": "`{name}` finds or creates a category, `{id}` has to exist. Replaces the list.",
 }
-_TAKEN: Mapping[str, Schema] = {
-    **TAKEN_TEXTS,
-    "authors": array(form({"name": NAME, "type": {**AUTHOR_TYPE, "default": "person"}}, required=("name",))),
-    "identifiers": array(form({"type": NAME, "value": NAME}, required=("type", "value"))),
+_PAYLOAD_FIELDS: Mapping[str, Schema] = {
+    **TEXT_PAYLOAD_FIELDS,
+    "authors": array(payload_object({"name": NAME, "type": {**AUTHOR_TYPE, "default": "person"}}, required=("name",))),
+    "identifiers": array(payload_object({"type": NAME, "value": NAME}, required=("type", "value"))),
     "categories": _CATEGORIES,
-    **TAKEN_REFERENCES,
+    **REFERENCE_PAYLOAD_FIELDS,
     "cover": or_null("FileUpload"),
     "assets": _ASSETS,
     "assets_attributes": _ASSETS,
@@ -46,11 +50,11 @@ _TAKEN: Mapping[str, Schema] = {
 SCHEMAS: Mapping[str, Schema] = {
     **COMMON_SCHEMAS,
     **FILE_SCHEMAS,
-    "Identifier": record({"type": TEXT, "value": TEXT}),
-    "Publication": record(
+    "Identifier": response_object({"type": TEXT, "value": TEXT}),
+    "Publication": response_object(
         {
             "id": INTEGER,
-            **SHOWN_TEXTS,
+            **TEXT_FIELDS,
             "authors": array(ref("Author")),
             "identifiers": array(ref("Identifier")),
             "categories": array(ref("Category")),
@@ -61,6 +65,6 @@ SCHEMAS: Mapping[str, Schema] = {
         }
     ),
     "PublicationList": page_of("Publication"),
-    "PublicationCreate": form(_TAKEN, required=("title",)),
-    "PublicationUpdate": form(_TAKEN),
+    "PublicationCreate": payload_object(_PAYLOAD_FIELDS, required=("title",)),
+    "PublicationUpdate": payload_object(_PAYLOAD_FIELDS),
 }

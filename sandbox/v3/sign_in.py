@@ -1,4 +1,4 @@
-"""Who calls: an OAuth 2.1 bearer token that is bound to this API of this tenant."""
+"""Sign-in to version 3: an OAuth 2.1 bearer token for this API of this tenant."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from werkzeug.wrappers import Request
 
-from sandbox.callers import SCOPES, Caller
 from sandbox.endpoints import Schema
 from sandbox.oauth.tokens import check_bearer
+from sandbox.permissions import SCOPES, Caller
 from sandbox.tenants import Tenant
 
 SECURITY: Mapping[str, Schema] = {
@@ -27,5 +27,5 @@ SECURITY: Mapping[str, Schema] = {
 
 
 def sign_in(request: Request, tenant: Tenant) -> Caller:
-    """The person and scopes behind the token, or 401."""
+    """Returns the caller of the token, or raises 401."""
     return check_bearer(tenant, request.headers.get("Authorization"))

@@ -1,43 +1,43 @@
-"""Users in version 3."""
+"""Endpoints of users in version 3."""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
-from sandbox.both_versions import people
+from sandbox.both_versions import users
 from sandbox.both_versions.assets import presign_endpoint
-from sandbox.both_versions.people import EMAIL, NAME, ROLES, USER_SCHEMAS, full_record
-from sandbox.both_versions.schemas import form, or_null, page_of
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.both_versions.schemas import or_null, page_of, payload_object
+from sandbox.both_versions.users import EMAIL, NAME, ROLES, USER_SCHEMAS, user_record
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
+from sandbox.responses import json_response
 from sandbox.state.records import USERS
 from sandbox.v3.resources import Resource, list_endpoint
 
 
 def get_user(call: Call) -> Response:
-    """One user."""
-    return json_response(full_record(people.find_user(call), call))
+    """Returns a user."""
+    return json_response(user_record(users.find_user(call), call))
 
 
 def get_own_user(call: Call) -> Response:
-    """The caller."""
-    row = people.users(call).get(call.signed_in.person.id)
-    return json_response(full_record(row or {}, call))
+    """Returns the caller's own record."""
+    row = users.user_records(call).get(call.signed_in.person.id)
+    return json_response(user_record(row or {}, call))
 
 
 def create_user(call: Call) -> Response:
-    """A new user."""
-    return people.create_user(call, full_record)
+    """Creates a user."""
+    return users.create_user(call, user_record)
 
 
 def change_user(call: Call) -> Response:
-    """A user with some fields replaced."""
-    return people.change_user(call, full_record)
+    """Changes a user."""
+    return users.change_user(call, user_record)
 
 
 def delete_user(call: Call) -> Response:
-    """The end of a user."""
-    return people.delete_user(call)
+    """Deletes a user."""
+    return users.delete_user(call)
 
 
 _USERS = Resource(
@@ -55,24 +55,24 @@ _USERS = Resource(
 SCHEMAS = {
     **USER_SCHEMAS,
     "UserList": page_of("User"),
-    "UserChange": form({"email": EMAIL, "name": NAME, "roles": ROLES, "avatar": or_null("FileUpload")}),
+    "UserChange": payload_object({"email": EMAIL, "name": NAME, "roles": ROLES, "avatar": or_null("FileUpload")}),
 }
 
 ENDPOINTS = (
-    list_endpoint(_USERS, full_record),
+    list_endpoint(_USERS, user_record),
     Endpoint(
         method="GET",
         path="/users/me",
         summary="The own record",
         handler=get_own_user,
-        answer=Answer("The user who has signed in", "User"),
+        success=SuccessResponse("The signed-in user", "User"),
     ),
     Endpoint(
         method="GET",
         path="/users/{id}",
         summary="One user",
         handler=get_user,
-        answer=Answer("The user", "User"),
+        success=SuccessResponse("The user", "User"),
         refusals=(404,),
         scope="users:read",
     ),
@@ -83,17 +83,17 @@ ENDPOINTS = (
         doc="The person gets a mail. 422 when another user has the address.",
         handler=create_user,
         payload="UserCreate",
-        answer=Answer("The user", "User"),
+        success=SuccessResponse("The user", "User"),
         scope="users:write",
     ),
     Endpoint(
         method="PATCH",
         path="/users/{id}",
         summary="Change a user",
-        doc="`avatar` takes an upload, or null to take the picture away.",
+        doc="`avatar` takes an upload; null removes the picture.",
         handler=change_user,
         payload="UserChange",
-        answer=Answer("The changed user", "User"),
+        success=SuccessResponse("The changed user", "User"),
         refusals=(404,),
         scope="users:write",
     ),
@@ -103,7 +103,7 @@ ENDPOINTS = (
         summary="Delete a user",
         doc="403 for the own account.",
         handler=delete_user,
-        answer=Answer("An empty object", "Nothing"),
+        success=SuccessResponse("An empty object", "Nothing"),
         refusals=(404,),
         scope="users:write",
     ),

@@ -1,7 +1,7 @@
-"""Loaded by Schemathesis itself: one of its checks, kept from a conclusion that the document rules out.
+"""Schemathesis loads this file: it narrows one check that would contradict service.md#references.
 
-"404: ... also on publication create/update when an `id` for a contributor, category or organization is not in the account": after
-a PATCH a 404 need not be about the record that was just made. Of GET and DELETE it is; those stay checked.
+After a PATCH, a 404 may concern a contributor, category or organization instead of the new record. After GET and DELETE it
+concerns the record; those stay checked.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ _original = CHECKS.get_one("ensure_resource_availability")
 def made_records_can_be_had(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: schemathesis.Case
 ) -> bool | None:
-    """What was just made can be had, whatever a PATCH of it refers to."""
+    """Checks that a new record can be read, except after a PATCH."""
     return None if case.method.upper() == "PATCH" else _original(ctx, response, case)

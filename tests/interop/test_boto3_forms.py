@@ -1,4 +1,4 @@
-"""boto3, which nobody here wrote, against the storage service: what it signs is accepted, what was changed is not."""
+"""boto3 against the storage service: forms that it signs are accepted, changed ones are refused."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sandbox.objects.errors import S3Error
 from sandbox.objects.policy import check_signature, read_policy, sign_form
-from sandbox.objects.refusals import Refusal
 from sandbox.objects.sigv4 import Keys
 from tests.sandbox.process import SandboxProcess
 
@@ -43,13 +43,16 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 @pytest.fixture
 def s3(sandbox: SandboxProcess) -> Any:
-    """boto3's client with the sandbox's keys."""
+    """A boto3 client with the sandbox's keys."""
     return client(sandbox, **keys(sandbox))
 
 
 def keys(sandbox: SandboxProcess) -> dict[str, str]:
-    shown = sandbox.ready["tenants"]["library"]["storage_keys"]
-    return {"aws_access_key_id": shown["access_key_id"], "aws_secret_access_key": shown["secret_access_key"]}
+    storage_keys = sandbox.ready["tenants"]["library"]["storage_keys"]
+    return {
+        "aws_access_key_id": storage_keys["access_key_id"],
+        "aws_secret_access_key": storage_keys["secret_access_key"],
+    }
 
 
 def client(sandbox: SandboxProcess, region: str = "us-east-1", **credentials: str) -> Any:
@@ -73,7 +76,7 @@ def code(answer: httpx.Response) -> str:
 
 
 def test_a_form_that_boto3_signed_is_accepted(s3: Any) -> None:
-    """Wanted: "so that a form signed by boto3 is accepted"; service-api.md: "The storage service answers success with 204."."""
+    """service.md#upload: the storage service answers success with 204, also for a form signed by boto3."""
     answer = send(form(s3))
     assert (answer.status_code, answer.content) == (204, b"")
     found = s3.head_object(Bucket="library", Key="cache/from-boto3.pdf")
@@ -87,13 +90,13 @@ def test_a_form_that_boto3_signed_is_accepted(s3: Any) -> None:
 
 
 def test_the_name_of_the_file_can_be_a_part_of_the_key(s3: Any) -> None:
-    """``${filename}``: boto3 makes a beginning of it, and the form is checked as it will be."""
+    """``${filename}`` in the key: boto3 signs the part before it, and the service checks the final key."""
     assert send(form(s3, "cache/mine/${filename}")).status_code == 204
     assert s3.head_object(Bucket="library", Key="cache/mine/a b.pdf")["ContentLength"] == len(CONTENT)
 
 
 def test_every_field_of_the_form_is_protected(s3: Any) -> None:
-    """Wanted: "a tampered one is not": each field changed, each left out, each sent twice, and one too many."""
+    """A form is refused if a field is changed, missing, repeated or added."""
     signed = form(s3)
     assert set(signed["fields"]) == {
         "key", "Content-Type", "Content-Disposition", "policy",
@@ -114,7 +117,7 @@ def test_every_field_of_the_form_is_protected(s3: Any) -> None:
 
 
 def test_a_loosened_policy_is_not_the_one_that_was_signed(s3: Any) -> None:
-    """Whoever rewrites the policy has to sign it."""
+    """A changed policy needs a new signature."""
     signed = form(s3)
     document = json.loads(base64.b64decode(signed["fields"]["policy"]))
     document["conditions"] = [each for each in document["conditions"] if "content-length-range" not in each]
@@ -124,7 +127,7 @@ def test_a_loosened_policy_is_not_the_one_that_was_signed(s3: Any) -> None:
 
 
 def test_sizes_are_those_of_the_policy(s3: Any) -> None:
-    """Wanted: "content-length-range"."""
+    """The policy limits the size with content-length-range."""
     large, small = send(form(s3), b"x" * 100_001), send(form(s3), b"")
     assert (large.status_code, code(large)) == (400, "EntityTooLarge")
     assert (small.status_code, code(small)) == (400, "EntityTooSmall")
@@ -132,7 +135,7 @@ def test_sizes_are_those_of_the_policy(s3: Any) -> None:
 
 
 def test_keys_of_others_are_refused(sandbox: SandboxProcess) -> None:
-    """Another secret, another name, another region, another bucket, a token that nobody gave out."""
+    """Another secret, key id, region, bucket or session token is refused."""
     own = keys(sandbox)
     for credentials, expected in (
         ({**own, "aws_secret_access_key": "x"}, (403, "SignatureDoesNotMatch")),
@@ -148,14 +151,14 @@ def test_keys_of_others_are_refused(sandbox: SandboxProcess) -> None:
 
 
 def test_an_expired_form_is_refused(s3: Any) -> None:
-    """Wanted: "signature, expiry"."""
+    """An expired form is refused."""
     answer = send(form(s3, ExpiresIn=-1))
     assert (answer.status_code, code(answer)) == (403, "AccessDenied")
     assert "Policy expired" in answer.text
 
 
 def test_addresses_that_boto3_signed_are_good(s3: Any) -> None:
-    """An address for GET, one for HEAD; each with what the answer's headers shall say."""
+    """boto3 signs addresses for GET and for HEAD, with headers of the response."""
     send(form(s3))
     place = {"Bucket": "library", "Key": "cache/from-boto3.pdf"}
     address = s3.generate_presigned_url("get_object", {**place, "ResponseContentType": "text/x-mine"}, ExpiresIn=60)
@@ -177,7 +180,7 @@ def botocore_signature(credentials: Credentials, region: str, fields: dict[str, 
 
 @given(secret=TEXTS, region=st.from_regex("[a-z0-9-]{1,20}", fullmatch=True), token=st.none() | TEXTS, data=st.data())
 def test_any_keys_make_forms_as_botocore_does(secret: str, region: str, token: str | None, data: st.DataObject) -> None:
-    """Wanted: "A setting sends uploads to a foreign S3 endpoint instead (endpoint, bucket, keys)": any region, a token too."""
+    """For any keys, region and session token, botocore computes the same signature."""
     own = Keys("AKID", secret, region, token)
     fields = sign_form(own, "bucket", {"key": "cache/x"}, now=1_800_000_000, seconds=60, sizes=(0, 9))
     assert botocore_signature(Credentials("AKID", secret, token), region, fields) == fields["x-amz-signature"]
@@ -186,12 +189,12 @@ def test_any_keys_make_forms_as_botocore_does(secret: str, region: str, token: s
     read_policy(fields["policy"]).check({**fields, "bucket": "bucket"}, 1_800_000_000)
     name = data.draw(st.sampled_from([name for name in fields if name.startswith("x-amz-")]))
     wrong = data.draw(TEXTS.filter(lambda text: text != fields[name]))
-    with pytest.raises(Refusal):
+    with pytest.raises(S3Error):
         check_signature(own, {**fields, name: wrong})
 
 
 def test_botocore_signs_the_service_s_own_forms_alike(sandbox: SandboxProcess) -> None:
-    """The forms of presign are what botocore's signer makes of the same policy, key and time."""
+    """Botocore computes the same signature for the forms of the service."""
     address = f"{sandbox.base_url()}/api/v2/assets/presign?filename=Ü%20b.pdf&type=application/pdf"
     fields = httpx.get(address, auth=(sandbox.user, sandbox.password)).json()["fields"]
     own = keys(sandbox)

@@ -1,4 +1,4 @@
-"""The consent page in a real browser: headless Chromium signs in, unticks, allows, refuses. Skipped where none is installed."""
+"""The consent page in headless Chromium: sign in, untick, allow, refuse. Skipped where no Chromium is installed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.sandbox.process import SandboxProcess
-from tests.spec.program import challenge_of
+from tests.spec.oauth_client import challenge_of
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -29,11 +29,11 @@ pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium wi
 VERIFIER = "v" * 50
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--window-size=900,1200")
 SECONDS = 90
-"""Seconds to wait at most for what a page has to show."""
+"""How long to wait for a page."""
 
 
 class Callback:
-    """The program that waits for the answer: what the browser brought, and nothing else."""
+    """The program at the redirect address. It collects the parameters that the browser brings."""
 
     def __init__(self) -> None:
         brought: list[dict[str, str]] = []
@@ -82,13 +82,13 @@ def browser(tmp_path: Path) -> Iterator[webdriver.Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(DRIVER))
     driver.set_page_load_timeout(SECONDS)
-    driver.implicitly_wait(SECONDS)  # a click returns before the page that it leads to is there
+    driver.implicitly_wait(SECONDS)  # a click returns before the next page is loaded
     yield driver
     driver.quit()
 
 
 class Visitor:
-    """A person at the browser, sent to the page by a program that has just registered."""
+    """A person at the browser whom a newly registered program sent to the page."""
 
     def __init__(self, browser: webdriver.Chrome, sandbox: SandboxProcess, callback: Callback, **metadata: Any) -> None:
         self.browser, self.sandbox, self.callback = browser, sandbox, callback
@@ -103,7 +103,7 @@ class Visitor:
         self.client = httpx.post(f"{self.base_url}/oauth/clients", json=body).raise_for_status().json()
 
     def arrive(self, **changes: str) -> None:
-        """Come to the page."""
+        """Opens the page."""
         query = {
             "response_type": "code",
             "client_id": self.client["client_id"],
@@ -117,27 +117,27 @@ class Visitor:
         self.browser.get(f"{self.base_url}/oauth/authorize?{urlencode(query)}")
 
     def field(self, label: str) -> WebElement:
-        """The field that a label names, as somebody finds it who reads the page."""
+        """Returns the field of a label."""
         element = self.browser.find_element(By.XPATH, f"//label[contains(normalize-space(), '{label}')]")
         return self.browser.find_element(By.ID, element.get_dom_attribute("for") or "")
 
     def press(self, name: str) -> None:
-        """Use a button."""
+        """Presses a button."""
         self.browser.find_element(By.XPATH, f"//button[normalize-space()='{name}']").click()
 
     def sign_in(self, password: str | None = None) -> None:
-        """Fill in the account, and the right password unless another is given."""
+        """Fills in the account, with the right password unless another is given."""
         self.field("E-mail address").clear()
         self.field("E-mail address").send_keys(self.sandbox.user)
         self.field("Password").send_keys(password or self.sandbox.password)
 
     def answer(self) -> dict[str, str]:
-        """What the program got."""
+        """Returns the parameters that the program received."""
         WebDriverWait(self.browser, SECONDS).until(lambda _: self.callback.brought)
         return self.callback.brought.pop()
 
     def tokens(self) -> dict[str, Any]:
-        """What the program gets for the code."""
+        """Exchanges the code for tokens."""
         form = {
             "grant_type": "authorization_code",
             "code": self.answer()["code"],
@@ -154,8 +154,8 @@ def visitor(browser: webdriver.Chrome, sandbox: SandboxProcess, callback: Callba
     return Visitor(browser, sandbox, callback)
 
 
-def test_the_whole_way(visitor: Visitor) -> None:
-    """Sign in, untick one scope, allow; the token carries what was left, and works."""
+def test_sign_in_untick_and_allow(visitor: Visitor) -> None:
+    """Sign in, untick one scope, allow: the token has the other scopes and works."""
     visitor.arrive()
     assert visitor.browser.title == "Allow access · library"
     assert visitor.browser.switch_to.active_element == visitor.field("E-mail address")
@@ -169,7 +169,7 @@ def test_the_whole_way(visitor: Visitor) -> None:
 
 
 def test_a_label_is_part_of_its_box_and_enter_allows(visitor: Visitor) -> None:
-    """Without a mouse too: enter in the password field is the first button, which allows."""
+    """The page works without a mouse: Enter in the password field presses the first button, which allows."""
     visitor.arrive()
     visitor.browser.find_element(By.XPATH, "//label[contains(., 'Read people')]").click()
     assert not visitor.field("Read people").is_selected()
@@ -185,7 +185,7 @@ def test_refusing_needs_no_account(visitor: Visitor) -> None:
     assert (answer["error"], answer["state"]) == ("access_denied", "s & t")
 
 
-def test_a_wrong_password_can_be_mended(visitor: Visitor) -> None:
+def test_a_wrong_password_can_be_corrected(visitor: Visitor) -> None:
     visitor.arrive()
     visitor.sign_in("wrong")
     visitor.field("users:read").click()
@@ -218,7 +218,7 @@ def test_the_browser_remembers_and_forgets_the_person(visitor: Visitor) -> None:
 
 
 def test_a_hostile_name_runs_nothing(browser: webdriver.Chrome, sandbox: SandboxProcess, callback: Callback) -> None:
-    """Neither markup in a name nor anything else on the page makes the browser run or fetch something."""
+    """Markup in a client name runs nothing and loads nothing."""
     name = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
     visitor = Visitor(browser, sandbox, callback, client_name=name)
     browser.get_log("browser")
@@ -230,7 +230,7 @@ def test_a_hostile_name_runs_nothing(browser: webdriver.Chrome, sandbox: Sandbox
 
 
 def test_the_page_fetches_nothing_else(visitor: Visitor) -> None:
-    """One request for the page, none to any other host; the style sheet counts in spite of the strict policy."""
+    """The page needs one request; its style sheet applies in spite of the strict policy."""
     before = len(visitor.sandbox.requests())
     visitor.arrive()
     assert [seen["path"] for seen in visitor.sandbox.requests()[before:]] == ["/oauth/authorize"]
@@ -240,8 +240,8 @@ def test_the_page_fetches_nothing_else(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(320, "light"), (320, "dark"), (900, "dark")])
-def test_the_page_can_be_read_everywhere(visitor: Visitor, width: int, scheme: str) -> None:
-    """Nothing is cut off on a narrow screen, and every text stands out against its ground (WCAG: 4.5 to 1)."""
+def test_the_page_is_readable_on_narrow_screens_and_in_the_dark(visitor: Visitor, width: int, scheme: str) -> None:
+    """Nothing is cut off on a narrow screen, and every text has a contrast of 4.5 to 1 (WCAG)."""
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     visitor.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     features = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -252,7 +252,7 @@ def test_the_page_can_be_read_everywhere(visitor: Visitor, width: int, scheme: s
     assert weak == []
 
 
-# The texts whose contrast is too low, with the number
+# Returns the texts whose contrast is too low, with their contrast
 CONTRAST = """
 const rgb = (c) => c.match(/[\\d.]+/g).map(Number);
 const light = (c) => { const [r, g, b] = rgb(c).map((v) => { v /= 255; return v <= .03928 ? v / 12.92

@@ -1,4 +1,4 @@
-"""dlt's rest_api source, which nobody here wrote, reads every record of both versions by following ``Link``."""
+"""dlt's rest_api source reads every record of both versions by following ``Link``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def sign_in(sandbox: SandboxProcess, version: str) -> dict[str, Any]:
-    """What dlt calls the ways to sign in."""
+    """Returns dlt's configuration of the sign-in."""
     if version == "v2":
         return {"type": "http_basic", "username": sandbox.user, "password": sandbox.password}
     token = sandbox.control("POST", "tokens", {"tenant": "library"})["access_token"]
@@ -22,7 +22,7 @@ def sign_in(sandbox: SandboxProcess, version: str) -> dict[str, Any]:
 @pytest.mark.parametrize("path", ["publications", "publications/all"])
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_dlt_reads_every_record(version: str, path: str) -> None:
-    """Rule: "`Link` (first, previous, next, last page URLs); while a next link exists, more pages remain"."""
+    """service.md#lists: more pages remain while there is a next link."""
     rest_api = pytest.importorskip("dlt.sources.rest_api")
     with SandboxProcess("--tenant", "library=real:333", "--requests-per-minute", "0") as sandbox:
         configuration = {

@@ -1,4 +1,4 @@
-"""The documentation page in a real browser: headless Chromium reads it and tries an operation. Skipped where none is installed."""
+"""The documentation page in headless Chromium, which tries operations. Skipped where no Chromium is installed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 
 def operation(browser: webdriver.Chrome, method: str, path: str) -> WebElement:
-    """The entry of an operation, opened."""
+    """Opens the entry of an operation."""
     for details in browser.find_elements(By.TAG_NAME, "details"):
         summary = details.find_element(By.TAG_NAME, "summary")
         if summary.text.split()[:2] == [method, path]:
@@ -36,7 +36,7 @@ def operation(browser: webdriver.Chrome, method: str, path: str) -> WebElement:
 
 
 def send(browser: webdriver.Chrome, details: WebElement) -> tuple[str, str]:
-    """Try it: status and body."""
+    """Tries an operation and returns status and body."""
     details.find_element(By.CSS_SELECTOR, "button.send").click()
     WebDriverWait(browser, SECONDS).until(lambda _: details.find_elements(By.TAG_NAME, "pre"))
     return details.find_element(By.CLASS_NAME, "status").text, details.find_element(By.TAG_NAME, "pre").text

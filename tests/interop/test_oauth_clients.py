@@ -1,6 +1,6 @@
-"""OAuth clients that nobody here wrote sign in to version 3: Authlib's two, and requests-oauthlib's.
+"""OAuth clients of other projects sign in to version 3: two of Authlib, one of requests-oauthlib.
 
-Each registers, sends a person to the consent page, exchanges the code with PKCE, calls the API, and refreshes.
+Each one registers, sends a person to the consent page, exchanges the code with PKCE, calls the API, and refreshes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from requests_oauthlib import OAuth2Session as RequestsSession
 
 from tests.sandbox.process import SandboxProcess
 
-with warnings.catch_warnings(record=True):  # Authlib would rather have a successor of httpx, and insists on saying so
+with warnings.catch_warnings(record=True):  # Authlib warns about httpx on import
     from authlib.integrations.base_client import OAuthError
     from authlib.integrations.httpx_client import OAuth2Client
     from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
@@ -38,13 +38,13 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 @pytest.fixture(autouse=True)
 def _plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both libraries insist on https, and take this for a yes to plain http on a loopback address."""
+    """Both libraries want https; these variables allow plain http on a loopback address."""
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
 
 
 def registered(sandbox: SandboxProcess, method: str) -> dict[str, Any]:
-    """Registration by RFC 7591, which none of the libraries has a call for."""
+    """Registers a client (RFC 7591); none of the libraries has a call for it."""
     metadata = {
         "client_name": "Interop",
         "redirect_uris": [CALLBACK],
@@ -58,7 +58,7 @@ def registered(sandbox: SandboxProcess, method: str) -> dict[str, Any]:
 
 
 def consented(sandbox: SandboxProcess, authorization_url: str) -> str:
-    """The address to which the person's browser is sent after consent."""
+    """Gives consent and returns the address to which the browser is sent."""
     with httpx.Client() as browser:
         page = browser.get(authorization_url)
         token = re.search(r'name="form_token" value="(\w+)"', page.text)
@@ -103,7 +103,7 @@ def test_authlib(sandbox: SandboxProcess, make: Any, method: str) -> None:
 
 
 def test_authlib_renews_by_itself(sandbox: SandboxProcess) -> None:
-    """A token that has expired is renewed before the request, and the new pair is handed to whoever stores it."""
+    """Authlib refreshes an expired token before a request and hands over the new pair."""
     base_url, client = sandbox.base_url(), registered(sandbox, "none")
     stored: list[dict[str, Any]] = []
     verifier = secrets.token_urlsafe(48)
@@ -155,7 +155,7 @@ def test_requests_oauthlib(sandbox: SandboxProcess, method: str) -> None:
 
 
 def test_a_refusal_is_understood(sandbox: SandboxProcess) -> None:
-    """What goes wrong at the authorization is an error of the library's own kind."""
+    """A refused authorization raises an error of the library."""
     base_url, client = sandbox.base_url(), registered(sandbox, "none")
     with RequestsSession(client["client_id"], redirect_uri=CALLBACK, scope=SCOPE.split(), pkce="S256") as session:
         url, _ = session.authorization_url(f"{base_url}/oauth/authorize")

@@ -1,4 +1,4 @@
-"""The service in one process, on a clock that the test owns."""
+"""The service in process, on a clock that the test sets."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ ORIGIN = "http://service.test"
 
 
 @dataclass
-class OwnClock:
-    """Time that passes only when the test says so; ``slept`` is what requests waited."""
+class FakeClock:
+    """A clock that the test moves. ``slept`` lists the seconds that requests waited."""
 
     time: float = 1_800_000_000.0
     slept: list[float] = field(default_factory=list)
 
     def now(self) -> float:
-        """The same time for all purposes."""
+        """Returns the time of the test."""
         return self.time
 
     def monotonic(self) -> float:
-        """The same time for all purposes."""
+        """Returns the time of the test."""
         return self.time
 
     def sleep(self, seconds: float) -> None:
-        """Let the time pass at once."""
+        """Moves the time on."""
         self.slept.append(seconds)
         self.time += seconds
 
 
 @dataclass
 class Service:
-    """A tenant, and clients that talk to it without a socket."""
+    """A tenant, and clients that reach it without a socket."""
 
     tenant: Tenant
     app: Sandbox
-    clock: OwnClock
+    clock: FakeClock
 
     @property
     def base_url(self) -> str:
@@ -52,53 +52,53 @@ class Service:
         return f"{ORIGIN}/{self.tenant.name}"
 
     def client(self, **options: Any) -> httpx.Client:
-        """A signed-in client at the v2 address; ``auth=None`` for one that is not."""
+        """Returns a client for version 2, signed in; ``auth=None`` for one that is not."""
         settings = {"auth": (self.tenant.account.email, self.tenant.account.password), **options}
         transport = httpx.WSGITransport(app=self.app)
         return httpx.Client(base_url=f"{self.base_url}/api/v2", transport=transport, **settings)
 
     def get(self, path: str, **options: Any) -> httpx.Response:
-        """A signed-in GET."""
+        """Sends a GET, signed in."""
         with self.client() as client:
             return client.get(path, **options)
 
     def vary(self, **variations: Any) -> None:
-        """Let the service take liberties."""
-        self.tenant.settings = self.tenant.settings.changed({"variations": variations})
+        """Sets variations."""
+        self.tenant.settings = self.tenant.settings.with_changes({"variations": variations})
 
     def change(self, **settings: Any) -> None:
-        """Change settings."""
-        self.tenant.settings = self.tenant.settings.changed(settings)
+        """Changes settings."""
+        self.tenant.settings = self.tenant.settings.with_changes(settings)
 
 
 @pytest.fixture(scope="session")
 def real_library() -> Iterator[Database]:
-    """The whole real library, loaded once; tests leave it as it is."""
+    """The whole real library, loaded once. Tests must not change it."""
     database = Database()
     yield database
     database.close()
 
 
-def open_service(database: Database, records: int | None, clock: OwnClock, name: str = "library") -> Service:
+def open_service(database: Database, records: int | None, clock: FakeClock, name: str = "library") -> Service:
     settings = Settings(requests_per_minute=0)
     tenant = open_tenant(database, name, records=records, account=Account(), settings=settings, clock=clock)
     return Service(tenant, Sandbox({name: tenant}), clock)
 
 
 @pytest.fixture
-def clock() -> OwnClock:
-    return OwnClock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def library(real_library: Database, clock: OwnClock) -> Service:
-    """The real library without a limit. Read only: it is shared."""
+def library(real_library: Database, clock: FakeClock) -> Service:
+    """The real library without a request limit. It is shared, so tests only read it."""
     return open_service(real_library, None, clock)
 
 
 @pytest.fixture
-def make_service(clock: OwnClock) -> Iterator[Callable[[int], Service]]:
-    """Makes a service of the test's own with the first so many real records."""
+def make_service(clock: FakeClock) -> Iterator[Callable[[int], Service]]:
+    """Creates a service of the test's own with the first `records` real records."""
     databases: list[Database] = []
 
     def make(records: int) -> Service:

@@ -1,4 +1,4 @@
-"""The control endpoint, and the liberties that a service may take (sandbox/README.md)."""
+"""The control endpoint and the variations (sandbox/README.md)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_not_json_is_refused(library: Service) -> None:
 def test_reset_brings_back_the_start(library: Service) -> None:
     library.change(latency=3)
     control(library, "POST", "faults", {"fault": "reset"})
-    library.tenant.traffic.receive(0)
+    library.tenant.rate.receive(0)
     assert control(library, "POST", "reset", {"parts": ["counts"]}).json()["library"]["requests"] == 0
     assert library.tenant.settings.latency == 3
     control(library, "POST", "reset")
@@ -106,7 +106,7 @@ def test_no_total_and_a_wrong_total(library: Service) -> None:
 
 
 def test_the_backup_list_may_be_missing_or_bare(library: Service) -> None:
-    """Rule: "The version it belongs to, and its parameters: not shown"."""
+    """service.md#not-shown: the version of `/publications/all`, and its parameters."""
     library.vary(all_endpoint="missing")
     assert library.get("/publications/all").json()["error"]["code"] == "RecordNotFound"
     library.vary(all_endpoint="bare")
@@ -125,8 +125,8 @@ def test_another_page_size(library: Service) -> None:
     assert links(answer)["last"].endswith("page=778")
 
 
-def test_fields_nobody_told_us_of(library: Service) -> None:
-    """Rule: "Fields of publication beyond those above: not shown"."""
+def test_further_fields_by_variation(library: Service) -> None:
+    """service.md#not-shown: further fields of a publication."""
     plain = library.get("/publications/1").json()
     library.vary(extra_fields=True)
     extra = library.get("/publications/1").json()

@@ -1,4 +1,4 @@
-"""service-api.md, "Errors"."""
+"""service.md#errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.sandbox.conftest import ORIGIN, Service
 
 @pytest.mark.parametrize("number", ["0", "5446", "-1", "abc", "1.0", "9" * 30, "²", "all%20"])
 def test_a_record_that_does_not_exist(library: Service, number: str) -> None:
-    """Rule: "404: resource not found (code `RecordNotFound`, message of the kind "Requested record not found")"."""
+    """service.md#errors: a missing record is 404 `RecordNotFound`, "Requested record not found"."""
     answer = library.get(f"/publications/{number}")
     assert answer.status_code == 404
     assert answer.json() == {"error": {"code": "RecordNotFound", "message": "Requested record not found"}}
@@ -24,7 +24,7 @@ def test_a_record_that_does_not_exist(library: Service, number: str) -> None:
     ],
 )  # fmt: skip
 def test_every_unknown_address_gets_the_error_body(library: Service, address: str) -> None:
-    """Rule: "Errors are HTTP status codes with a JSON body of the form {"error": {"code": <string>, "message": <string>}}"."""
+    """service.md#errors: the body of an error is `{"error": {"code", "message"}}`, both strings."""
     answer = library.get(f"{ORIGIN}{address}")
     assert answer.status_code == 404
     assert list(answer.json()) == ["error"]
@@ -33,7 +33,7 @@ def test_every_unknown_address_gets_the_error_body(library: Service, address: st
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "BREW"])
 def test_an_unknown_method_is_refused_with_what_is_allowed(library: Service, method: str) -> None:
-    """The same body for 405, of which the document says nothing."""
+    """Assumption: 405 has the same error body."""
     with library.client() as client:
         answer = client.request(method, "/publications")
     assert answer.status_code == 405
@@ -44,7 +44,7 @@ def test_an_unknown_method_is_refused_with_what_is_allowed(library: Service, met
 def test_a_failure_of_the_service_is_500_without_its_cause(
     library: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rule: "500: internal server error"."""
+    """service.md#errors: an internal error is 500. Its cause goes to stderr only."""
     library.tenant.publications = None  # type: ignore[assignment]
     answer = library.get("/publications/1")
     assert answer.status_code == 500

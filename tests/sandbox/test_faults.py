@@ -1,4 +1,4 @@
-"""Faults on order (sandbox/README.md), in process; ``test_process.py`` has those that only a socket can show."""
+"""Faults (sandbox/README.md) in process; ``test_process.py`` tests those that need a socket."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from sandbox.errors import ApiError
-from sandbox.faults import KINDS, Fault, fault_from
-from tests.sandbox.conftest import OwnClock, Service
+from sandbox.faults import FAULT_KINDS, Fault, parse_fault
+from tests.sandbox.conftest import FakeClock, Service
 
 
-def order(service: Service, fault: str, **details: object) -> None:
-    service.tenant.faults.order(fault_from({"fault": fault, **details}))
+def add_fault(service: Service, fault: str, **details: object) -> None:
+    service.tenant.faults.add(parse_fault({"fault": fault, **details}))
 
 
 def test_the_next_n_matching_requests_fail(library: Service) -> None:
-    order(library, "status", status=500, times=2, match={"method": "get", "path": "page=3(&|$)"})
+    add_fault(library, "status", status=500, times=2, match={"method": "get", "path": "page=3(&|$)"})
     statuses = [library.get(f"/publications?page={page}").status_code for page in (1, 3, 2, 3, 3, 30)]
     assert statuses == [200, 500, 200, 500, 200, 200]
 
 
 @pytest.mark.parametrize(("retry_after", "header"), [(None, None), (5, "5"), (-7, "-7"), ("soon", "soon")])
 def test_a_status_with_or_without_retry_after(library: Service, retry_after: object, header: str | None) -> None:
-    order(library, "status", status=429, retry_after=retry_after)
+    add_fault(library, "status", status=429, retry_after=retry_after)
     answer = library.get("/publications")
     assert answer.status_code == 429
     assert answer.json()["error"]["code"] == "FaultOnOrder"
     assert answer.headers.get("Retry-After") == header
 
 
-def test_retry_after_as_a_date(library: Service, clock: OwnClock) -> None:
-    order(library, "status", retry_after="http-date")
+def test_retry_after_as_a_date(library: Service, clock: FakeClock) -> None:
+    add_fault(library, "status", retry_after="http-date")
     date = parsedate_to_datetime(library.get("/publications").headers["Retry-After"])
     assert date.timestamp() == clock.time + 2
 
 
 def test_a_reset_leaves_no_answer(library: Service) -> None:
-    order(library, "reset")
+    add_fault(library, "reset")
     with pytest.raises(ConnectionResetError):
         library.get("/publications")
     assert library.get("/publications").status_code == 200
 
 
 def test_a_body_that_breaks_off(library: Service) -> None:
-    order(library, "cut")
+    add_fault(library, "cut")
     with pytest.raises(ConnectionAbortedError):
         library.get("/publications")
 
@@ -54,45 +54,45 @@ def test_a_body_that_breaks_off(library: Service) -> None:
 @pytest.mark.parametrize("path", ["/publications", "/publications/1", "/nothing"])
 def test_a_body_that_is_no_json(library: Service, path: str) -> None:
     healthy = library.get(path)
-    order(library, "garble")
+    add_fault(library, "garble")
     answer = library.get(path)
     assert answer.status_code == healthy.status_code
     with pytest.raises(json.JSONDecodeError):
         answer.json()
 
 
-def test_a_request_that_hangs_is_answered_in_the_end(library: Service, clock: OwnClock) -> None:
-    order(library, "hang", seconds=120)
+def test_a_request_that_hangs_is_answered_in_the_end(library: Service, clock: FakeClock) -> None:
+    add_fault(library, "hang", seconds=120)
     assert library.get("/publications").status_code == 200
     assert clock.slept == [120]
 
 
-def test_somebody_else_edits_while_a_list_is_read(make_service: Callable[[int], Service]) -> None:
+def test_records_change_while_a_list_is_read(make_service: Callable[[int], Service]) -> None:
     service = make_service(10)
-    order(service, "edit", remove=[2, 99], add=1, match={"path": "page=2"})
+    add_fault(service, "edit", remove=[2, 99], add=1, match={"path": "page=2"})
     pages = [service.get(f"/publications?per_page=5&page={page}") for page in (1, 2)]
     ids = [[record["id"] for record in page.json()["records"]] for page in pages]
-    assert ids == [[1, 2, 3, 4, 5], [7, 8, 9, 10, 11]]  # 6 slipped to the page before: nobody saw it
+    assert ids == [[1, 2, 3, 4, 5], [7, 8, 9, 10, 11]]  # 6 slipped to the page before, so the reader missed it
     assert [page.headers["X-Total"] for page in pages] == ["10", "10"]
     assert service.get("/publications/2").status_code == 404
     assert service.get("/publications?query=added").headers["X-Total"] == "1"
 
 
 def test_a_refused_request_uses_no_fault_up(library: Service) -> None:
-    """A request over the rate never reaches what could be faulty."""
+    """A request over the rate does not use up a fault."""
     library.change(requests_per_minute=1)
     library.get("/publications")
-    order(library, "reset")
+    add_fault(library, "reset")
     assert library.get("/publications").status_code == 429
     assert len(library.tenant.faults.pending()) == 1
 
 
 def test_failed_requests_count_too(library: Service) -> None:
-    order(library, "reset")
+    add_fault(library, "reset")
     with pytest.raises(ConnectionResetError):
         library.get("/publications")
     assert library.tenant.counts()["requests"] == 1
-    assert [each.status for each in library.tenant.seen] == [None]
+    assert [each.status for each in library.tenant.request_log] == [None]
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,10 @@ def test_failed_requests_count_too(library: Service) -> None:
 )  # fmt: skip
 def test_impossible_orders_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ApiError) as refused:
-        fault_from(wrong)
+        parse_fault(wrong)
     assert refused.value.status == 422
 
 
 def test_every_kind_can_be_ordered() -> None:
-    for kind in KINDS:
-        assert fault_from({"fault": kind}) == Fault(kind)
+    for kind in FAULT_KINDS:
+        assert parse_fault({"fault": kind}) == Fault(kind)

@@ -1,4 +1,4 @@
-"""The sandbox shares no code with what it tests."""
+"""The sandbox shares no code with the client, which it tests."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def imported(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sandbox").rglob("*.py")), ids=lambda path: path.name)
 def test_the_sandbox_imports_nothing_of_the_client(path: Path) -> None:
-    """One misreading of the document must not sit on both sides."""
+    """A misunderstanding of the service must not be on both sides."""
     assert set(imported(path)) & OURS == set()
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sandbox").rglob("*.py")), ids=lambda path: path.name)
 def test_only_the_clock_tells_the_time(path: Path) -> None:
-    """Every rule takes a clock."""
+    """Only clock.py reads the time; everything else gets a clock."""
     if path.name != "clock.py":
         assert "time" not in set(imported(path))

@@ -1,4 +1,4 @@
-"""The real library: what is shipped, under which terms, and what the seeding makes of it."""
+"""The real library: its data, its attribution, and how it is loaded."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ def shipped() -> list[dict[str, Any]]:
     ],
 )  # fmt: skip
 def test_dates(found: str | None, date: str | None) -> None:
-    """A bare year becomes 1 January, a month its first day, anything else is unknown to the service."""
+    """A year becomes 1 January, a month its first day; the service does not know any other date."""
     assert service_date(found) == date
 
 
 @given(st.one_of(st.text(), st.from_regex(r"\d{1,4}(-\d{1,2}){0,2}", fullmatch=True)))
-def test_no_date_is_too_strange(found: str) -> None:
-    """Whatever stands in a record, the service has a date of its form or none."""
+def test_any_text_gives_a_date_or_none(found: str) -> None:
+    """Any text gives a date of the service's form or none."""
     date = service_date(found)
     assert date is None or (len(date) == 10 and date.startswith(found))
 
 
 def test_every_record_is_served_with_its_identifiers_verbatim(library: Service, shipped: list[dict[str, Any]]) -> None:
-    """Every record becomes a publication, numbered by its line; what is dirty stays dirty."""
+    """Every record becomes the publication with the number of its line. Its values stay unchanged, wrong ones too."""
     assert len(shipped) == 5445
     for page in range(0, len(shipped), 50):
         served = library.get(f"/publications/all?per_page=50&page={page // 50 + 1}").json()["records"]
@@ -62,7 +62,7 @@ def test_every_record_is_served_with_its_identifiers_verbatim(library: Service, 
 
 
 def test_every_source_is_attributed(shipped: list[dict[str, Any]]) -> None:
-    """Repository, commit, licence and number of records of each source stand in ATTRIBUTION.md."""
+    """ATTRIBUTION.md has repository, commit, licence and number of records of each source."""
     text = LIBRARY.joinpath("ATTRIBUTION.md").read_text("utf-8")
     for repo, count in Counter(record["_source"]["repo"] for record in shipped).items():
         row = next(line for line in text.splitlines() if line.startswith(f"| [{repo}]"))
@@ -75,14 +75,14 @@ def test_every_source_is_attributed(shipped: list[dict[str, Any]]) -> None:
 
 
 def test_abstracts_of_others_are_not_shipped(shipped: list[dict[str, Any]]) -> None:
-    """Three sources pass on abstracts that their licence does not cover."""
+    """Three sources contain abstracts that their licence does not cover."""
     with_abstract = {record["_source"]["repo"] for record in shipped if record["abstract"]}
     assert {repo for repo, source in SOURCES.items() if not source.abstracts} & with_abstract == set()
-    assert with_abstract  # the others' are there
+    assert with_abstract  # the other sources keep theirs
 
 
 def test_files_are_what_their_list_says() -> None:
-    """Size and SHA-256 of every shipped file."""
+    """Each file has the size and SHA-256 of files.json."""
     for file in json.loads(LIBRARY.joinpath("files.json").read_bytes()):
         content = LIBRARY.joinpath("files", file["filename"]).read_bytes()
         assert len(content) == file["size"]
@@ -90,7 +90,7 @@ def test_files_are_what_their_list_says() -> None:
 
 
 def test_building_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    """The build is a function of its input: no clock, no order of a set, no path of the machine."""
+    """The build depends on its input only, not on time, set order or paths."""
     collected = tmp_path / "collected"
     (collected / "files").mkdir(parents=True)
     (collected / "files" / "a.pdf").write_bytes(b"%PDF-")

@@ -1,4 +1,4 @@
-"""service-api.md, "Limits": the request rate, and the exact count that proves a client's budget."""
+"""service.md#rate: the request rate, and the counts that prove a client's budget."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.traffic import WINDOW_SECONDS, Limiter, Traffic, WindowCounter
-from tests.sandbox.conftest import OwnClock, Service
+from sandbox.rate_limit import WINDOW_SECONDS, Limiter, RequestRate, WindowCounter
+from tests.sandbox.conftest import FakeClock, Service
 
-# Gaps that crowd around the edges: nothing, a whole window, and all between
+# Gaps with many edge cases: zero, a whole window, and values between
 GAPS = st.one_of(st.just(0.0), st.just(60.0), st.sampled_from([1.0, 20.0, 30.0, 59.5]), st.floats(0, 90))
 TIMES = st.lists(GAPS, max_size=120).map(lambda gaps: list(accumulate(gaps)))
 
@@ -22,7 +22,7 @@ def window(times: list[float], end: float) -> list[float]:
 
 @given(TIMES)
 def test_the_largest_window_equals_counting_every_window(times: list[float]) -> None:
-    """Exact: the largest number of requests received in any 60-second window."""
+    """`largest` is exactly the largest number of requests in any 60-second window."""
     counter = WindowCounter()
     for time in times:
         counter.add(time)
@@ -32,7 +32,7 @@ def test_the_largest_window_equals_counting_every_window(times: list[float]) -> 
 
 @given(TIMES, st.integers(1, 20))
 def test_the_limiter_refuses_exactly_what_is_too_much(times: list[float], limit: int) -> None:
-    """Rule: "automated access should stay at about 60 requests per minute", over the accepted ones of any 60 seconds."""
+    """service.md#rate: about 60 requests a minute. Assumption: of the accepted requests of any 60 seconds."""
     limiter, accepted = Limiter(), []
     for time in times:
         wait = limiter.admit(time, limit)
@@ -43,8 +43,8 @@ def test_the_limiter_refuses_exactly_what_is_too_much(times: list[float], limit:
 
 
 @given(TIMES, st.integers(1, 20))
-def test_who_waits_as_told_is_accepted(times: list[float], limit: int) -> None:
-    """Assumption: `Retry-After` is the time after which the next request is accepted, if no other comes first."""
+def test_a_request_after_retry_after_is_accepted(times: list[float], limit: int) -> None:
+    """Assumption: after `Retry-After` a request is accepted, if no other comes first."""
     limiter, now = Limiter(), 0.0
     for time in times:
         now = max(now, time)
@@ -55,7 +55,7 @@ def test_who_waits_as_told_is_accepted(times: list[float], limit: int) -> None:
 
 
 def test_the_61st_request_in_a_minute_is_refused(library: Service) -> None:
-    """Rule: "429: too many requests"."""
+    """service.md#errors: too many requests are 429."""
     library.change(requests_per_minute=60)
     assert [library.get("/publications/1").status_code for _ in range(61)] == [200] * 60 + [429]
     answer = library.get("/publications/1")
@@ -64,8 +64,8 @@ def test_the_61st_request_in_a_minute_is_refused(library: Service) -> None:
     assert library.tenant.counts() == {"requests": 62, "largest_window": 62, "throttled": 2}
 
 
-def test_the_window_slides(library: Service, clock: OwnClock) -> None:
-    """Assumption: the last 60 seconds count, not the minute on the clock, and refused requests do not."""
+def test_the_window_slides(library: Service, clock: FakeClock) -> None:
+    """Assumption: the last 60 seconds count, not the minute of the clock. Refused requests do not count."""
     library.change(requests_per_minute=2)
     times_and_answers = [(0, 200), (30, 200), (31, 429), (59.5, 429), (60, 200), (89, 429), (90, 200), (119.9, 429)]
     start = clock.time
@@ -76,7 +76,7 @@ def test_the_window_slides(library: Service, clock: OwnClock) -> None:
 
 
 def test_every_request_below_the_api_counts(library: Service) -> None:
-    """Assumption: refused, unknown and unsigned requests cost as much as any other; downloads and control cost nothing."""
+    """Assumption: refused, unknown and unsigned requests count, too; downloads and control requests do not."""
     library.change(requests_per_minute=4)
     with library.client(auth=None) as client:
         assert client.get("/publications").status_code == 401
@@ -90,12 +90,12 @@ def test_every_request_below_the_api_counts(library: Service) -> None:
 
 
 def test_a_limit_of_zero_is_none(library: Service) -> None:
-    """A setting of the sandbox, for benchmarks."""
+    """Setting: 0 lifts the limit, for benchmarks."""
     assert {library.get("/publications/1").status_code for _ in range(70)} == {200}
 
 
 def test_a_lower_limit_takes_hold_at_once(library: Service) -> None:
-    """A setting of the sandbox: what was accepted before counts."""
+    """Setting: a lower limit counts the requests before it."""
     for _ in range(10):
         library.get("/publications/1")
     library.change(requests_per_minute=5)
@@ -103,8 +103,8 @@ def test_a_lower_limit_takes_hold_at_once(library: Service) -> None:
 
 
 @pytest.mark.parametrize("latency", [0.5, 70.0])
-def test_a_request_counts_when_it_arrives(library: Service, clock: OwnClock, latency: float) -> None:
-    """A slow answer does not move its request into a later window."""
+def test_a_request_counts_when_it_arrives(library: Service, clock: FakeClock, latency: float) -> None:
+    """A slow response does not move its request into a later window."""
     library.change(latency=latency)
     library.get("/publications/1")
     library.get("/publications/1")
@@ -112,10 +112,10 @@ def test_a_request_counts_when_it_arrives(library: Service, clock: OwnClock, lat
     assert library.tenant.counts()["largest_window"] == (2 if latency < 60 else 1)
 
 
-def test_reset_begins_again(clock: OwnClock) -> None:
-    """A new measurement starts from nothing, the limit's window included."""
-    traffic = Traffic(clock.monotonic)
-    assert [traffic.receive(1), traffic.receive(1)] == [None, 60]
-    traffic.reset()
-    assert traffic.counts().requests == 0
-    assert traffic.receive(1) is None
+def test_reset_begins_again(clock: FakeClock) -> None:
+    """A reset empties the counts and the window of the limit."""
+    rate = RequestRate(clock.monotonic)
+    assert [rate.receive(1), rate.receive(1)] == [None, 60]
+    rate.reset()
+    assert rate.counts().requests == 0
+    assert rate.receive(1) is None

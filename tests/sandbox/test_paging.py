@@ -1,4 +1,4 @@
-"""service-api.md, "Limits": page size and pagination headers."""
+"""service.md#lists: page size, `X-Total` and `Link`."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def links(answer: httpx.Response) -> dict[str, str]:
     [("", 25), ("1", 1), ("50", 50), ("51", 50), ("1000", 50), ("0", 25), ("-3", 25), ("x", 25), ("1.5", 25), ("9" * 99, 50), ("²", 25)],
 )  # fmt: skip
 def test_page_size(library: Service, per_page: str, size: int) -> None:
-    """Rule: "Page size, list endpoints: 25 entries by default, 50 at most". A silly value counts as absent."""
+    """service.md#lists: 25 entries a page by default, 50 at most. Assumption: an invalid value counts as absent."""
     query = {"per_page": per_page} if per_page else {}
     for path in ("/publications", "/publications/all"):
         assert len(library.get(path, params=query).json()["records"]) == size
 
 
 @pytest.mark.parametrize("page", ["", "0", "-1", "one", "1e9"])
-def test_a_silly_page_is_the_first(library: Service, page: str) -> None:
+def test_an_invalid_page_is_the_first(library: Service, page: str) -> None:
     """Assumption: a page that is no whole number above 0 counts as absent."""
     assert library.get("/publications", params={"page": page}).json()["records"][0]["id"] == 1
 
@@ -49,7 +49,7 @@ def test_a_page_beyond_the_last_is_empty_and_leads_back(library: Service, page: 
 
 
 def test_total_and_links(library: Service) -> None:
-    """Rule: "`X-Total` (total number of entries), `Link` (first, previous, next, last page URLs)"."""
+    """service.md#lists: `X-Total` is the total; `Link` has the first, previous, next and last page."""
     answer = library.get("/publications/all?per_page=50&page=2")
     address = f"{library.base_url}/api/v2/publications/all?per_page=50&page="
     assert answer.headers["X-Total"] == "5445"
@@ -58,22 +58,22 @@ def test_total_and_links(library: Service) -> None:
 
 
 def test_links_keep_every_parameter(library: Service) -> None:
-    """Assumption: the next page is the same request for another page, unknown and repeated parameters included."""
+    """Assumption: a link repeats the request for another page, with unknown and repeated parameters."""
     sent = [("query", "a&b=c"), ("year", "2016"), ("x", "é"), ("x", "2"), ("page", "1"), ("per_page", "1000")]
     following = links(library.get("/publications/all", params=sent))["next"]
-    kept = [(name, "2" if name == "page" else value) for name, value in sent]
-    assert parse_qsl(urlsplit(following).query) == kept
+    expected = [(name, "2" if name == "page" else value) for name, value in sent]
+    assert parse_qsl(urlsplit(following).query) == expected
 
 
 def test_an_empty_list_has_one_page(make_service: Callable[[int], Service]) -> None:
-    """Rule: "while a next link exists, more pages remain": here none does."""
+    """service.md#lists: more pages remain while there is a next link; an empty list has none."""
     answer = make_service(0).get("/publications")
     assert answer.json() == {"records": []}
     assert sorted(links(answer)) == ["first", "last"]
 
 
 def test_walking_the_real_library_meets_every_record_once(library: Service) -> None:
-    """Rule: "while a next link exists, more pages remain"."""
+    """service.md#lists: more pages remain while there is a next link."""
     seen: list[int] = []
     requests = 0
     following: str | None = "/publications/all?per_page=50"
@@ -90,7 +90,7 @@ def test_walking_the_real_library_meets_every_record_once(library: Service) -> N
 def test_walking_meets_every_record_once_whatever_the_page_size(
     make_service: Callable[[int], Service], per_page: int
 ) -> None:
-    """Rule: "while a next link exists, more pages remain"."""
+    """service.md#lists: more pages remain while there is a next link."""
     service = make_service(37)
     seen: list[int] = []
     following: str | None = f"/publications?per_page={per_page}"
@@ -103,7 +103,7 @@ def test_walking_meets_every_record_once_whatever_the_page_size(
 
 @given(total=st.integers(0, 400), per_page=st.integers(-5, 120))
 def test_following_next_covers_every_entry_once(total: int, per_page: int) -> None:
-    """The rule alone: for any size the pages' ranges, one after the other, are exactly the list."""
+    """The ranges of the pages, one after the other, are exactly the list, for any page size."""
     target, covered, pages = f"/library/api/v2/publications?per_page={per_page}", 0, 0
     while target:
         request = Request(create_environ(target, base_url="http://service.test"))

@@ -1,4 +1,4 @@
-"""The service as a process behind a socket: its ready line, its end, what survives a kill, and HTTP itself."""
+"""The service as a process behind a socket: ready line, end, state after a kill, and HTTP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def client(sandbox: SandboxProcess, tenant: str = "library") -> httpx.Client:
 
 
 def test_it_starts_with_every_real_record_in_seconds_and_ends_when_asked() -> None:
-    """The ready line is the first and only line on stdout. Seconds of work, however long a busy machine takes for them."""
+    """The ready line is the only line on stdout. CPU time is measured, so that a busy machine does not matter."""
     before = os.times()
     with SandboxProcess() as sandbox:
         assert sandbox.publications() == 5445
@@ -59,7 +59,7 @@ def test_it_starts_with_every_real_record_in_seconds_and_ends_when_asked() -> No
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_once_although_requests_hang(signum: signal.Signals) -> None:
-    """A clean end, exit 0, long before the request would have been answered."""
+    """It exits with 0 long before the hanging request would be answered."""
     with SandboxProcess(*SMALL) as sandbox:
         sandbox.fault("hang", seconds=10_000)
         with socket.create_connection(("127.0.0.1", sandbox.port)) as hanging:
@@ -73,7 +73,7 @@ def test_it_ends_at_once_although_requests_hang(signum: signal.Signals) -> None:
 
 
 def test_it_ends_with_its_parent() -> None:
-    """``--stop-at-eof``: no service is left behind when whoever started it is killed."""
+    """``--stop-at-eof``: the service ends when the process that started it is killed."""
     with SandboxProcess(*SMALL) as sandbox:
         assert sandbox.process.stdin
         sandbox.process.stdin.close()
@@ -94,7 +94,7 @@ def test_a_state_file_survives_a_kill_and_is_not_seeded_again(tmp_path: Path) ->
         with client(sandbox) as http:
             assert http.get("/publications/3").status_code == 404
             assert http.get("/publications/122").json()["title"] == "Added 2"
-    with SandboxProcess(*state) as sandbox:  # without --tenant it serves what the file has
+    with SandboxProcess(*state) as sandbox:  # without --tenant it serves the tenants of the file
         assert list(sandbox.ready["tenants"]) == ["library"]
         assert sandbox.publications() == 121
 
@@ -134,7 +134,7 @@ def test_a_file_that_is_no_state_is_refused_and_left_alone(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_wrong_options_are_refused(wrong: list[str]) -> None:
-    """Exit 2 and one line that says why, nothing on stdout."""
+    """Exit 2, an error line on stderr, nothing on stdout."""
     done = subprocess.run(
         [sys.executable, "-m", "sandbox", *wrong],
         cwd=Path(__file__).parents[2],
@@ -148,7 +148,7 @@ def test_wrong_options_are_refused(wrong: list[str]) -> None:
 
 
 def test_tenants_are_libraries_of_their_own(sandbox: SandboxProcess) -> None:
-    """Rule: "Every tenant has its own {base_url}"."""
+    """service.md#overview: each tenant has its own {base_url}."""
     with client(sandbox) as one, client(sandbox, "other") as other:
         assert one.get("/publications").headers["X-Total"] == "120"
         assert other.get("/publications").json() == {"records": []}
@@ -159,7 +159,7 @@ def test_tenants_are_libraries_of_their_own(sandbox: SandboxProcess) -> None:
 
 
 def test_addresses_are_those_of_the_caller(sandbox: SandboxProcess) -> None:
-    """Links are absolute and lead back to the host that was asked."""
+    """Links are absolute, on the host of the request."""
     answer = httpx.get(
         f"http://localhost:{sandbox.port}/library/api/v2/publications", auth=(sandbox.user, sandbox.password)
     )
@@ -167,7 +167,7 @@ def test_addresses_are_those_of_the_caller(sandbox: SandboxProcess) -> None:
 
 
 def test_a_connection_stays_open(sandbox: SandboxProcess) -> None:
-    """HTTP/1.1: one connection for many requests, also after a body that nobody read and after a refusal."""
+    """HTTP/1.1: one connection serves many requests, also after an unread body and after a refusal."""
     body = b'{"title": "x"}'
     refused = b"PUT /library/api/v2/publications HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (
         len(body),
@@ -197,7 +197,7 @@ def test_what_is_not_http_gets_the_error_body(sandbox: SandboxProcess) -> None:
 
 
 def test_slow_answers_do_not_wait_for_each_other(sandbox: SandboxProcess) -> None:
-    """Twenty requests of two seconds each take about two seconds, not forty, and all are counted."""
+    """Twenty requests of two seconds each take about two seconds, and all are counted."""
     sandbox.change(latency=2)
     with client(sandbox) as http, ThreadPoolExecutor(20) as pool:
         started = time.monotonic()
@@ -209,7 +209,7 @@ def test_slow_answers_do_not_wait_for_each_other(sandbox: SandboxProcess) -> Non
 
 
 def test_the_limit_holds_under_threads(sandbox: SandboxProcess) -> None:
-    """Rule: "429: too many requests"; exactly the limit is accepted, however they come."""
+    """service.md#errors: too many requests are 429. With threads, too, exactly the limit is accepted."""
     sandbox.change(requests_per_minute=30)
     with client(sandbox) as http, ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: http.get("/publications/1").status_code, range(50)))
@@ -218,7 +218,7 @@ def test_the_limit_holds_under_threads(sandbox: SandboxProcess) -> None:
 
 
 def test_readers_and_a_writer_share_a_state_file(tmp_path: Path) -> None:
-    """Reads go on while somebody edits; no answer is an error."""
+    """Reads continue while records change; no response is an error."""
     with SandboxProcess(*SMALL, "--state", str(tmp_path / "state.db")) as sandbox:
         sandbox.fault("edit", add=1, times=40, path="page=1$")
         with client(sandbox) as http, ThreadPoolExecutor(8) as pool:
@@ -228,7 +228,7 @@ def test_readers_and_a_writer_share_a_state_file(tmp_path: Path) -> None:
 
 
 def test_a_reset_is_a_reset(sandbox: SandboxProcess) -> None:
-    """The kernel sends RST: the client meets ECONNRESET and not a quiet end."""
+    """The kernel sends RST, so the client gets ECONNRESET."""
     sandbox.fault("reset")
     with socket.create_connection(("127.0.0.1", sandbox.port)) as connection:
         connection.sendall(b"GET /library/api/v2/publications HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -253,7 +253,7 @@ def test_a_hanging_request_does_not_hold_up_others(sandbox: SandboxProcess) -> N
 
 
 def test_files_are_downloaded_over_the_socket(sandbox: SandboxProcess) -> None:
-    """Byte for byte, on an address outside the API that the budget does not pay for."""
+    """Downloads are complete and do not count for the rate."""
     with client(sandbox) as http:
         records = [
             record

@@ -1,4 +1,4 @@
-"""service-api.md, "Publication", "Publications" and "v2 publications and assets"."""
+"""service.md#publications, #search and #lists, in version 2 with the real library."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def ids(service: Service, **query: object) -> list[int]:
 
 
 def test_a_list_is_an_object_with_a_records_array(library: Service) -> None:
-    """Rule: "A list of publications is returned as an object with a `records` array."."""
+    """service.md#lists: a list is an object with `records`."""
     body = library.get("/publications").json()
     assert list(body) == ["records"]
     assert len(body["records"]) == 25
 
 
 def test_identifiers_are_flat_fields(library: Service) -> None:
-    """Rule: "doi, isbn, pmid, ... (v2): strings: flat fields replace `identifiers`"."""
+    """service.md#identifiers: v2 has flat fields."""
     for record in library.get("/publications", params={"per_page": 50}).json()["records"]:
         assert list(record) == V2_FIELDS
         for name in ("doi", "isbn", "issn", "arxiv_id", "pmid"):
@@ -51,13 +51,13 @@ def test_identifiers_are_flat_fields(library: Service) -> None:
 
 
 def test_dates_have_the_service_form_or_are_absent(library: Service) -> None:
-    """Rule: "published_on: string, date `YYYY-MM-DD`"."""
+    """service.md#publications: `published_on` is a date, YYYY-MM-DD."""
     dates = {record["published_on"] for record in library.get("/publications?per_page=50&page=3").json()["records"]}
     assert all(date is None or re.fullmatch(r"\d{4}-\d\d-\d\d", date) for date in dates)
 
 
 def test_authors_have_a_name_and_a_type(library: Service) -> None:
-    """Rule: "authors: each: `name` (string), `type` (`person` or `corporate`)"."""
+    """service.md#publications: an author has a `name` and a `type`, `person` or `corporate`."""
     authors = [
         each for record in library.get("/publications?per_page=50").json()["records"] for each in record["authors"]
     ]
@@ -66,13 +66,13 @@ def test_authors_have_a_name_and_a_type(library: Service) -> None:
 
 
 def test_one_publication_is_the_same_record_as_in_the_list(library: Service) -> None:
-    """Rule: "GET /publications/:id: publication"."""
+    """service.md#publications: GET /publications/:id answers the publication."""
     listed = library.get("/publications?per_page=1&page=7").json()["records"][0]
     assert library.get("/publications/7").json() == listed
 
 
 def test_a_record_with_files_shows_cover_and_assets(library: Service) -> None:
-    """Rule: "cover: `id` (string), `storage` (string), `metadata` (object)"; "file: ... `size` integer bytes, `filename`, `mime_type`"."""
+    """service.md#covers and #assets: `id`, `storage` and `metadata` with `size`, `filename` and `mime_type`."""
     record = next(
         record
         for page in range(1, 20)
@@ -103,19 +103,19 @@ def test_a_record_with_files_shows_cover_and_assets(library: Service) -> None:
     ],
 )
 def test_every_identifier_can_be_searched(library: Service, name: str, value: str) -> None:
-    """Rule: "query: `doi`, `isbn`, `issn`, `arxiv_id`, `pmid`": the whole value, whatever its case and the blanks around it."""
+    """service.md#search: parameters for five identifiers. Assumption: they compare the whole value, without case and outer blanks."""
     records = library.get("/publications", params={name: value}).json()["records"]
     assert records
     assert {record[name].casefold() for record in records} == {value.strip().casefold()}
 
 
 def test_a_part_of_an_identifier_finds_nothing(library: Service) -> None:
-    """Assumption: the identifier filters compare the whole value."""
+    """Assumption: an identifier parameter compares the whole value."""
     assert ids(library, doi="10.1186/s12874") == []
 
 
 def test_no_match_is_an_empty_list(library: Service) -> None:
-    """Rule: "When no publication matches, `records` is empty."."""
+    """service.md#search: `records` is empty when no publication matches."""
     answer = library.get("/publications", params={"doi": "10.0000/nothing"})
     assert answer.status_code == 200
     assert answer.json() == {"records": []}
@@ -123,19 +123,19 @@ def test_no_match_is_an_empty_list(library: Service) -> None:
 
 
 def test_author_search_ignores_case_and_accents(library: Service) -> None:
-    """Rule: "query: ... `author`"."""
+    """service.md#search: `author`."""
     assert 30 in ids(library, author="ghali ibrahim")
     assert ids(library, author="nobody-of-that-name") == []
 
 
 def test_category_search_takes_the_name(library: Service) -> None:
-    """Rule: "query: ... `category`"."""
+    """service.md#search: `category`."""
     assert 30 in ids(library, category="egypt -- history.")
     assert ids(library, category="Egypt") == []
 
 
 def test_year_search_takes_the_year_of_publication(library: Service) -> None:
-    """Rule: "query: ... `year`"."""
+    """service.md#search: `year`."""
     records = library.get("/publications?year=1983").json()["records"]
     assert records
     assert all(record["published_on"].startswith("1983-") for record in records)
@@ -143,7 +143,7 @@ def test_year_search_takes_the_year_of_publication(library: Service) -> None:
 
 
 def test_full_text_search_needs_every_word(library: Service) -> None:
-    """Rule: "`query` (full text)"."""
+    """service.md#search: `query` is full text. Assumption: every word has to occur."""
     found = titles(library, query="convolutional protein binding")
     assert "Convolutional neural network architectures for predicting DNA–protein binding" in found
     assert titles(library, query="convolutional -- (protein) binding") == found
@@ -168,34 +168,34 @@ def test_full_text_search_needs_every_word(library: Service) -> None:
     ],
 )
 def test_no_text_is_a_search_language(library: Service, text: str) -> None:
-    """Whatever the text, it is words and never operators, and the answer is a list."""
+    """Any text is read as words, never as operators, and the response is a list."""
     for name in ("query", "author", "category", "year", "doi"):
         assert library.get("/publications", params={name: text}).status_code == 200
 
 
 def test_filters_are_combined(library: Service) -> None:
-    """Assumption: every given filter has to match."""
+    """Assumption: every given parameter has to match."""
     assert ids(library, doi="10.1186/s12874-018-0482-1", year="2018") == [41]
     assert ids(library, doi="10.1186/s12874-018-0482-1", year="2017") == []
 
 
 def test_an_empty_filter_is_no_filter(library: Service) -> None:
-    """Assumption: `doi=` narrows nothing."""
+    """Assumption: `doi=` is ignored."""
     assert library.get("/publications?doi=&author=%20").headers["X-Total"] == "5445"
 
 
 def test_the_backup_list_has_everything_whatever_the_filters(library: Service) -> None:
-    """Rule: "A backup endpoint `/publications/all` returns all publications page by page."."""
+    """service.md#lists: `/publications/all` lists every publication. Assumption: it ignores filters."""
     assert library.get("/publications/all?year=1983").headers["X-Total"] == "5445"
 
 
 def test_lists_are_ordered_by_id(library: Service) -> None:
-    """Assumption: the document names no order."""
+    """Assumption: a list is ordered by ascending id."""
     assert ids(library, per_page=50, page=2) == list(range(51, 101))
 
 
 def test_text_is_sent_as_it_is_in_utf8(library: Service) -> None:
-    """Rule: "Data is exchanged as JSON."."""
+    """service.md#overview: data is exchanged as JSON."""
     answer = library.get("/publications/30")
     assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
     assert "Mosáíques".encode() in answer.content

@@ -1,4 +1,4 @@
-"""The README keeps its word: the first session and the upload session work as printed."""
+"""The sessions of the README work as printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.sandbox.process import SandboxProcess
 
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")
 def test_the_upload_session_works_as_printed(tmp_path: Path) -> None:
-    """service-api.md, "Upload sequence"; only the port is another."""
+    """service.md#upload; the test changes the port only."""
     text = files("sandbox").joinpath("README.md").read_text("utf-8")
     (script,) = re.findall(r"```sh\n(.*?)```", text.partition("\n## Files\n")[2].partition("\n## ")[0], re.DOTALL)
     with SandboxProcess("--tenant", "library=empty") as sandbox:
@@ -45,7 +45,7 @@ def test_the_upload_session_works_as_printed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "python3"))), reason="needs bash and curl")
 def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
-    """Both versions on one record, the page and a description; only the port is another."""
+    """Both versions of a record, the page and a description; the test changes the port only."""
     text = files("sandbox").joinpath("README.md").read_text("utf-8")
     (script,) = re.findall(r"```sh\n(.*?)```", text.partition("\n## Start it\n")[2].partition("\n## ")[0], re.DOTALL)
     with SandboxProcess("--tenant", "library=real:60") as sandbox:
@@ -61,9 +61,9 @@ def test_the_first_session_works_as_printed(tmp_path: Path) -> None:
         statuses = [seen["status"] for seen in sandbox.requests()]
     assert done.returncode == 0, done.stderr
     assert statuses == [200] * 7
-    found, shown, changed, gone, page, description = done.stdout.split("\n", 5)
-    assert [record["id"] for record in json.loads(found)["records"]] == [41]
-    assert json.loads(shown)["identifiers"] == [{"type": "doi", "value": "10.1000/tides"}]
+    search, record, changed, deleted, page, description = done.stdout.split("\n", 5)
+    assert [each["id"] for each in json.loads(search)["records"]] == [41]
+    assert json.loads(record)["identifiers"] == [{"type": "doi", "value": "10.1000/tides"}]
     assert [each["type"] for each in json.loads(changed)["identifiers"]] == ["doi", "handle"]
-    assert (gone, page) == ("{}", "200")
+    assert (deleted, page) == ("{}", "200")
     assert description.startswith("openapi: 3.1.0\n")

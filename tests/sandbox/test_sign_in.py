@@ -1,4 +1,4 @@
-"""service-api.md, "Authentication", "v2"."""
+"""service.md#v2: HTTP Basic and the session cookie."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from sandbox.state.database import Database
-from tests.sandbox.conftest import OwnClock, Service, open_service
+from tests.sandbox.conftest import FakeClock, Service, open_service
 
 UNAUTHORIZED = {"error": {"code": "Unauthorized", "message": "Sign-in is missing or wrong"}}
 
@@ -17,12 +17,12 @@ def basic(text: str) -> str:
 
 
 def test_basic_authentication(library: Service) -> None:
-    """Rule: "HTTP Basic authentication with the normal account credentials."."""
+    """service.md#v2: HTTP Basic with the account."""
     assert library.get("/publications/1").status_code == 200
 
 
 def test_the_session_cookie_signs_in(library: Service) -> None:
-    """Rule: "Session cookie `_library_session` from an already signed-in browser session."."""
+    """service.md#v2: the cookie `_library_session` of a signed-in browser."""
     with library.client(auth=None, cookies={"_library_session": library.tenant.session_cookie}) as client:
         assert client.get("/publications/1").status_code == 200
 
@@ -41,7 +41,7 @@ def test_the_session_cookie_signs_in(library: Service) -> None:
     ],
 )
 def test_wrong_credentials_are_refused(library: Service, authorization: str) -> None:
-    """Rule: "401: not authorised" with the error body, and the challenge that HTTP asks for."""
+    """service.md#errors: not authorised is 401; the challenge is the one of HTTP Basic."""
     with library.client(auth=None, headers={"Authorization": authorization}) as client:
         answer = client.get("/publications/1")
     assert answer.status_code == 401
@@ -51,13 +51,13 @@ def test_wrong_credentials_are_refused(library: Service, authorization: str) -> 
 
 @pytest.mark.parametrize("path", ["/publications", "/publications/all", "/publications/1", "/publications/0"])
 def test_nothing_is_shown_without_sign_in(library: Service, path: str) -> None:
-    """Rule: "401: not authorised": on every endpoint, also for records that do not exist."""
+    """service.md#errors: not authorised is 401 on every endpoint, also for records that do not exist."""
     with library.client(auth=None) as client:
         assert client.get(path).status_code == 401
 
 
-def test_a_wrong_cookie_is_refused_and_wrong_credentials_are_not_healed_by_a_right_one(library: Service) -> None:
-    """Assumption: an `Authorization` header decides alone when there is one."""
+def test_a_wrong_cookie_is_refused_and_a_right_one_does_not_replace_wrong_credentials(library: Service) -> None:
+    """Assumption: with an `Authorization` header the cookie does not count."""
     with library.client(auth=None, cookies={"_library_session": "guess"}) as client:
         assert client.get("/publications/1").status_code == 401
     with library.client(auth=("x", "y"), cookies={"_library_session": library.tenant.session_cookie}) as client:
@@ -65,7 +65,7 @@ def test_a_wrong_cookie_is_refused_and_wrong_credentials_are_not_healed_by_a_rig
 
 
 def test_the_user_name_is_an_address_and_its_case_does_not_matter(library: Service) -> None:
-    """Assumption: as mail addresses are; the password is compared exactly."""
+    """Assumption: the case of the e-mail address does not matter, that of the password does."""
     with library.client(auth=("Backup@Library.example", "sandbox-password")) as client:
         assert client.get("/publications/1").status_code == 200
     with library.client(auth=("backup@library.example", "Sandbox-password")) as client:
@@ -73,8 +73,8 @@ def test_the_user_name_is_an_address_and_its_case_does_not_matter(library: Servi
 
 
 def test_a_session_of_one_tenant_does_not_open_another() -> None:
-    """Rule: "Every tenant has its own {base_url}."."""
-    database, clock = Database(), OwnClock()
+    """service.md#overview: each tenant has its own {base_url}."""
+    database, clock = Database(), FakeClock()
     one, two = (open_service(database, 0, clock, name) for name in ("one", "two"))
     assert one.tenant.session_cookie != two.tenant.session_cookie
     with two.client(auth=None, cookies={"_library_session": one.tenant.session_cookie}) as client:

@@ -1,4 +1,4 @@
-"""Downloads: the `url` of covers and assets."""
+"""Downloads from the `url` of covers and assets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.sandbox.conftest import OwnClock, Service
+from tests.sandbox.conftest import FakeClock, Service
 
 Record = dict[str, Any]
 
@@ -30,17 +30,17 @@ def anonymous(library: Service) -> httpx.Client:
 
 
 def test_every_file_of_the_library_can_be_downloaded_unchanged(library: Service, anonymous: httpx.Client) -> None:
-    """Rule: "url, thumb_url, preview_url: appear in responses of /assets and /publications"."""
+    """service.md#assets: publications have the `url` of each file."""
     known = {
         each["filename"]: each for each in json.loads(files("sandbox.library").joinpath("files.json").read_bytes())
     }
     seen = set()
     for attachment in json.loads(files("sandbox.library").joinpath("attachments.json").read_bytes()):
         record = library.get(f"/publications/{attachment['line']}").json()
-        shown = [(asset["file"]["metadata"], asset["url"]) for asset in record["assets"]]
-        shown += [(record["cover"]["metadata"], record["cover"]["url"])] if record["cover"] else []
-        assert len(shown) == len(attachment["assets"]) + bool(attachment["cover"])
-        for metadata, url in shown:
+        downloads = [(asset["file"]["metadata"], asset["url"]) for asset in record["assets"]]
+        downloads += [(record["cover"]["metadata"], record["cover"]["url"])] if record["cover"] else []
+        assert len(downloads) == len(attachment["assets"]) + bool(attachment["cover"])
+        for metadata, url in downloads:
             content = anonymous.get(url).content
             assert len(content) == metadata["size"]
             assert hashlib.sha256(content).hexdigest() == known[metadata["filename"]]["sha256"]
@@ -49,9 +49,9 @@ def test_every_file_of_the_library_can_be_downloaded_unchanged(library: Service,
 
 
 def test_an_address_is_good_for_a_while(
-    library: Service, record: Record, anonymous: httpx.Client, clock: OwnClock
+    library: Service, record: Record, anonymous: httpx.Client, clock: FakeClock
 ) -> None:
-    """Assumption: addresses are signed and expire, 900 seconds after the record was read."""
+    """Assumption: addresses are signed and expire 900 seconds after the record was read."""
     url = record["cover"]["url"]
     clock.time += 900
     assert anonymous.get(url).status_code == 200
@@ -75,20 +75,20 @@ def test_an_address_is_good_for_a_while(
     ],
 )
 def test_a_changed_address_is_refused(record: Record, anonymous: httpx.Client, change: tuple[str, str]) -> None:
-    """Assumption, as AWS Signature V4 does: everything in the address is signed."""
+    """Assumption: like AWS Signature V4, the signature covers the whole address."""
     url = record["cover"]["url"]
     assert change[0] in url
     assert anonymous.get(url.replace(*change, 1)).status_code in {400, 403}
 
 
 def test_a_sign_in_beside_the_signature_is_refused(record: Record, library: Service) -> None:
-    """Assumption, as object stores do: credentials have no place here. A client that sends them learns it at once."""
+    """I2: credentials must not go to the storage service. Like object stores, it refuses them."""
     with library.client() as signed_in:
         assert signed_in.get(record["cover"]["url"]).status_code == 400
 
 
 def test_a_part_can_be_asked_for(record: Record, anonymous: httpx.Client) -> None:
-    """Assumption, as object stores do."""
+    """Assumption: as in object stores, Range and If-None-Match work."""
     url, size = record["cover"]["url"], record["cover"]["metadata"]["size"]
     whole = anonymous.get(url)
     part = anonymous.get(url, headers={"Range": f"bytes={size - 10}-"})
@@ -99,13 +99,13 @@ def test_a_part_can_be_asked_for(record: Record, anonymous: httpx.Client) -> Non
 
 
 def test_type_and_name_come_along(record: Record, anonymous: httpx.Client) -> None:
-    """The type is the content's own, the name the one it was uploaded with."""
+    """The type is that of the content, the name that of the upload."""
     answer = anonymous.get(record["cover"]["url"])
     assert answer.headers["Content-Type"] == record["cover"]["metadata"]["mime_type"]
     assert record["cover"]["metadata"]["filename"] in answer.headers["Content-Disposition"]
 
 
 def test_storage_only_reads(record: Record, anonymous: httpx.Client) -> None:
-    """Nothing is written through a download address."""
+    """A download address does not accept writes."""
     assert anonymous.put(record["cover"]["url"], content=b"x").status_code == 405
     assert anonymous.head(record["cover"]["url"]).status_code == 200

@@ -1,4 +1,4 @@
-"""Uploads to a process of its own: what survives a kill, what is left behind, many at once, clients that ask first."""
+"""Uploads to a process: after a kill, many at once, in little memory, with `Expect: 100-continue`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def attached(sandbox: SandboxProcess, content: bytes) -> dict[str, Any]:
 
 
 def test_what_was_uploaded_survives_a_kill(tmp_path: Path) -> None:
-    """Wanted: "state survives a kill -9 when it has a file"; an upload that a kill interrupts leaves nothing."""
+    """An upload survives a kill if there is a state file. An interrupted upload leaves nothing."""
     state = ("--state", str(tmp_path / "state.db"))
     with SandboxProcess(*SMALL, *state) as first:
         asset = attached(first, b"to be kept")
@@ -51,8 +51,8 @@ def test_what_was_uploaded_survives_a_kill(tmp_path: Path) -> None:
     folder = tmp_path / "state.db-files"
     (folder / "interrupted.part").write_bytes(b"half")
     with SandboxProcess(*SMALL, *state) as again:
-        shown = api(again, "GET", f"/assets/{asset['id']}")
-        assert httpx.get(shown["url"]).content == b"to be kept"
+        stored = api(again, "GET", f"/assets/{asset['id']}")
+        assert httpx.get(stored["url"]).content == b"to be kept"
         address = f"{again.ready['storage']}/library"
         late = httpx.post(address, data=form["fields"], files={"file": b"with a form from before"})
         assert late.status_code == 204
@@ -61,7 +61,7 @@ def test_what_was_uploaded_survives_a_kill(tmp_path: Path) -> None:
 
 
 def test_without_a_state_file_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Uploads are in a temporary folder that goes with the process."""
+    """Uploads are in a temporary folder that the process removes."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with SandboxProcess(*SMALL) as sandbox:
         attached(sandbox, b"x")
@@ -71,7 +71,7 @@ def test_without_a_state_file_nothing_is_left_behind(monkeypatch: pytest.MonkeyP
 
 
 def test_many_uploads_at_once(sandbox: SandboxProcess) -> None:
-    """Each arrives whole, also those with the same content."""
+    """Each upload arrives complete, also one with the same content as another."""
     contents = [hashlib.sha256(b"%d" % (number % 20)).digest() * 3000 for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
         assets = list(pool.map(lambda content: attached(sandbox, content), contents))
@@ -81,7 +81,7 @@ def test_many_uploads_at_once(sandbox: SandboxProcess) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux")
 def test_no_file_is_ever_in_memory() -> None:
-    """Wanted: "memory under 1 GiB"; 128 MiB go in and out of a process that grows by less than a quarter of them."""
+    """128 MiB go in and out, and the process grows by less than a quarter of that."""
     size = 128 << 20
     with SandboxProcess(*SMALL) as sandbox:
         form = api(sandbox, "GET", "/assets/presign")
@@ -99,7 +99,7 @@ def test_no_file_is_ever_in_memory() -> None:
 
 
 def most_memory(sandbox: SandboxProcess) -> int:
-    """The most memory that the process has had, in bytes."""
+    """Returns the most memory that the process had, in bytes."""
     status = Path(f"/proc/{sandbox.process.pid}/status").read_text("utf-8")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
@@ -107,7 +107,7 @@ def most_memory(sandbox: SandboxProcess) -> int:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
 @pytest.mark.parametrize("size", [1 << 20, 8 << 20])
 def test_curl_asks_before_it_sends_much(sandbox: SandboxProcess, size: int) -> None:
-    """Curl sends ``Expect: 100-continue`` before a large body, and hears a refusal after it."""
+    """Curl sends ``Expect: 100-continue`` before a large body and reads a refusal after it."""
     form = api(sandbox, "GET", "/assets/presign")
     with tempfile.NamedTemporaryFile() as file:
         file.write(b"\0" * size)
@@ -132,7 +132,7 @@ def test_curl_asks_before_it_sends_much(sandbox: SandboxProcess, size: int) -> N
 
 
 def test_buckets_are_apart(sandbox: SandboxProcess) -> None:
-    """Rule: "Every tenant has its own {base_url}": a form and an address of one are nothing in the other's bucket."""
+    """service.md#overview: each tenant has its own {base_url}. A form or address of one tenant does not work in another bucket."""
     form = api(sandbox, "GET", "/assets/presign")
     elsewhere = form["url"].replace("/library", "/other")
     assert httpx.post(elsewhere, data=form["fields"], files={"file": b"x"}).status_code == 403
@@ -140,8 +140,8 @@ def test_buckets_are_apart(sandbox: SandboxProcess) -> None:
     assert httpx.get(url.replace("/library/", "/other/")).status_code == 403
 
 
-def test_an_upload_can_be_lost_on_order(sandbox: SandboxProcess) -> None:
-    """Wanted: "reset before or after the effect": after it, the file is there although nobody was told."""
+def test_an_upload_with_a_lost_response_is_stored(sandbox: SandboxProcess) -> None:
+    """A reset after the effect: the file is stored although the client got no response."""
     form = api(sandbox, "GET", "/assets/presign")
     file = {"id": form["fields"]["key"].removeprefix("cache/"), "storage": "cache"}
     sandbox.fault("reset", method="POST", path="^/storage/$", when="after")

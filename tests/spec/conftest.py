@@ -1,7 +1,7 @@
-"""The service as service-api.md describes it, in process and over a socket: each test runs both ways.
+"""A library of the sandbox, in process and over a socket: each test of this folder runs both ways.
 
-A file per section of the document; the docstring of each test cites the sentence it rests on. The clock is the test's own,
-over the socket too: the server runs in a thread of the test process.
+There is a file for each part of docs/service.md. The docstring of each test cites the fact that it shows. The test sets
+the clock, over the socket too: the server runs in a thread of the test process.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from sandbox.server import Server
 from sandbox.settings import Settings
 from sandbox.state.database import Database
 from sandbox.tenants import Account, Tenant, open_tenant
-from tests.sandbox.conftest import OwnClock
+from tests.sandbox.conftest import FakeClock
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-WAYS = ("in process", "over a socket")
+TRANSPORTS = ("in process", "over a socket")
 
 
 def plain_transport() -> httpx.HTTPTransport:
-    """For plain http: without reading the certificates that https would need, which takes longer than most of these tests."""
+    """Returns a transport for plain http. It loads no certificates, which would take longer than most of these tests."""
     return httpx.HTTPTransport(verify=False)
 
 
 @dataclass
 class Library:
-    """One tenant of a running service, and clients for it. Everything is closed when the test ends."""
+    """One tenant of a running service, and clients for it. The fixture closes them when the test ends."""
 
     tenant: Tenant
     origin: str
-    clock: OwnClock
+    clock: FakeClock
     transport: Callable[[], httpx.BaseTransport]
     closing: ExitStack = field(default_factory=ExitStack)
 
@@ -50,57 +50,57 @@ class Library:
         return f"{self.origin}/{self.tenant.name}"
 
     def client(self, path: str = "", **options: Any) -> httpx.Client:
-        """A client below the tenant that is not signed in; no redirects are followed."""
+        """Returns a client below the tenant that is not signed in and follows no redirects."""
         client = httpx.Client(base_url=f"{self.base_url}{path}", transport=self.transport(), **options)
         return self.closing.enter_context(client)
 
     def v2(self, **options: Any) -> httpx.Client:
-        """A client for version 2, signed in with HTTP Basic."""
+        """Returns a client for version 2, signed in with HTTP Basic."""
         settings = {"auth": (self.tenant.account.email, self.tenant.account.password), **options}
         return self.client("/api/v2", **settings)
 
     def v3(self, *scopes: str, **options: Any) -> httpx.Client:
-        """A client for version 3 whose token has these scopes; every scope when none is named."""
+        """Returns a client for version 3 whose token has these scopes; all scopes when none is named."""
         headers = {"Authorization": f"Bearer {self.token(*scopes)}"}
         return self.client("/api/v3", headers=headers, **options)
 
     def token(self, *scopes: str, **wanted: Any) -> str:
-        """An access token, from the control endpoint."""
+        """Returns an access token from the control endpoint."""
         body = {"tenant": self.tenant.name, **({"scopes": list(scopes)} if scopes else {}), **wanted}
         token: str = self.control("POST", "tokens", body).json()["access_token"]
         return token
 
     def control(self, method: str, path: str, body: object = None) -> httpx.Response:
-        """A request to the control endpoint, which has to succeed."""
+        """Sends a request to the control endpoint; an error status raises `HTTPStatusError`."""
         with httpx.Client(transport=self.transport()) as client:
             return client.request(method, f"{self.origin}/_control/{path}", json=body).raise_for_status()
 
     def vary(self, **variations: Any) -> None:
-        """Let the service take liberties."""
+        """Sets variations."""
         self.control("PUT", "settings", {"variations": variations})
 
     def change(self, **settings: Any) -> None:
-        """Change settings."""
+        """Changes settings."""
         self.control("PUT", "settings", settings)
 
     def fault(self, fault: str, *, path: str = "", method: str = "", **details: Any) -> None:
-        """Order a fault."""
+        """Adds a fault."""
         self.control("POST", "faults", {"fault": fault, "match": {"method": method, "path": path}, **details})
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=TRANSPORTS)
 def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Library]]:
-    """Makes a library with the first so many real records (None for all), reached in one of the two ways."""
+    """Creates a library with the first `records` real records (None for all), in process or over a socket."""
     with ExitStack() as closing:
 
         def make(records: int | None = 0, name: str = "library", **settings: Any) -> Library:
-            database, clock = Database(), OwnClock()
+            database, clock = Database(), FakeClock()
             closing.callback(database.close)
-            chosen = Settings(requests_per_minute=0).changed(settings)
+            chosen = Settings(requests_per_minute=0).with_changes(settings)
             tenants: dict[str, Tenant] = {}
             app = Sandbox(tenants)
             in_process = request.param == "in process"
-            storage_port = None if in_process else urlsplit(closing.enter_context(_served(app.storage))).port
+            storage_port = None if in_process else urlsplit(closing.enter_context(_ServedApp(app.storage))).port
             tenant = tenants[name] = open_tenant(
                 database,
                 name,
@@ -113,7 +113,7 @@ def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Libra
             if in_process:
                 library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))
             else:
-                origin = closing.enter_context(_served(app))
+                origin = closing.enter_context(_ServedApp(app))
                 library = Library(tenant, origin, clock, plain_transport)
             closing.enter_context(library.closing)
             return library
@@ -123,7 +123,7 @@ def make_library(request: pytest.FixtureRequest) -> Iterator[Callable[..., Libra
 
 @pytest.fixture
 def library(make_library: Callable[..., Library]) -> Library:
-    """The first 60 real records, a library of the test's own."""
+    """A library of this test alone with the first 60 real records."""
     return make_library(60)
 
 
@@ -133,8 +133,8 @@ def empty(make_library: Callable[..., Library]) -> Library:
     return make_library(0)
 
 
-class _served:  # noqa: N801  # reads as the verb it is
-    """Serves an application from a thread for the length of a ``with`` block; its origin."""
+class _ServedApp:
+    """Serves an application from a thread inside a ``with`` block. Its value is the origin."""
 
     def __init__(self, app: WSGIApplication) -> None:
         self._server = Server("127.0.0.1", 0, app)

@@ -1,4 +1,4 @@
-"""service-api.md, "Asset (attached file)", "Presign response" and "Assets": in version 3 and in version 2."""
+"""service.md#assets, #presign and #upload: assets in version 3 and in version 2."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ URLS = ["url", "thumb_url", "preview_url"]
 
 @pytest.fixture(params=VERSIONS)
 def client(request: pytest.FixtureRequest, library: Library) -> httpx.Client:
-    """A client that may do everything, for each version. Rule: "v2 uses the same paths as above under /api/v2"."""
+    """A client for each version that may do everything. v2 has the same asset paths as v3 (service.md#v2)."""
     return library.v3() if request.param == "v3" else library.v2()
 
 
 def asset_body(file_id: str, publication: int = 1, **more: Any) -> dict[str, Any]:
-    """A create body as the document has it."""
+    """Returns the payload that creates an asset."""
     return {"publication_id": publication, "file": {"id": file_id, "storage": "cache"}, **more}
 
 
 def created(library: Library, client: httpx.Client, content: bytes = CONTENT, **more: Any) -> dict[str, Any]:
-    """An asset, uploaded and attached."""
+    """Uploads a file and attaches it."""
     answer = client.post("/assets", json=asset_body(upload(library, presigned(client), content), **more))
     assert answer.status_code == 200, answer.text
     asset: dict[str, Any] = answer.json()
@@ -35,7 +35,7 @@ def created(library: Library, client: httpx.Client, content: bytes = CONTENT, **
 
 
 def test_the_upload_sequence(library: Library, client: httpx.Client) -> None:
-    """Rule: "Upload sequence: 1. ... 5. Call POST /assets with that id."; "v2 asset calls use the same presign flow."."""
+    """service.md#upload: presign, upload, POST /assets with the file id; v2 has the same sequence."""
     form = presigned(client, filename="thesis.pdf")
     file_id = upload(library, form)
     metadata = {"size": len(CONTENT), "filename": "thesis.pdf", "mime_type": "application/pdf"}
@@ -55,7 +55,7 @@ def test_the_upload_sequence(library: Library, client: httpx.Client) -> None:
 
 
 def test_presign_answers_url_and_fields(client: httpx.Client) -> None:
-    """Rule: "Object with `url` (string, upload address) and `fields` (object of string form fields)."."""
+    """service.md#presign: the answer has `url`, the upload address, and `fields`, an object of strings."""
     answer = presigned(client)
     assert list(answer) == ["url", "fields"]
     assert isinstance(answer["url"], str)
@@ -64,7 +64,7 @@ def test_presign_answers_url_and_fields(client: httpx.Client) -> None:
 
 
 def test_the_key_begins_with_cache(client: httpx.Client) -> None:
-    """Rule: "`fields.key` is the storage key, prefixed with `cache/`."; a key may contain another one."""
+    """service.md#presign: `fields.key` begins with `cache/`. The key may contain another `cache/`."""
     keys = [presigned(client)["fields"]["key"] for _ in range(3)]
     assert len(set(keys)) == 3
     for key in keys:
@@ -73,7 +73,7 @@ def test_the_key_begins_with_cache(client: httpx.Client) -> None:
 
 
 def test_the_file_id_is_the_key_without_its_leading_cache(library: Library, client: httpx.Client) -> None:
-    """Rule: "The file `id` is the storage key returned by the presign call with the leading `cache/` removed."."""
+    """service.md#upload: the file id is the storage key without its leading `cache/`."""
     form = presigned(client)
     key = form["fields"]["key"]
     assert upload(library, form) == key[len("cache/") :]
@@ -84,8 +84,8 @@ def test_the_file_id_is_the_key_without_its_leading_cache(library: Library, clie
     assert client.post("/assets", json=asset_body(key[len("cache/") :])).status_code == 200
 
 
-def test_a_wrong_id_fails_and_makes_nothing(client: httpx.Client) -> None:
-    """Rule: "A wrong id makes asset creation fail with a storage not-found error."."""
+def test_a_wrong_file_id_creates_no_asset(client: httpx.Client) -> None:
+    """service.md#upload: a wrong file id fails with a storage not-found error and creates no asset."""
     form = presigned(client)
     answer = client.post("/assets", json=asset_body(form["fields"]["key"].removeprefix("cache/")))
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "StorageNotFound")
@@ -93,15 +93,15 @@ def test_a_wrong_id_fails_and_makes_nothing(client: httpx.Client) -> None:
 
 
 def test_an_upload_can_be_used_again(library: Library, client: httpx.Client) -> None:
-    """Assumption: an upload stays, so that a POST whose answer was lost can be sent again; each makes an asset."""
+    """Assumption: an upload stays, so a POST with a lost response can be sent again. Each POST creates an asset."""
     file_id = upload(library, presigned(client))
     first, second = (client.post("/assets", json=asset_body(file_id)).json() for _ in range(2))
     assert first["id"] != second["id"]
     assert first["file"]["id"] != second["file"]["id"]
 
 
-def test_size_is_the_truth_names_are_the_payload_s(library: Library, client: httpx.Client) -> None:
-    """Assumption: size is that of the upload whatever the payload says; file name and type are the payload's, else the upload's."""
+def test_size_comes_from_the_upload_and_names_from_the_payload(library: Library, client: httpx.Client) -> None:
+    """Assumption: the size is that of the upload. File name and type come from the payload, else from the upload."""
     asset = created(library, client)
     assert asset["file"]["metadata"] == {"size": len(CONTENT), "filename": "a file.pdf", "mime_type": "application/pdf"}
     assert (asset["name"], asset["content_type"]) == ("a file.pdf", "application/pdf")
@@ -110,13 +110,13 @@ def test_size_is_the_truth_names_are_the_payload_s(library: Library, client: htt
         "storage": "cache",
         "metadata": {"size": 1, "filename": "x.txt", "mime_type": "text/plain"},
     }
-    told = client.post("/assets", json={"publication_id": 1, "file": file}).json()
-    assert told["file"]["metadata"] == {"size": len(CONTENT), "filename": "x.txt", "mime_type": "text/plain"}
+    stored = client.post("/assets", json={"publication_id": 1, "file": file}).json()
+    assert stored["file"]["metadata"] == {"size": len(CONTENT), "filename": "x.txt", "mime_type": "text/plain"}
 
 
 @pytest.mark.parametrize("publication", [61, 999999, 10**25])
 def test_an_unknown_publication_is_404(library: Library, client: httpx.Client, publication: int) -> None:
-    """Rule: "404: resource not found (code `RecordNotFound` ...)"; Assumption: the publication is looked for first."""
+    """service.md#errors: a missing record is 404 `RecordNotFound`. Assumption: the publication is checked before the upload."""
     file_id = upload(library, presigned(client))
     for file in (file_id, "nothing"):
         answer = client.post("/assets", json=asset_body(file, publication))
@@ -135,14 +135,14 @@ def test_an_unknown_publication_is_404(library: Library, client: httpx.Client, p
         {"publication_id": 1, "file": {"id": "x", "storage": "cache"}, "unknown": 1},
     ],
 )  # fmt: skip
-def test_what_cannot_be_an_asset_is_422(client: httpx.Client, body: object) -> None:
-    """Rule: "422: input could not be processed"."""
+def test_an_invalid_asset_is_422(client: httpx.Client, body: object) -> None:
+    """service.md#errors: an invalid payload is 422."""
     answer = client.post("/assets", json=body)
     assert answer.status_code == 422, answer.text
 
 
 def test_an_asset_can_be_changed(library: Library, client: httpx.Client) -> None:
-    """Rule: "PATCH /assets/:id: asset attributes: asset"."""
+    """service.md#assets: PATCH /assets/:id changes attributes and answers the asset."""
     asset = created(library, client)
     path = f"/assets/{asset['id']}"
     renamed = client.patch(path, json={"name": "Other", "content_type": None}).json()
@@ -163,7 +163,7 @@ def test_an_asset_can_be_changed(library: Library, client: httpx.Client) -> None
 
 
 def test_an_asset_can_be_deleted(library: Library, client: httpx.Client) -> None:
-    """Rule: "DELETE /assets/:id"; its file goes with it."""
+    """service.md#assets: DELETE /assets/:id deletes an asset. Assumption: its file is deleted too."""
     asset = created(library, client)
     assert client.delete(f"/assets/{asset['id']}").status_code == 200
     assert client.get(f"/assets/{asset['id']}").status_code == 404
@@ -173,14 +173,14 @@ def test_an_asset_can_be_deleted(library: Library, client: httpx.Client) -> None
 
 
 def test_assets_go_with_their_publication(library: Library, client: httpx.Client) -> None:
-    """Rule: "publication_id: publication the file belongs to"."""
+    """service.md#assets: an asset belongs to the publication of its `publication_id`."""
     asset = created(library, client)
     library.tenant.publications.remove(1)
     assert client.get(f"/assets/{asset['id']}").status_code == 404
 
 
 def test_a_picture_is_its_own_thumbnail(library: Library, client: httpx.Client) -> None:
-    """Rule: "url, thumb_url, preview_url: string"; Assumption: what is no picture has null there."""
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are strings. Assumption: the last two are null but for pictures."""
     file = {"id": upload(library, presigned(client, type="image/png")), "storage": "cache"}
     picture = client.post("/assets", json={"publication_id": 1, "file": file}).json()
     assert picture["thumb_url"] == picture["preview_url"] == picture["url"]
@@ -197,7 +197,7 @@ def test_a_picture_is_its_own_thumbnail(library: Library, client: httpx.Client) 
     ],
 )  # fmt: skip
 def test_every_call_needs_its_scope(library: Library, method: str, path: str, scope: str) -> None:
-    """Rule: the column "Scope" of "Assets"; "When a token lacks a needed scope, the response is `403` with code `InsufficientScope`"."""
+    """service.md#scopes: each asset endpoint needs its scope; without it the response is 403 `InsufficientScope`."""
     others = {"library:read", "library:write", "assets:read", "assets:write", "users:read", "users:write"} - {scope}
     answer = library.v3(*others).request(method, path, json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
@@ -206,7 +206,7 @@ def test_every_call_needs_its_scope(library: Library, method: str, path: str, sc
 
 
 def test_addresses_are_for_readers_of_assets_only(library: Library) -> None:
-    """Rule: "url, thumb_url, preview_url: appear in responses of /assets and /publications only when the token carries `assets:read`"."""
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are stored_cover only to tokens with `assets:read`."""
     writer = library.v3("assets:write", "library:read")
     asset = created(library, writer)
     assert list(asset) == FIELDS
@@ -218,26 +218,26 @@ def test_addresses_are_for_readers_of_assets_only(library: Library) -> None:
 
 
 def test_the_cover_follows_the_same_steps(library: Library, client: httpx.Client) -> None:
-    """Rule: "The cover upload follows the same steps with /publications/cover/presign; the resulting ... is set as `cover`"."""
+    """service.md#covers: a cover is uploaded like an asset and then set as `cover` of the publication."""
     form = presigned(client, "/publications/cover/presign", filename="cover.jpg", type="image/jpeg")
     file_id = upload(library, form)
     metadata = {"size": len(CONTENT), "filename": "cover.jpg", "mime_type": "image/jpeg"}
     cover = {"id": file_id, "storage": "cache", "metadata": metadata}
-    shown = client.patch("/publications/1", json={"cover": cover}).json()["cover"]
-    assert (shown["storage"], shown["metadata"]) == ("store", metadata)
-    assert fetch(library, shown["url"]).content == CONTENT
+    stored_cover = client.patch("/publications/1", json={"cover": cover}).json()["cover"]
+    assert (stored_cover["storage"], stored_cover["metadata"]) == ("store", metadata)
+    assert fetch(library, stored_cover["url"]).content == CONTENT
 
 
 @pytest.mark.parametrize(
     "wrong", [{"type": "pdf"}, {"type": "a/b\n"}, {"type": "a/b\r\nX: y"}, {"filename": "x" * 256}]
 )
-def test_what_no_form_can_fix_is_422(client: httpx.Client, wrong: dict[str, str]) -> None:
-    """Rule: "query `filename` (string), `type` (string, MIME)"; what is none cannot be processed."""
+def test_an_invalid_presign_query_is_422(client: httpx.Client, wrong: dict[str, str]) -> None:
+    """service.md#presign: the query has `filename` and `type`, a media type. Assumption: an invalid value is 422."""
     assert client.get("/assets/presign", params=wrong).status_code == 422
 
 
 def test_a_path_without_an_id_is_not_an_asset(client: httpx.Client) -> None:
-    """Assumption: 405 for what a path cannot do; there is no list of assets."""
+    """Assumption: there is no list of assets; an unknown method is 405."""
     assert client.get("/assets").status_code == 405
     assert client.patch("/assets/presign", json={}).status_code == 405
     assert client.get("/assets/x").status_code == 404

@@ -1,4 +1,4 @@
-"""docs/assumptions.md: that it is whole and names nothing that is not there, and the tests of assumptions that no other file carries."""
+"""docs/assumptions.md: its form and its references, and the tests of assumptions that belong to no other file."""
 
 from __future__ import annotations
 
@@ -20,51 +20,47 @@ from sandbox.__main__ import _settings as sandbox_settings
 from sandbox.app import VERSIONS
 from sandbox.settings import Settings
 from tests.spec.conftest import Library
-from tests.spec.program import register
+from tests.spec.oauth_client import register
 from tests.spec.test_publication_record import create, refusal
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "assumptions.md"
 
-PARTS = ("Assumed", "Shown wrong by", "Sandbox", "Client", "Test", "Switch")
+CITATION = re.compile(r"^> \[service\.md#([a-z0-9-]+)\]\(service\.md#\1\): (.+)$", re.MULTILINE)
+PARTS = ("Assumed", "Wrong if", "Sandbox", "Client", "Test", "Switch")
 NONE = "—"
 MAY_BE_NONE = {"Client", "Switch"}
 
 NOT_SHOWN = [
-    "Fields of publication beyond those above: not shown.",
-    "Fields of hard copy, hard copy location, collection, authority, task and quality review records: not shown.",
-    "Fields of the asset record beyond those above: not shown.",
-    "States and transitions of any resource: not shown.",
-    (
-        "A backup endpoint `/publications/all` returns all publications page by page. "
-        "The version it belongs to, and its parameters: not shown."
-    ),
-    (
-        "Exact path shapes (ids, merge sub-paths), query parameters and payloads of hard copies, locations, authorities, "
-        "collections and tasks: not shown."
-    ),
-    "Query parameters of list endpoints other than publications: not shown.",
-    "Response bodies for create, update and delete calls other than those described: not shown.",
-    "Request shape for the refresh grant: not shown.",
-    "Endpoints for creating, rotating and revoking administrator-issued clients: not shown.",
-    "Events, webhooks or notifications sent by the service: not shown.",
-    "Further error codes beyond `RecordNotFound` and `InsufficientScope`: not shown.",
-    "The number of daily registrations and how the request rate is enforced: not shown.",
+    "fields of a publication beyond the listed ones.",
+    "fields of hard copies, locations, collections, authorities, tasks and quality reviews.",
+    "fields of an asset beyond the listed ones.",
+    "states of records, and transitions between them.",
+    "the version that has `/publications/all`, and its parameters.",
+    "paths, query parameters and payloads of hard copies, locations, authorities, collections and tasks.",
+    "query parameters of lists other than that of publications.",
+    "the bodies of responses to creates, updates and deletes.",
+    "the shape of the refresh request.",
+    "endpoints to create, rotate and revoke issued clients.",
+    "events, webhooks and notifications.",
+    "error codes other than `RecordNotFound` and `InsufficientScope`.",
+    "the number of registrations per day, and how the request rate is enforced.",
 ]
-"""Every sentence of the document that says so, in its order."""
+"""Everything that service.md#not-shown lists."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One assumption of the page."""
+    """One assumption of the page. ``anchor`` and ``fact``: what it completes."""
 
     id: str
     title: str
-    sentence: str
+    anchor: str
+    fact: str
     parts: dict[str, str]
 
     def references(self, part: str) -> list[str]:
-        """What stands between backticks."""
+        """Returns the texts between backticks."""
         return re.findall(r"`([^`]+)`", self.parts[part])
 
 
@@ -74,10 +70,10 @@ def _entries() -> list[Entry]:
         heading, _, rest = block.partition("\n")
         rest = re.split(r"^## ", rest, flags=re.MULTILINE)[0]
         name, _, title = heading.partition(" ")
-        sentence = " ".join(re.findall(r"^> (.+)$", rest, flags=re.MULTILINE))
+        ((anchor, fact),) = CITATION.findall(rest)
         parts = re.findall(r"^- \*\*([^*]+):\*\* (.*)$", rest, flags=re.MULTILINE)
         assert len(parts) == len(dict(parts)), name
-        found.append(Entry(name, title, sentence, dict(parts)))
+        found.append(Entry(name, title, anchor, fact, dict(parts)))
     return found
 
 
@@ -89,27 +85,27 @@ EACH = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
 
 
 def test_ids_count_from_one() -> None:
-    """An id is given once, and none is left out, so that one means one thing."""
+    """The ids are A1, A2, ... without gaps, and no two titles are the same."""
     assert [entry.id for entry in ENTRIES] == [f"A{number}" for number in range(1, len(ENTRIES) + 1)]
     assert len({entry.title for entry in ENTRIES}) == len(ENTRIES)
 
 
-def test_every_sentence_that_says_not_shown_has_its_entry() -> None:
-    """Rule: the sentences of the document that end in "not shown", one entry each, in their order."""
-    assert [entry.sentence for entry in ENTRIES if "not shown" in entry.sentence] == NOT_SHOWN
-    assert [entry.sentence for entry in ENTRIES[: len(NOT_SHOWN)]] == NOT_SHOWN
+def test_everything_that_is_not_shown_has_its_entry() -> None:
+    """service.md#not-shown: what the documentation of the service does not show. It has the first entries, in this order."""
+    assert [entry.fact for entry in ENTRIES if entry.anchor == "not-shown"] == NOT_SHOWN
+    assert [entry.fact for entry in ENTRIES[: len(NOT_SHOWN)]] == NOT_SHOWN
 
 
 @EACH
 def test_an_entry_has_all_its_parts(entry: Entry) -> None:
-    """Sentence, assumption, what would show it wrong, place, test and switch; of client and switch there may be none."""
+    """An entry has citation, assumption, sign of an error, place, test and switch; client and switch may be a dash."""
     assert entry.title
-    assert entry.sentence
+    assert entry.fact.endswith(".")
     assert tuple(entry.parts) == PARTS
     for part, text in entry.parts.items():
         assert text.strip()
         assert (text == NONE) <= (part in MAY_BE_NONE), part
-    for part in ("Assumed", "Shown wrong by"):
+    for part in ("Assumed", "Wrong if"):
         assert entry.parts[part].endswith((".", "?"))
 
 
@@ -119,7 +115,7 @@ def test_an_entry_has_all_its_parts(entry: Entry) -> None:
     [("Sandbox", "sandbox/"), ("Client", "pipelines/"), ("Test", "tests/")],
 )
 def test_what_an_entry_names_is_there(entry: Entry, part: str, folder: str) -> None:
-    """Each path exists, and has the constant, function, method, field or test that is named."""
+    """Each path exists, and defines the constant, function, method, field or test."""
     if entry.parts[part] == NONE:
         return
     references = entry.references(part)
@@ -135,7 +131,7 @@ def test_what_an_entry_names_is_there(entry: Entry, part: str, folder: str) -> N
 
 @EACH
 def test_a_switch_is_one_that_the_sandbox_has(entry: Entry) -> None:
-    """Options as its command line takes them, or JSON for its control endpoint; each gives settings other than the default."""
+    """A switch is a command-line option or JSON for the control endpoint, and gives settings other than the default."""
     if entry.parts["Switch"] == NONE:
         return
     switches = entry.references("Switch")
@@ -145,7 +141,7 @@ def test_a_switch_is_one_that_the_sandbox_has(entry: Entry) -> None:
 
 
 def test_every_variation_is_the_other_reading_of_an_entry() -> None:
-    """A liberty the sandbox can take is one that the document leaves, so the page has it. ``link=loop`` is a mistake, not a reading."""
+    """Every variation is the switch of an entry. ``link=loop`` is a fault of a service, so it need not be."""
     switches = " ".join(entry.parts["Switch"] for entry in ENTRIES)
     named = set(re.findall(r"--variation (\w+)=", switches))
     assert named == set(Settings().variations.__dataclass_fields__)
@@ -153,13 +149,13 @@ def test_every_variation_is_the_other_reading_of_an_entry() -> None:
 
 @EACH
 def test_other_entries_that_are_mentioned_exist(entry: Entry) -> None:
-    """An id in a text leads to another entry."""
-    mentioned = set(re.findall(r"\bA\d+\b", entry.parts["Assumed"] + entry.parts["Shown wrong by"]))
+    """An id in a text names another entry."""
+    mentioned = set(re.findall(r"\bA\d+\b", entry.parts["Assumed"] + entry.parts["Wrong if"]))
     assert mentioned <= {each.id for each in ENTRIES} - {entry.id}
 
 
 def test_a_test_of_this_file_names_its_entries() -> None:
-    """The docstring of a test that carries an entry begins with the entry's id: ids do not slip apart when one is put between."""
+    """The docstring of a test in this file begins with the ids of its entries."""
     named: dict[str, list[str]] = {}
     for entry in ENTRIES:
         for reference in entry.references("Test"):
@@ -172,15 +168,15 @@ def test_a_test_of_this_file_names_its_entries() -> None:
 
 
 def _switched(switch: str) -> Settings:
-    """The settings of a sandbox that was started, or told, so."""
+    """Returns the settings that a switch makes."""
     if switch.startswith("{"):
-        return Settings().changed(json.loads(switch))
+        return Settings().with_changes(json.loads(switch))
     return sandbox_settings(sandbox_options().parse_args(switch.split(" ")))
 
 
 @cache
 def _names(path: str) -> frozenset[str]:
-    """What a module defines, and what its classes do, as ``Class.member``."""
+    """Returns the names that a module defines, members of classes as ``Class.member``."""
     return frozenset(_defined(ast.parse((ROOT / path).read_text(encoding="utf-8")).body))
 
 
@@ -198,17 +194,17 @@ def _defined(body: list[ast.stmt], within: str = "") -> Iterator[str]:
                 yield from (within + target.id for target in targets if isinstance(target, ast.Name))
 
 
-# --- Assumptions that no other file carries
+# --- Assumptions that belong to no other file
 
 
 def test_quality_reviews_have_no_address(library: Library) -> None:
-    """A2: the document names these records once and gives them no endpoint."""
+    """A2: no endpoint is known for quality reviews."""
     for path in ("/quality_reviews", "/quality_reviews/1", "/publications/1/quality_reviews"):
         assert library.v3().get(path).status_code == 404
 
 
 def test_records_have_no_states(library: Library) -> None:
-    """A4: "States and transitions of any resource: not shown": whatever a record went through, it can be changed and deleted."""
+    """A4: a record can be changed and deleted at any time."""
     client = library.v3()
     copy = client.post("/hard_copies", json={"publication_id": 1}).json()["id"]
     for status in ("missing", "on_loan", "missing", "available", "on_loan"):
@@ -222,7 +218,7 @@ def test_records_have_no_states(library: Library) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
 def test_no_events_are_offered(library: Library, version: Any) -> None:
-    """A11: "Events, webhooks or notifications sent by the service: not shown": the description has none."""
+    """A11: the description has no events."""
     description = yaml.safe_load(library.client(f"/api/{version.name}").get("/swagger.yaml").text)
     assert "webhooks" not in description
     operations = [each for path in description["paths"].values() for each in path.values() if isinstance(each, dict)]
@@ -231,7 +227,7 @@ def test_no_events_are_offered(library: Library, version: Any) -> None:
 
 
 def test_the_codes_of_errors() -> None:
-    """A12: "Further error codes beyond `RecordNotFound` and `InsufficientScope`: not shown"."""
+    """A12: the error codes."""
     refusals = [
         errors.bad_request(""), errors.unauthorized(""), errors.invalid_token("", ""), errors.access_denied(),
         errors.insufficient_scope(""), errors.record_not_found(), errors.route_not_found(""),
@@ -254,7 +250,7 @@ def test_the_codes_of_errors() -> None:
     ],
 )
 def test_what_roles_allow(library: Library, role: str, allowed: set[str]) -> None:
-    """A46: "Permissions equal the roles configured in the application."; what they forbid is 403."""
+    """A46: what each role allows; anything else is 403."""
     person = {"email": "new@library.example", "name": "Nora New"}
     assert library.v3().post("/users", json={**person, "roles": [role]}).status_code == 200
     headers = {"Authorization": f"Bearer {library.token(person=person['email'])}"}
@@ -270,12 +266,12 @@ def test_what_roles_allow(library: Library, role: str, allowed: set[str]) -> Non
 
 
 def test_twenty_registrations_are_accepted(empty: Library) -> None:
-    """A13: "The number of daily registrations ...: not shown"."""
+    """A13: 20 registrations in a day."""
     assert [register(empty).status_code for _ in range(21)] == [201] * 20 + [429]
 
 
 def test_a_search_may_lag_behind(empty: Library) -> None:
-    """A18, setting `index_lag`: a search finds what is new later; a list without filters and the record show it at once."""
+    """A18, setting `index_lag`: a search finds a new record later than a plain list and the record itself show it."""
     client = empty.v3()
     empty.change(index_lag=60)
     number = create(client, identifiers=[{"type": "doi", "value": "10.1/1"}])["id"]
@@ -290,7 +286,7 @@ def test_a_search_may_lag_behind(empty: Library) -> None:
 
 
 def test_both_versions_show_categories_alike(empty: Library) -> None:
-    """A23: "categories: array of objects (v3)"; what v2 has there is not said."""
+    """A23: both versions answer the same categories."""
     v2, v3 = empty.v2(), empty.v3()
     created = create(v2, categories=[{"name": "History"}])
     assert [sorted(each) for each in created["categories"]] == [["id", "name"]]
@@ -299,7 +295,7 @@ def test_both_versions_show_categories_alike(empty: Library) -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_nulls_may_be_left_out(empty: Library, version: str) -> None:
-    """A26, variation `nulls`: a field without a value is null, or not there."""
+    """A26, variation `nulls`: a field without a value is null or absent."""
     client = getattr(empty, version)()
     number = create(client)["id"]
     full = client.get(f"/publications/{number}").json()
@@ -311,7 +307,7 @@ def test_nulls_may_be_left_out(empty: Library, version: str) -> None:
 
 
 def test_import_state_is_in_v2_only(library: Library) -> None:
-    """A28: `import_state` is a field of v2 that is announced as deprecated."""
+    """A28: `import_state` is a field of v2 only."""
     assert library.v2().get("/publications/1").json()["import_state"] == "imported"
     assert create(library.v2())["import_state"] is None
     assert "import_state" not in library.v3().get("/publications/1").json()
@@ -319,7 +315,7 @@ def test_import_state_is_in_v2_only(library: Library) -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_create_may_be_answered_with_201(empty: Library, version: str) -> None:
-    """A30, variation `created_status`: "200: request succeeded" is the one success in the table."""
+    """A30, variation `created_status`: a create answers 200 or 201."""
     client = getattr(empty, version)()
     person = {"email": "new@library.example", "name": "Nora New"}
     for status, address in (("ok", "a@library.example"), ("created", "b@library.example")):
@@ -339,7 +335,7 @@ def test_a_create_may_be_answered_with_201(empty: Library, version: str) -> None
 def test_a_deletion_may_be_answered_in_three_ways(
     empty: Library, version: str, variation: str, status: int, body: bytes
 ) -> None:
-    """A8 and A31, variation `deleted_answer`: "empty or object"."""
+    """A8 and A31, variation `deleted_answer`: a deletion answers an object, an empty body or 204."""
     client = getattr(empty, version)()
     empty.vary(deleted_answer=variation)
     number = create(client)["id"]

@@ -1,4 +1,4 @@
-"""service-api.md, "Authentication": "v3: OAuth 2.1", "Clients", "v3 scopes"."""
+"""service.md#oauth, #clients, #tokens and #scopes: sign-in to version 3."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import json
 import httpx
 import pytest
 
-from sandbox.callers import Caller
 from sandbox.oauth.tokens import check_bearer
+from sandbox.permissions import Caller
 from tests.spec.conftest import Library
-from tests.spec.program import (
+from tests.spec.oauth_client import (
     CALLBACK,
     EVERYTHING,
     answer_in,
-    issued_program,
-    program,
+    issued_client,
     register,
+    registered_client,
 )
 
 CONFIDENTIAL = ("client_secret_basic", "client_secret_post")
@@ -25,7 +25,7 @@ EVERY_METHOD = (*CONFIDENTIAL, "none")
 
 
 def error_of(answer: httpx.Response) -> str:
-    """OAuth's own error."""
+    """Returns the error code of an OAuth error response."""
     error: str = answer.json()["error"]
     return error
 
@@ -39,20 +39,20 @@ def error_of(answer: httpx.Response) -> str:
     {"grant_type": "urn:ietf:params:oauth:grant-type:device_code", "device_code": "x"},
 ])  # fmt: skip
 def test_only_the_authorization_code_flow_is_accepted(library: Library, form: dict[str, str]) -> None:
-    """Rule 1: "Only the OAuth 2.1 authorization code flow is accepted."."""
-    answer = program(library).ask(form)
+    """service.md#oauth: v3 accepts the authorization code flow only."""
+    answer = registered_client(library).ask(form)
     assert (answer.status_code, error_of(answer)) == (400, "unsupported_grant_type")
 
 
 @pytest.mark.parametrize("response_type", ["token", "code token", "id_token"])
 def test_no_token_comes_from_the_authorization_itself(library: Library, response_type: str) -> None:
-    """Rule 1: "Only the OAuth 2.1 authorization code flow is accepted."."""
-    answer = answer_in(program(library).page(response_type=response_type))
+    """service.md#oauth: v3 accepts the authorization code flow only; the authorization endpoint gives no token."""
+    answer = answer_in(registered_client(library).page(response_type=response_type))
     assert answer["error"] == "unsupported_response_type"
 
 
 def test_user_name_and_password_do_not_sign_in_to_v3(library: Library) -> None:
-    """Rule 1: "No sign-in with user name and password exists for v3."; the v2 session does not open it either."""
+    """service.md#oauth: user name and password do not sign in to v3; the session cookie of v2 does not either."""
     account = library.tenant.account
     with_password = library.client("/api/v3").get("/publications", auth=(account.email, account.password))
     cookies = {"_library_session": library.tenant.session_cookie}
@@ -62,8 +62,8 @@ def test_user_name_and_password_do_not_sign_in_to_v3(library: Library) -> None:
 
 
 def test_an_access_token_is_valid_for_one_hour(library: Library) -> None:
-    """Rule 2: "An access token is valid for one hour."."""
-    app = program(library)
+    """service.md#tokens: an access token is valid for one hour."""
+    app = registered_client(library)
     tokens = app.sign_in()
     assert tokens["expires_in"] == 3600
     library.clock.time += 3599.9
@@ -75,8 +75,8 @@ def test_an_access_token_is_valid_for_one_hour(library: Library) -> None:
 
 
 def test_a_refresh_token_is_renewed_on_every_use(library: Library) -> None:
-    """Rule 2: "It comes with a refresh token that is renewed on every use."."""
-    app = program(library)
+    """service.md#tokens: an access token comes with a refresh token; each use replaces the refresh token."""
+    app = registered_client(library)
     tokens = [app.sign_in()]
     for _ in range(3):
         answer = app.refresh(tokens[-1]["refresh_token"])
@@ -89,8 +89,8 @@ def test_a_refresh_token_is_renewed_on_every_use(library: Library) -> None:
 
 @pytest.mark.parametrize("method", EVERY_METHOD)
 def test_pkce_is_required_of_every_self_registered_client(library: Library, method: str) -> None:
-    """Rule 3: "PKCE with method `S256` is required of every self-registered client, public or confidential."."""
-    app = program(library, method)
+    """service.md#oauth: every client that registered itself has to use PKCE with S256, public or confidential."""
+    app = registered_client(library, method)
     without = answer_in(app.page(code_challenge=None, code_challenge_method=None))
     assert without["error"] == "invalid_request"
     assert "code_challenge" in without["error_description"]
@@ -107,14 +107,14 @@ def test_pkce_is_required_of_every_self_registered_client(library: Library, meth
     {"code_challenge": None},
 ])  # fmt: skip
 def test_the_challenge_is_made_with_s256(library: Library, changes: dict[str, str | None]) -> None:
-    """Rule 3: "PKCE with method `S256`"; the challenge is the 43 characters that the method gives."""
-    assert answer_in(program(library).page(**changes))["error"] == "invalid_request"
+    """service.md#oauth: PKCE uses S256, whose challenge has 43 characters."""
+    assert answer_in(registered_client(library).page(**changes))["error"] == "invalid_request"
 
 
 @pytest.mark.parametrize("verifier", ["a" * 48, None, "", "short", "ü" * 48])
 def test_a_code_needs_its_verifier(library: Library, verifier: str | None) -> None:
-    """Rule 3: "PKCE ... is required": a code without the verifier of its challenge is worth nothing."""
-    app = program(library)
+    """service.md#oauth: PKCE is required: a code cannot be redeemed without the verifier of its challenge."""
+    app = registered_client(library)
     code = app.code()
     answer = app.redeem(code, code_verifier=verifier)
     assert (answer.status_code, error_of(answer)) == (400, "invalid_grant")
@@ -124,7 +124,7 @@ def test_a_code_needs_its_verifier(library: Library, verifier: str | None) -> No
     "http://127.0.0.1:8080/callback", "http://127.0.0.1:1/", "http://127.9.8.7:65535", "http://[::1]:8080/callback?a=b",
 ])  # fmt: skip
 def test_plain_http_on_a_loopback_literal_with_a_port(library: Library, address: str) -> None:
-    """Rule 3: "Plain-http redirect addresses are allowed only for loopback IP literals with an explicit port."."""
+    """service.md#oauth: a redirect address may use plain http with a loopback IP literal and an explicit port."""
     answer = register(library, redirect_uris=[address])
     assert answer.status_code == 201
     assert answer.json()["redirect_uris"] == [address]
@@ -135,26 +135,26 @@ def test_plain_http_on_a_loopback_literal_with_a_port(library: Library, address:
     "http://example.org:8080/", "http://[::2]:8080/", "http://128.0.0.1:80/", "http://0.0.0.0:8080/", "http://127.1:8080/",
 ])  # fmt: skip
 def test_other_plain_http_is_rejected(library: Library, address: str) -> None:
-    """Rule 3: "Plain-http redirect addresses are allowed only for loopback IP literals with an explicit port."."""
+    """service.md#oauth: any other redirect address with plain http is rejected."""
     answer = register(library, redirect_uris=[CALLBACK, address])
     assert (answer.status_code, error_of(answer)) == (400, "invalid_redirect_uri")
 
 
 @pytest.mark.parametrize("address", ["http://localhost/callback", "http://localhost/", "http://LOCALHOST/x"])
 def test_localhost_without_a_port_is_rejected(library: Library, address: str) -> None:
-    """Rule 3: "A redirect address of the form `http://localhost/...` without a port is rejected."."""
+    """service.md#oauth: `http://localhost/...` without a port is rejected."""
     answer = register(library, redirect_uris=[address])
     assert (answer.status_code, error_of(answer)) == (400, "invalid_redirect_uri")
 
 
 def test_localhost_with_a_port_is_rejected_too(library: Library) -> None:
-    """Assumption: "loopback IP literals" are literals; `localhost` is a name, with a port too."""
+    """Assumption: `localhost` is a name and no IP literal, so it is rejected with a port, too."""
     assert register(library, redirect_uris=["http://localhost:8080/callback"]).status_code == 400
 
 
 def test_a_token_is_valid_for_the_target_that_was_given(library: Library) -> None:
-    """Rule 4: "every token is valid for exactly one target resource, {base_url}/api/v3, given in the parameter `resource`"."""
-    app = program(library)
+    """service.md#oauth: a token is valid for the one `resource` of its authorization, {base_url}/api/v3."""
+    app = registered_client(library)
     assert app.call(app.sign_in()["access_token"]).status_code == 200
 
 
@@ -162,20 +162,20 @@ def test_a_token_is_valid_for_the_target_that_was_given(library: Library) -> Non
     "{base_url}/api/v3/", "{base_url}/api/v2", "{base_url}", "{base_url}/mcp", "https://elsewhere.example/api/v3", "x",
 ])  # fmt: skip
 def test_another_target_is_refused(library: Library, resource: str) -> None:
-    """Rule 4: "exactly one target resource, {base_url}/api/v3"; another one is `invalid_target`."""
+    """service.md#oauth: the only resource is {base_url}/api/v3; another one is `invalid_target`."""
     wanted = resource.replace("{base_url}", library.base_url)
-    assert answer_in(program(library).page(resource=wanted))["error"] == "invalid_target"
+    assert answer_in(registered_client(library).page(resource=wanted))["error"] == "invalid_target"
 
 
 def test_two_targets_are_refused(library: Library) -> None:
-    """Rule 4: "exactly one target resource"."""
+    """service.md#oauth: a token has exactly one resource."""
     target = f"{library.base_url}/api/v3"
-    assert answer_in(program(library).page(resource=[target, target]))["error"] == "invalid_target"
+    assert answer_in(registered_client(library).page(resource=[target, target]))["error"] == "invalid_target"
 
 
 def test_the_target_at_code_redemption_has_to_match(library: Library) -> None:
-    """Rule 4: "and optionally at code redemption, where it must match"."""
-    app = program(library)
+    """service.md#oauth: `resource` may be sent with the code, and then has to equal that of the authorization."""
+    app = registered_client(library)
     answer = app.redeem(app.code(), resource=f"{library.base_url}/mcp")
     assert (answer.status_code, error_of(answer)) == (400, "invalid_target")
     assert app.redeem(app.code(), resource=f"{library.base_url}/api/v3").status_code == 200
@@ -184,24 +184,22 @@ def test_the_target_at_code_redemption_has_to_match(library: Library) -> None:
 
 @pytest.mark.parametrize("scope", [EVERYTHING, "library:read tasks:read", "users:read"])
 def test_a_missing_target_is_invalid_target(library: Library, scope: str) -> None:
-    """Rule 5.
+    """service.md#oauth: a client that registered itself and omits `resource` gets `invalid_target`.
 
-    "Missing `resource` at authorization for a self-registered client: the authorization server answers
-    `error=invalid_target`."; it is what was registered that counts, not what is asked for.
+    The registered scopes decide, not the requested ones.
     """
-    app = program(library, scope=scope)
+    app = registered_client(library, scope=scope)
     assert answer_in(app.page(resource=None))["error"] == "invalid_target"
     assert answer_in(app.page(resource=None, scope=scope.split(" ", maxsplit=1)[0]))["error"] == "invalid_target"
 
 
 @pytest.mark.parametrize("scope", [None, "library:read", "assets:read", "assets:read library:read"])
 def test_a_reading_client_without_a_target_gets_a_token_for_the_mcp_server(library: Library, scope: str | None) -> None:
-    """Rule 6.
+    """service.md#oauth: without `resource`, a client registered for reading only gets a token for the MCP server.
 
-    "When such a client omits `resource`, the token is bound to the MCP server. The v3 API refuses that token with
-    401, and `WWW-Authenticate` carries `error="invalid_token"` and `error_description="audience mismatch"`."
+    The v3 API refuses that token with 401 and `invalid_token`, `audience mismatch`.
     """
-    app = program(library, scope=scope)
+    app = registered_client(library, scope=scope)
     page = app.page(resource=None)
     assert "MCP server" in page.text
     tokens = app.redeem(answer_in(app.post(page))["code"]).json()
@@ -214,8 +212,8 @@ def test_a_reading_client_without_a_target_gets_a_token_for_the_mcp_server(libra
 
 
 def test_a_reading_client_with_a_target_gets_a_token_for_it(library: Library) -> None:
-    """Rule 6 is for a client that "omits `resource`"; a refresh leaves the target as it is."""
-    app = program(library, scope=None)
+    """service.md#oauth: with `resource`, a client registered for reading only gets a token for it. A refresh keeps the target."""
+    app = registered_client(library, scope=None)
     tokens = app.sign_in()
     assert app.call(tokens["access_token"]).status_code == 200
     bound = app.sign_in(resource=None)
@@ -224,21 +222,21 @@ def test_a_reading_client_with_a_target_gets_a_token_for_it(library: Library) ->
 
 
 def test_the_mcp_server_is_the_target_that_redemption_has_to_match(library: Library) -> None:
-    """Rule 4, "where it must match", for a token that rule 6 bound."""
-    app = program(library, scope=None)
+    """service.md#oauth: a `resource` sent with the code has to match, for a token that is bound to the MCP server, too."""
+    app = registered_client(library, scope=None)
     code = app.code(resource=None)
     assert error_of(app.redeem(code, resource=f"{library.base_url}/api/v3")) == "invalid_target"
     assert app.redeem(code, resource=f"{library.base_url}/mcp").status_code == 200
 
 
 def test_a_registration_without_scope_is_stored_as_exactly_two(library: Library) -> None:
-    """Rule 6: "a registration without `scope` is stored as exactly these two"."""
+    """service.md#clients: a registration without `scope` is stored with `library:read` and `assets:read`."""
     assert register(library, scope=None).json()["scope"] == "library:read assets:read"
 
 
 def test_an_issued_clients_surface_is_filled_in(library: Library) -> None:
-    """Rule 7: "For a client issued by an administrator, the surface chosen at creation is filled in."."""
-    api, mcp = issued_program(library), issued_program(library, surface="mcp_server")
+    """service.md#clients: the surface of an issued client is chosen at creation and is the default of its tokens."""
+    api, mcp = issued_client(library), issued_client(library, surface="mcp_server")
     assert api.call(api.sign_in(resource=None)["access_token"]).status_code == 200
     refused = mcp.call(mcp.sign_in(resource=None)["access_token"])
     assert 'error_description="audience mismatch"' in refused.headers["WWW-Authenticate"]
@@ -251,12 +249,8 @@ SUBSETS = ["library:read", "library:read users:read", "assets:read tasks:read"]
 
 @pytest.mark.parametrize(("requested", "registered", "released"), list(itertools.product(SUBSETS, repeat=3)))
 def test_a_token_carries_the_intersection(library: Library, requested: str, registered: str, released: str) -> None:
-    """Rule 8.
-
-    "A token carries the intersection of the requested scopes, the scopes the client registered for, and the scopes
-    the signing-in person released on the consent screen."
-    """
-    app = program(library, scope=registered)
+    """service.md#scopes: a token has those scopes that were requested, registered and released by the person."""
+    app = registered_client(library, scope=registered)
     page = app.page(scope=requested)
     offered = set(requested.split()) & set(registered.split())
     if not offered:
@@ -278,8 +272,8 @@ def test_a_token_carries_the_intersection(library: Library, requested: str, regi
 
 
 def test_a_public_client_has_no_secret_and_does_not_authenticate(library: Library) -> None:
-    """Rule: "public: does not authenticate at the token endpoint; no secret", "`none` (public client, no secret)"."""
-    app = program(library, "none")
+    """service.md#clients: a public client has no secret and does not authenticate at the token endpoint."""
+    app = registered_client(library, "none")
     assert app.secret is None
     tokens = app.sign_in()
     assert app.refresh(tokens["refresh_token"]).status_code == 200
@@ -288,8 +282,8 @@ def test_a_public_client_has_no_secret_and_does_not_authenticate(library: Librar
 
 @pytest.mark.parametrize("method", CONFIDENTIAL)
 def test_a_confidential_client_authenticates_with_its_secret(library: Library, method: str) -> None:
-    """Rule: "confidential: authenticates with a client secret"."""
-    app = program(library, method)
+    """service.md#clients: a confidential client authenticates with its secret."""
+    app = registered_client(library, method)
     assert app.sign_in()
     app.secret = "wrong"
     answer = app.redeem(app.code())
@@ -301,8 +295,8 @@ def test_a_confidential_client_authenticates_with_its_secret(library: Library, m
     (one, other) for one in EVERY_METHOD for other in EVERY_METHOD if one != other
 ])  # fmt: skip
 def test_a_client_authenticates_exactly_as_it_is_registered(library: Library, registered: str, used: str) -> None:
-    """Rule: "`token_endpoint_auth_method` values: `none` ..., `client_secret_basic` ..., `client_secret_post`"."""
-    app = program(library, registered)
+    """service.md#clients: the methods are `none`, `client_secret_basic` and `client_secret_post`; a client uses its registered one."""
+    app = registered_client(library, registered)
     code = app.code()
     app.method, app.secret = used, None if used == "none" else app.secret or "guess"
     answer = app.redeem(code)
@@ -311,17 +305,17 @@ def test_a_client_authenticates_exactly_as_it_is_registered(library: Library, re
 
 
 def test_basic_is_the_default_method(library: Library) -> None:
-    """Rule: "`client_secret_basic` (default when the field is omitted; confidential)"."""
+    """service.md#clients: the default method is `client_secret_basic`."""
     answer = register(library).json()
     assert answer["token_endpoint_auth_method"] == "client_secret_basic"
     assert answer["client_secret"]
 
 
 def test_a_secret_is_shown_once(library: Library) -> None:
-    """Rule: "`client_secret` appears in the registration response only and is never issued again."; it is stored hashed."""
-    app = program(library)
-    told = [app.page().text, app.ask({"grant_type": "x"}).text, library.control("GET", "oauth/clients").text]
-    assert not any(app.secret in each for each in told if app.secret)
+    """service.md#clients: the secret is shown in the registration response only. The state holds its digest."""
+    app = registered_client(library)
+    responses = [app.page().text, app.ask({"grant_type": "x"}).text, library.control("GET", "oauth/clients").text]
+    assert not any(app.secret in each for each in responses if app.secret)
     with library.tenant.clients._database.read() as connection:
         dump = "\n".join(map(str, connection.execute("SELECT * FROM client_secrets").fetchall()))
     assert app.secret
@@ -329,9 +323,9 @@ def test_a_secret_is_shown_once(library: Library) -> None:
 
 
 def test_registrations_are_bounded_per_day(library: Library) -> None:
-    """Rule: "A bounded number of registrations per day is accepted per tenant; store the `client_id` and reuse it."."""
+    """service.md#clients: the number of registrations of a tenant per day is limited."""
     library.change(oauth={"registrations_per_day": 3})
-    first = program(library)
+    first = registered_client(library)
     library.clock.time += 3600
     assert register(library, redirect_uris=[]).status_code == 400  # a refused one does not count
     assert [register(library).status_code for _ in range(3)] == [201, 201, 429]
@@ -344,29 +338,25 @@ def test_registrations_are_bounded_per_day(library: Library) -> None:
 
 
 def test_an_issued_client_belongs_to_the_account_and_each_connection_to_a_person(library: Library) -> None:
-    """Rule.
-
-    "owned by the account, not by a person. Each connection belongs to the person who signed in and runs with that
-    person's roles."
-    """
-    app = issued_program(library)
+    """service.md#clients: the account owns an issued client; each connection belongs to a person and has that person's roles."""
+    app = issued_client(library)
     add_person(library, "reader@library.example", "librarian")
-    mine = app.sign_in()
+    own = app.sign_in()
     app.browser = library.client()
-    theirs = app.redeem(
+    other = app.redeem(
         answer_in(app.consent(form={"email": "reader@library.example", "password": "reader-password"}))["code"]
     ).json()
     grants = library.control("GET", "oauth/grants").json()
     assert {grant["person"] for grant in grants} == {library.tenant.account.email, "reader@library.example"}
-    callers = [caller_of(library, each["access_token"]) for each in (mine, theirs)]
+    callers = [caller_of(library, each["access_token"]) for each in (own, other)]
     assert [caller.person.email for caller in callers] == [library.tenant.account.email, "reader@library.example"]
     assert [caller.roles for caller in callers] == [("admin", "librarian"), ("librarian",)]
 
 
-def test_roles_are_those_of_the_person_today(library: Library) -> None:
-    """Rule: "runs with that person's roles": a role that was taken away is gone for tokens that exist, too."""
+def test_roles_are_the_current_roles_of_the_person(library: Library) -> None:
+    """service.md#clients: a connection has its person's roles. A role that was removed is gone for existing tokens, too."""
     add_person(library, "reader@library.example", "librarian")
-    app = issued_program(library)
+    app = issued_client(library)
     tokens = app.redeem(
         answer_in(app.consent(form={"email": "reader@library.example", "password": "reader-password"}))["code"]
     ).json()
@@ -381,21 +371,17 @@ def test_roles_are_those_of_the_person_today(library: Library) -> None:
 
 @pytest.mark.parametrize("method", CONFIDENTIAL)
 def test_an_issued_client_is_confidential(library: Library, method: str) -> None:
-    """Rule: "Always confidential (`client_secret_basic` or `client_secret_post`)."."""
-    app = issued_program(library, token_endpoint_auth_method=method)
+    """service.md#clients: an issued client is confidential."""
+    app = issued_client(library, token_endpoint_auth_method=method)
     assert (app.method, bool(app.secret)) == (method, True)
     assert app.sign_in()
     with pytest.raises(httpx.HTTPStatusError, match="422"):
-        issued_program(library, token_endpoint_auth_method="none")
+        issued_client(library, token_endpoint_auth_method="none")
 
 
 def test_basic_credentials_go_in_the_header_and_the_code_in_the_body(library: Library) -> None:
-    """Rule.
-
-    "With `client_secret_basic`, client id and secret go as HTTP Basic credentials to POST /oauth/token; `code` and
-    `code_verifier` are in the body."
-    """
-    app = issued_program(library)
+    """service.md#clients: `client_secret_basic` sends id and secret as HTTP Basic; `code` and `code_verifier` are in the body."""
+    app = issued_client(library)
     body = {
         "grant_type": "authorization_code",
         "code": app.code(),
@@ -408,12 +394,8 @@ def test_basic_credentials_go_in_the_header_and_the_code_in_the_body(library: Li
 
 
 def test_two_secrets_are_good_at_most_and_rotation_does_not_interrupt(library: Library) -> None:
-    """Rule.
-
-    "The secret is shown once; at most two secrets are valid at a time so rotation does not interrupt.
-    Administrators can rotate with a changeover window"
-    """
-    app = issued_program(library)
+    """service.md#clients: at most two secrets are valid, so that a rotation with a changeover window does not interrupt."""
+    app = issued_client(library)
     old, refresh = app.secret, app.sign_in()["refresh_token"]
     rotated = library.control("POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 600}).json()
     assert rotated["client_secret"] not in {None, old}
@@ -432,8 +414,8 @@ def test_two_secrets_are_good_at_most_and_rotation_does_not_interrupt(library: L
 
 
 def test_a_rotation_without_a_window_ends_every_older_secret(library: Library) -> None:
-    """Assumption: the way out when two secrets are good and one of them is known to others."""
-    app = issued_program(library)
+    """Assumption: a rotation without a window works with two valid secrets, too; it helps when one of them leaked."""
+    app = issued_client(library)
     library.control("POST", "oauth/clients/rotate", {"client_id": app.id})
     rotated = library.control("POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 0}).json()
     assert len(rotated["secrets"]) == 1
@@ -443,8 +425,8 @@ def test_a_rotation_without_a_window_ends_every_older_secret(library: Library) -
 
 
 def test_revocation_ends_all_connections_at_once(library: Library) -> None:
-    """Rule: "and revoke to end all connections at once"."""
-    app = issued_program(library)
+    """service.md#clients: revoking a client ends all its connections at once."""
+    app = issued_client(library)
     one, two = app.sign_in(), app.sign_in()
     code = app.code()
     library.control("POST", "oauth/clients/revoke", {"client_id": app.id})
@@ -455,56 +437,44 @@ def test_revocation_ends_all_connections_at_once(library: Library) -> None:
 
 
 def test_pkce_is_selectable_at_creation_and_on_by_default(library: Library) -> None:
-    """Rule.
-
-    "PKCE is selectable at creation and on by default; switch off only for connectors that send no
-    `code_challenge`."
-    """
+    """service.md#clients: PKCE of an issued client is on by default and can be switched off at creation."""
     without = {"code_challenge": None, "code_challenge_method": None}
-    assert answer_in(issued_program(library).page(**without))["error"] == "invalid_request"
-    lax = issued_program(library, pkce=False)
+    assert answer_in(issued_client(library).page(**without))["error"] == "invalid_request"
+    lax = issued_client(library, pkce=False)
     assert lax.redeem(lax.code(**without), code_verifier=None).status_code == 200
     assert lax.redeem(lax.code(), code_verifier=None).status_code == 400  # a challenge that was sent counts
 
 
 def test_support_can_lift_pkce_for_confidential_clients_only(library: Library) -> None:
-    """Rule.
-
-    "For self-registered confidential clients, support can lift the PKCE requirement for the account. For public
-    clients PKCE is always required."
-    """
+    """service.md#clients: support can lift PKCE for confidential clients; public clients always need it."""
     library.change(oauth={"pkce_of_confidential": "lifted"})
     without = {"code_challenge": None, "code_challenge_method": None}
     for method in CONFIDENTIAL:
-        app = program(library, method)
+        app = registered_client(library, method)
         assert app.redeem(app.code(**without), code_verifier=None).status_code == 200
-    assert answer_in(program(library, "none").page(**without))["error"] == "invalid_request"
+    assert answer_in(registered_client(library, "none").page(**without))["error"] == "invalid_request"
 
 
 def test_a_verifier_without_a_challenge_is_refused(library: Library) -> None:
-    """Rule 1: "OAuth 2.1", whose section 7.5.2 wants this: a challenge may have been taken away on the way."""
-    app = issued_program(library, pkce=False)
+    """service.md#oauth: OAuth 2.1, section 7.5.2, refuses a verifier without a challenge: an attacker may have removed the challenge."""
+    app = issued_client(library, pkce=False)
     answer = app.redeem(app.code(code_challenge=None, code_challenge_method=None))
     assert error_of(answer) == "invalid_grant"
 
 
-def test_issued_clients_are_a_matter_of_the_plan_and_registration_is_not(library: Library) -> None:
-    """Rule: "This path is open only on plans that include advanced AI controls; self-registration is unaffected."."""
+def test_issued_clients_depend_on_the_plan_and_registration_does_not(library: Library) -> None:
+    """service.md#clients: issued clients depend on the plan of the account; self-registration does not."""
     library.change(oauth={"issued_clients": "closed"})
     with pytest.raises(httpx.HTTPStatusError, match="403"):
-        issued_program(library)
-    assert program(library).sign_in()
+        issued_client(library)
+    assert registered_client(library).sign_in()
 
 
 # --- v3 scopes
 
 
 def test_old_tokens_received_the_asset_scopes(library: Library) -> None:
-    """Rule.
-
-    "Tokens issued before `assets:read` and `assets:write` existed received them automatically where they carried
-    `library:read` or `library:write`."
-    """
+    """service.md#scopes: tokens older than the asset scopes received them for `library:read` and `library:write`."""
     for scopes, expected in (
         (["library:read"], {"library:read", "assets:read"}),
         (["library:write"], {"library:write", "assets:write"}),
@@ -516,12 +486,8 @@ def test_old_tokens_received_the_asset_scopes(library: Library) -> None:
 
 
 def test_a_missing_scope_is_named(library: Library) -> None:
-    """Rule.
-
-    "When a token lacks a needed scope, the response is `403` with code `InsufficientScope`, and `WWW-Authenticate`
-    names the missing scope."
-    """
-    app = program(library, scope="users:read")
+    """service.md#scopes: a missing scope is 403 `InsufficientScope`, and `WWW-Authenticate` names it."""
+    app = registered_client(library, scope="users:read")
     answer = app.call(app.sign_in()["access_token"])
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
     assert 'scope="library:read"' in answer.headers["WWW-Authenticate"]
@@ -531,12 +497,12 @@ def test_a_missing_scope_is_named(library: Library) -> None:
 
 
 def caller_of(library: Library, token: str) -> Caller:
-    """Who the service takes the bearer of a token for."""
+    """Returns the caller whom the service sees behind a token."""
     return check_bearer(library.tenant, f"Bearer {token}")
 
 
 def add_person(library: Library, email: str, *roles: str) -> None:
-    """Somebody else with an account."""
+    """Adds another account."""
     execute(
         library,
         "INSERT INTO users (tenant, id, email, name, roles, password) VALUES (1, 900, ?, 'A Reader', ?, 'reader-password')",
@@ -546,6 +512,6 @@ def add_person(library: Library, email: str, *roles: str) -> None:
 
 
 def execute(library: Library, statement: str, *values: str) -> None:
-    """A change behind the service's back."""
+    """Changes the state directly."""
     with library.tenant.grants._database.write() as connection:
         connection.execute(statement, values)

@@ -1,4 +1,4 @@
-"""docs/spec-coverage.md is true: what it names exists, and no test that rests on a sentence is missing from it."""
+"""docs/spec-coverage.md names every test that cites a fact of docs/service.md, and no test that does not exist."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TABLES = HERE.parents[1] / "docs" / "spec-coverage.md"
 
+CITATION = re.compile(r"service\.md#([a-z0-9-]+)")
+"""How the docstring of a test begins that shows a fact of docs/service.md."""
+
 
 def rows() -> Iterator[tuple[str, str, list[str]]]:
-    """Section, sentence and tests of each row."""
-    section = ""
+    """Yields anchor, fact and tests of each row."""
+    anchor = ""
     for line in TABLES.read_text("utf-8").splitlines():
         if line.startswith("## "):
-            section = line
-        elif line.startswith("| ") and not line.startswith("| sentence"):
-            _, sentence, tests, _ = re.split(r"(?<!\\)\|", line)
-            yield section, sentence.strip(), re.findall(r"`([^`]+)`", tests)
+            anchor = line.partition("(service.md#")[2].removesuffix(")")
+        elif line.startswith("| ") and not line.startswith("| fact"):
+            _, fact, tests, _ = re.split(r"(?<!\\)\|", line)
+            yield anchor, fact.strip(), re.findall(r"`([^`]+)`", tests)
 
 
 def docstrings() -> dict[str, str]:
-    """What each test of the folder says that it shows."""
+    """Returns the docstring of each test of this folder."""
     return {
         f"{path.name}::{node.name}": ast.get_docstring(node) or ""
         for path in sorted(HERE.glob("test_*.py"))
@@ -34,23 +37,24 @@ def docstrings() -> dict[str, str]:
 
 def test_every_row_names_tests_that_exist() -> None:
     known = docstrings()
-    assert [(sentence, tests) for _, sentence, tests in rows() if not tests or set(tests) - known.keys()] == []
+    assert [(fact, tests) for _, fact, tests in rows() if not tests or set(tests) - known.keys()] == []
 
 
-def test_every_test_that_cites_a_sentence_is_in_a_row() -> None:
-    named = {test for _, _, tests in rows() for test in tests}
-    cited = {name for name, text in docstrings().items() if text.startswith("Rule")}
+def test_every_test_that_cites_a_fact_is_in_the_section_of_its_anchor() -> None:
+    named = {(anchor, test) for anchor, _, tests in rows() for test in tests}
+    cited = {(match[1], name) for name, text in docstrings().items() if (match := CITATION.match(text))}
+    assert len(cited) > 150
     assert sorted(cited - named) == []
 
 
-def test_no_sentence_is_twice_in_a_section() -> None:
-    keys = [(section, sentence) for section, sentence, _ in rows()]
+def test_no_fact_is_twice_in_a_section() -> None:
+    keys = [(anchor, fact) for anchor, fact, _ in rows()]
     assert len(keys) > 150
     assert len(keys) == len(set(keys))
 
 
 def test_every_test_of_this_folder_says_what_it_rests_on() -> None:
-    """Every docstring but those of the tests of documents."""
+    """Every test has a docstring, but for the tests of documents."""
     of_documents = ("test_coverage.py", "test_assumptions.py")
     silent = [name for name, text in docstrings().items() if not text and not name.startswith(of_documents)]
     assert silent == []

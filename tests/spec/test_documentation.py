@@ -1,4 +1,4 @@
-"""service-api.md, "What the service does", 5: the documentation page and the descriptions behind it."""
+"""service.md#overview: the documentation page and the machine-readable descriptions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.spec.conftest import Library
 
 
 def description(library: Library, version: str) -> dict[str, Any]:
-    """What ``swagger.yaml`` of a version says."""
+    """Returns the parsed ``swagger.yaml`` of a version."""
     document: dict[str, Any] = yaml.safe_load(library.client(f"/api/{version}").get("/swagger.yaml").text)
     return document
 
 
 @pytest.mark.parametrize("path", ["/api", "/api/"])
-def test_the_page_is_there_without_sign_in(empty: Library, path: str) -> None:
-    """Rule: "An interactive documentation UI is served at {base_url}/api."."""
+def test_the_page_needs_no_sign_in(empty: Library, path: str) -> None:
+    """service.md#overview: {base_url}/api serves an interactive documentation."""
     answer = empty.client().get(path)
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -29,7 +29,7 @@ def test_the_page_is_there_without_sign_in(empty: Library, path: str) -> None:
 
 
 def test_the_page_offers_both_descriptions_for_download(empty: Library) -> None:
-    """Rule: "It offers the machine-readable description `swagger.yaml` for download. The v2 description is at ..."."""
+    """service.md#overview: the page offers `swagger.yaml` for download, that of v2 too."""
     page = empty.client().get("/api").text
     downloads = re.findall(r'href="([^"]+)" download=', page)
     assert downloads == [f"{empty.base_url}/api/{version}/swagger.yaml" for version in ("v3", "v2")]
@@ -40,7 +40,7 @@ def test_the_page_offers_both_descriptions_for_download(empty: Library) -> None:
 
 
 def test_the_page_loads_nothing_from_elsewhere(empty: Library) -> None:
-    """Ours: "served without any address outside"; the browser is told so too."""
+    """The page loads nothing from other addresses, and its policy forbids it."""
     answer = empty.client().get("/api")
     addresses = re.findall(r'(?:src|href|action)="([^"]*)"', answer.text)
     assert {address for address in addresses if not address.startswith((empty.base_url, "data:"))} == set()
@@ -49,8 +49,8 @@ def test_the_page_loads_nothing_from_elsewhere(empty: Library) -> None:
     assert "connect-src 'self'" in policy
 
 
-def test_the_page_knows_what_the_descriptions_say(empty: Library) -> None:
-    """Ours: one declaration makes endpoint, description and page."""
+def test_the_page_contains_the_descriptions(empty: Library) -> None:
+    """The page contains both descriptions."""
     page = empty.client().get("/api").text
     found = re.search(r'id="descriptions">(.*?)</script>', page, re.DOTALL)
     assert found is not None
@@ -59,7 +59,7 @@ def test_the_page_knows_what_the_descriptions_say(empty: Library) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
 def test_the_description_has_every_endpoint_that_serves(empty: Library, version: Any) -> None:
-    """Ours: the same."""
+    """One declaration makes the endpoint and its description."""
     document = description(empty, version.name)
     described = {(method.upper(), path) for path, item in document["paths"].items() for method in item}
     assert described == {(each.method, each.path) for each in version.endpoints}
@@ -67,7 +67,7 @@ def test_the_description_has_every_endpoint_that_serves(empty: Library, version:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_every_reference_in_the_description_leads_somewhere(empty: Library, version: str) -> None:
-    """Ours: a reader of the description finds each schema it names."""
+    """A description contains each schema that it names."""
     document = description(empty, version)
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
     named = set(re.findall(r"#/components/schemas/\w+", json.dumps(document)))
@@ -76,14 +76,14 @@ def test_every_reference_in_the_description_leads_somewhere(empty: Library, vers
 
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: version.name)
 def test_operations_have_names_of_their_own(empty: Library, version: Any) -> None:
-    """OpenAPI: "operationId ... MUST be unique among all operations described in the API"."""
+    """OpenAPI: `operationId` is unique in a description."""
     operations = [each for item in description(empty, version.name)["paths"].values() for each in item.values()]
     names = [each["operationId"] for each in operations]
     assert sorted(names) == sorted(set(names))
 
 
 def test_the_description_of_v3_names_the_scopes(empty: Library) -> None:
-    """Rule: "v3 scopes": each operation says which one it needs, and the flow says where tokens come from."""
+    """service.md#scopes: each operation names its scope, and the flow names the token endpoint."""
     document = description(empty, "v3")
     flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
     assert flow["tokenUrl"] == f"{empty.base_url}/oauth/token"

@@ -1,4 +1,4 @@
-"""service-api.md, "Errors"."""
+"""service.md#errors: statuses and the error body."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.spec.conftest import Library
 
 
 def error(answer: httpx.Response) -> dict[str, str]:
-    """The error of an answer, whose body is nothing but that error."""
+    """Returns the error of an error body, which has no other members."""
     assert list(answer.json()) == ["error"]
     found: dict[str, str] = answer.json()["error"]
     assert sorted(found) == ["code", "message"]
@@ -18,7 +18,7 @@ def error(answer: httpx.Response) -> dict[str, str]:
 
 
 def test_errors_have_one_form(library: Library) -> None:
-    """Rule: "Errors are HTTP status codes with a JSON body of the form `{"error": {"code": <string>, "message": <string>}}`."."""
+    """service.md#errors: the body of an error is `{"error": {"code", "message"}}`, both strings."""
     for client, status in ((library.v2(), 404), (library.v3(), 404), (library.v3("assets:read"), 403)):
         answer = client.get("/publications/0")
         assert answer.status_code == status
@@ -27,7 +27,7 @@ def test_errors_have_one_form(library: Library) -> None:
 
 
 def test_success_is_200(library: Library) -> None:
-    """Rule: "200: request succeeded"."""
+    """service.md#errors: success is 200."""
     client = library.v3()
     created = client.post("/publications", json={"title": "A"})
     address = f"/publications/{created.json()['id']}"
@@ -36,7 +36,7 @@ def test_success_is_200(library: Library) -> None:
 
 
 def test_an_expired_token_is_401(library: Library) -> None:
-    """Rule: "401: not authorised, for example expired token"."""
+    """service.md#errors: an expired token is 401."""
     client = library.v3()
     assert client.get("/publications/1").status_code == 200
     library.clock.time += 3601
@@ -46,7 +46,7 @@ def test_an_expired_token_is_401(library: Library) -> None:
 
 
 def test_a_token_for_another_audience_is_401(library: Library) -> None:
-    """Rule: "or a token bound to another audience (`WWW-Authenticate`: `invalid_token`, `audience mismatch`)"."""
+    """service.md#errors: a token for another audience is 401 with `invalid_token` and `audience mismatch`."""
     headers = {"Authorization": f"Bearer {library.token(surface='mcp_server')}"}
     answer = library.client("/api/v3").get("/publications/1", headers=headers)
     assert answer.status_code == 401
@@ -55,7 +55,7 @@ def test_a_token_for_another_audience_is_401(library: Library) -> None:
 
 
 def test_a_missing_scope_is_403(library: Library) -> None:
-    """Rule: "403: access denied or scope missing (`InsufficientScope`)"."""
+    """service.md#errors: a missing scope is 403 `InsufficientScope`."""
     answer = library.v3("assets:read").get("/publications/1")
     assert answer.status_code == 403
     assert error(answer)["code"] == "InsufficientScope"
@@ -63,23 +63,23 @@ def test_a_missing_scope_is_403(library: Library) -> None:
 
 @pytest.mark.parametrize("number", ["61", "0", "x", "9" * 30, "-1", "1.0", "²"])
 @pytest.mark.parametrize("version", ["v2", "v3"])
-def test_what_is_not_there_is_404(library: Library, version: str, number: str) -> None:
-    """Rule: "404: resource not found (code `RecordNotFound`, message of the kind "Requested record not found")"."""
+def test_a_missing_record_is_404(library: Library, version: str, number: str) -> None:
+    """service.md#errors: a missing record is 404 `RecordNotFound`, "Requested record not found"."""
     client = library.v2() if version == "v2" else library.v3()
     answer = client.get(f"/publications/{number}")
     assert answer.status_code == 404
     assert error(answer) == {"code": "RecordNotFound", "message": "Requested record not found"}
 
 
-def test_what_cannot_be_processed_is_422(library: Library) -> None:
-    """Rule: "422: input could not be processed (for example a bare string in `categories`)"."""
+def test_invalid_input_is_422(library: Library) -> None:
+    """service.md#errors: an invalid payload is 422, for example a bare string in `categories`."""
     answer = library.v3().post("/publications", json={"title": "A", "categories": ["History"]})
     assert answer.status_code == 422
     assert error(answer)["code"] == "UnprocessableEntity"
 
 
 def test_too_many_requests_are_429(library: Library) -> None:
-    """Rule: "429: too many requests"."""
+    """service.md#errors: too many requests are 429."""
     client = library.v3()
     library.change(requests_per_minute=1)
     client.get("/publications/1")
@@ -89,7 +89,7 @@ def test_too_many_requests_are_429(library: Library) -> None:
 
 
 def test_an_internal_error_is_500(library: Library) -> None:
-    """Rule: "500: internal server error"."""
+    """service.md#errors: an internal error is 500."""
     library.fault("status", status=500)
     answer = library.v3().get("/publications/1")
     assert answer.status_code == 500

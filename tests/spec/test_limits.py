@@ -1,4 +1,4 @@
-"""service-api.md, "Limits"; the rules of the window and of odd page numbers are proved in ``tests/sandbox``."""
+"""service.md#lists and #rate. ``tests/sandbox`` has the tests of windows and of invalid page numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
 @VERSIONS
 @pytest.mark.parametrize(("asked", "size"), [("", 25), ("?per_page=50", 50), ("?per_page=51", 50), ("?per_page=3", 3)])
 def test_page_size(library: Library, version: str, asked: str, size: int) -> None:
-    """Rule: "Page size, list endpoints: 25 entries by default, 50 at most"."""
+    """service.md#lists: a page has 25 entries by default and 50 at most."""
     client = getattr(library, version)()
     assert len(client.get(f"/publications{asked}").json()["records"]) == size
 
 
 @VERSIONS
 def test_pagination_headers(library: Library, version: str) -> None:
-    """Rule: "`X-Total` (total number of entries), `Link` (first, previous, next, last page URLs)"."""
+    """service.md#lists: `X-Total` is the total, `Link` has the first, previous, next and last page."""
     answer = getattr(library, version)().get("/publications?per_page=20&page=2")
     assert answer.headers["X-Total"] == "60"
     address = f"{library.base_url}/api/{version}/publications?per_page=20&page="
@@ -29,7 +29,7 @@ def test_pagination_headers(library: Library, version: str) -> None:
 
 @VERSIONS
 def test_pages_remain_while_a_next_link_exists(library: Library, version: str) -> None:
-    """Rule: "while a next link exists, more pages remain"."""
+    """service.md#lists: while there is a next link, there are more pages."""
     client = getattr(library, version)()
     seen, following = [], f"{library.base_url}/api/{version}/publications?per_page=7"
     while following:
@@ -40,7 +40,7 @@ def test_pages_remain_while_a_next_link_exists(library: Library, version: str) -
 
 
 def test_the_rate_is_one_for_both_versions(library: Library) -> None:
-    """Rule: "automated access should stay at about 60 requests per minute". Assumption: what is beyond is 429, over a sliding window."""
+    """service.md#rate: about 60 requests a minute. Assumption: both versions share a sliding window; the next request is 429."""
     v2, v3 = library.v2(), library.v3()
     library.change(requests_per_minute=60)
     statuses = [client.get("/publications/1").status_code for _ in range(30) for client in (v2, v3)]

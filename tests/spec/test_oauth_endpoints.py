@@ -1,4 +1,4 @@
-"""service-api.md, "OAuth endpoints", "OAuth client", "Token response", and what "Errors" and "Limits" say of them."""
+"""service.md#oauth, #clients and #tokens: the endpoints, their parameters and responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.spec.conftest import Library
-from tests.spec.program import CALLBACK, answer_in, challenge_of, program, register
+from tests.spec.oauth_client import CALLBACK, answer_in, challenge_of, register, registered_client
 
 PARAMETERS = {
     "response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource",
@@ -15,18 +15,14 @@ PARAMETERS = {
 
 
 def test_a_client_registers_itself_with_json(library: Library) -> None:
-    """Rule: "POST /oauth/clients: self-registration of a client (JSON body)"."""
+    """service.md#clients: POST /oauth/clients takes a registration as JSON."""
     assert register(library).status_code == 201
     form = library.client().post("/oauth/clients", data={"redirect_uris": CALLBACK})
     assert (form.status_code, form.json()["error"]) == (400, "invalid_client_metadata")
 
 
 def test_the_registration_fields(library: Library) -> None:
-    """Rule.
-
-    "Registration fields: `client_name`, `redirect_uris` (array), `grant_types` (array), `response_types` (array),
-    `token_endpoint_auth_method`, `scope` (space-delimited string)."
-    """
+    """service.md#clients: the fields of a registration; `scope` is separated by spaces."""
     metadata = {
         "client_name": "Nightly backup",
         "redirect_uris": [CALLBACK, "https://backup.example/callback"],
@@ -42,8 +38,8 @@ def test_the_registration_fields(library: Library) -> None:
 @pytest.mark.parametrize(("method", "has_secret"), [
     ("client_secret_basic", True), ("client_secret_post", True), ("none", False),
 ])  # fmt: skip
-def test_the_response_carries_an_id_and_perhaps_a_secret(library: Library, method: str, has_secret: bool) -> None:
-    """Rule: "The response carries `client_id` and, for a confidential client, `client_secret`."."""
+def test_the_response_has_an_id_and_a_secret_if_confidential(library: Library, method: str, has_secret: bool) -> None:
+    """service.md#clients: the response has `client_id` and, for a confidential client, `client_secret`."""
     answer = register(library, token_endpoint_auth_method=method)
     assert answer.json()["client_id"]
     assert bool(answer.json().get("client_secret")) == has_secret
@@ -51,12 +47,8 @@ def test_the_response_carries_an_id_and_perhaps_a_secret(library: Library, metho
 
 
 def test_the_authorization_request(library: Library) -> None:
-    """Rule.
-
-    "Authorize query parameters: `response_type` (`code`), `client_id`, `redirect_uri`, `scope`, `state`, `code_challenge`,
-    `code_challenge_method` (`S256`), `resource`."
-    """
-    app = program(library)
+    """service.md#oauth: the eight parameters of an authorization request."""
+    app = registered_client(library)
     assert set(app.request(scope="library:read")) == PARAMETERS
     page = app.page(scope="library:read")
     assert page.status_code == 200
@@ -67,12 +59,8 @@ def test_the_authorization_request(library: Library) -> None:
 
 
 def test_the_token_request(library: Library) -> None:
-    """Rule.
-
-    "Token request fields: `grant_type` (`authorization_code`), `code`, `redirect_uri`, `client_id`, `code_verifier`, `resource`
-    (optional here; when sent it must equal the resource of the authorization)."
-    """
-    app = program(library, "none")
+    """service.md#oauth: the fields of a token request; `resource` is optional and has to match."""
+    app = registered_client(library, "none")
     for resource in (None, f"{library.base_url}/api/v3"):
         form = {
             "grant_type": "authorization_code",
@@ -98,9 +86,11 @@ def test_the_token_request(library: Library) -> None:
     ({"code_verifier": None}, "invalid_grant"),
     ({"resource": "https://elsewhere.example/api/v3"}, "invalid_target"),
 ])  # fmt: skip
-def test_every_field_of_the_token_request_counts(library: Library, changes: dict[str, str | None], error: str) -> None:
-    """Rule: the token request fields, of which only `resource` is optional. What is refused leaves the code as it was."""
-    app = program(library, "none")
+def test_every_field_of_the_token_request_is_checked(
+    library: Library, changes: dict[str, str | None], error: str
+) -> None:
+    """service.md#oauth: every field of a token request but `resource` is required. A refused request leaves the code valid."""
+    app = registered_client(library, "none")
     code = app.code()
     answer = app.redeem(**{"code": code, **changes})
     assert (answer.status_code, answer.json()["error"]) == (400, error)
@@ -108,16 +98,16 @@ def test_every_field_of_the_token_request_counts(library: Library, changes: dict
 
 
 def test_the_token_response(library: Library) -> None:
-    """Rule: "Carries `access_token` and `refresh_token`."; the rest is OAuth's own."""
-    tokens = program(library).sign_in()
+    """service.md#tokens: the response has `access_token` and `refresh_token`; the other members are those of OAuth."""
+    tokens = registered_client(library).sign_in()
     assert sorted(tokens) == ["access_token", "expires_in", "refresh_token", "scope", "token_type"]
     assert tokens["token_type"] == "Bearer"
     assert all(re.fullmatch(r"[\w-]{43}", tokens[name]) for name in ("access_token", "refresh_token"))
 
 
 def test_the_bearer_token_is_sent_in_the_header(library: Library) -> None:
-    """Rule: "The bearer token is sent in `Authorization: Bearer <ACCESS_TOKEN>`."; nowhere else."""
-    app = program(library)
+    """service.md#tokens: the token is sent as `Authorization: Bearer`, and in no other place."""
+    app = registered_client(library)
     token = app.sign_in()["access_token"]
     assert app.call(token).status_code == 200
     client = library.client("/api/v3")
@@ -130,14 +120,14 @@ def test_the_bearer_token_is_sent_in_the_header(library: Library) -> None:
 
 
 def test_a_missing_resource_is_an_authorization_server_error(library: Library) -> None:
-    """Rule: "Authorization server error: `error=invalid_target` when `resource` is missing"; it goes to the redirect address."""
-    answer = program(library).page(resource=None)
+    """service.md#oauth: a missing `resource` is `invalid_target`, sent to the redirect address."""
+    answer = registered_client(library).page(resource=None)
     assert answer.headers["Location"].startswith(CALLBACK + "?error=invalid_target&")
     assert answer_in(answer)["state"] == "a state & more"
 
 
 def test_requests_for_tokens_count_for_the_rate(library: Library) -> None:
-    """Assumption: "about 60 requests per minute" counts what is below /oauth/ too."""
+    """Assumption: requests below /oauth/ count for the rate, too."""
     library.change(requests_per_minute=2)
     app = library.client()
     statuses = [app.post("/oauth/token").status_code, app.get("/oauth/authorize").status_code]
@@ -150,16 +140,16 @@ def test_requests_for_tokens_count_for_the_rate(library: Library) -> None:
     ("GET", "/oauth/clients"), ("GET", "/oauth/token"), ("DELETE", "/oauth/authorize"), ("PUT", "/oauth/clients"),
 ])  # fmt: skip
 def test_each_endpoint_has_its_methods(library: Library, method: str, path: str) -> None:
-    """Rule: the table of the OAuth endpoints."""
+    """service.md#oauth: the methods of the OAuth endpoints."""
     assert library.client().request(method, path).status_code == 405
 
 
-def test_there_is_nothing_else(library: Library) -> None:
-    """Rule: the table of the OAuth endpoints. No discovery document is described, so there is none."""
+def test_there_are_no_other_oauth_endpoints(library: Library) -> None:
+    """service.md#oauth: there are three OAuth endpoints. Assumption: there is no discovery document."""
     for path in ("/oauth/revoke", "/oauth/clients/1", "/oauth/", "/.well-known/oauth-authorization-server"):
         assert library.client().get(path).status_code == 404
 
 
 def test_the_challenge_of_the_rfc() -> None:
-    """RFC 7636, appendix B: the tests and the service mean the same S256."""
+    """RFC 7636, appendix B: tests and service compute the same S256."""
     assert challenge_of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -1,6 +1,6 @@
-"""service-api.md, "Other library resources (v3)": hard copies, locations, authorities, collections, tasks.
+"""service.md#other-resources: hard copies, locations, authorities, collections, tasks.
 
-Paths and fields are "not shown" in the document; those here are assumptions (sandbox/README.md, "Other resources").
+Their paths and fields are not shown (service.md#not-shown); those here are assumptions (sandbox/README.md, "Other resources").
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def new(client: httpx.Client, path: str, **values: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", LISTS)
 def test_every_list_has_records_and_pages(client: httpx.Client, path: str) -> None:
-    """Rule: "Page size, list endpoints: 25 entries by default, 50 at most"; "Pagination headers: `X-Total` ..., `Link`"."""
+    """service.md#lists: every list has 25 entries a page by default, 50 at most, `X-Total` and `Link`."""
     answer = client.get(path, params={"per_page": 2})
     assert list(answer.json()) == ["records"]
     total = int(answer.headers["X-Total"])
@@ -66,7 +66,7 @@ def test_every_list_has_records_and_pages(client: httpx.Client, path: str) -> No
 
 @pytest.mark.parametrize("path", NEW)
 def test_what_is_created_can_be_listed_and_changed(client: httpx.Client, path: str) -> None:
-    """Rule: "POST, PATCH, DELETE /hard_copies", "POST, PATCH /authorities", "POST, PATCH /tasks (create, edit ...)"."""
+    """service.md#other-resources: hard copies, authorities, collections and tasks can be created and changed."""
     created = new(client, path)
     assert {name: created[name] for name in NEW[path]} == NEW[path]
     last = client.get(path, params={"page": links(client.get(path))["last"].rpartition("=")[2]}).json()["records"][-1]
@@ -78,8 +78,8 @@ def test_what_is_created_can_be_listed_and_changed(client: httpx.Client, path: s
 
 
 @pytest.mark.parametrize("path", NEW)
-def test_what_cannot_be_processed_is_422(client: httpx.Client, path: str) -> None:
-    """Rule: "422: input could not be processed"."""
+def test_invalid_input_is_422(client: httpx.Client, path: str) -> None:
+    """service.md#errors: an invalid payload is 422."""
     wrong_bodies: tuple[Any, ...] = ({}, [], {**NEW[path], "unknown": 1}, {**NEW[path], "id": 7})
     for body in wrong_bodies:
         assert client.post(path, json=body).status_code == 422
@@ -90,8 +90,8 @@ def test_what_cannot_be_processed_is_422(client: httpx.Client, path: str) -> Non
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_fields_nobody_knows_can_be_ignored(library: Library, path: str) -> None:
-    """Variation `unknown_fields`: ignored means that they do nothing."""
+def test_unknown_fields_can_be_ignored(library: Library, path: str) -> None:
+    """Variation `unknown_fields`: ignored fields have no effect."""
     library.vary(unknown_fields="ignored")
     client = library.v3()
     number = records(client, path)[-1]["id"]
@@ -103,8 +103,8 @@ def test_fields_nobody_knows_can_be_ignored(library: Library, path: str) -> None
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_what_is_not_there_is_404(client: httpx.Client, path: str) -> None:
-    """Rule: "404: resource not found (code `RecordNotFound` ...)"."""
+def test_a_missing_record_is_404(client: httpx.Client, path: str) -> None:
+    """service.md#errors: a missing record is 404 `RecordNotFound`."""
     for number in ("99999", "0", "x", "9" * 30):
         answer = client.patch(f"{path}/{number}", json={})
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "RecordNotFound")
@@ -118,8 +118,8 @@ def test_what_is_not_there_is_404(client: httpx.Client, path: str) -> None:
         ("/tasks", "publication_id", 61), ("/tasks", "assignee_id", 99),
     ],
 )  # fmt: skip
-def test_a_reference_to_nothing_is_404(client: httpx.Client, path: str, field: str, value: object) -> None:
-    """Assumption, as for publications: "404 ... when an `id` ... is not in the account"."""
+def test_an_unknown_reference_is_404(client: httpx.Client, path: str, field: str, value: object) -> None:
+    """Assumption: an id that is not in the account is 404, as for publications."""
     total = client.get(path).headers["X-Total"]
     created = client.post(path, json={**NEW[path], field: value})
     assert (created.status_code, created.json()["error"]["code"]) == (404, "RecordNotFound")
@@ -142,7 +142,7 @@ def test_a_reference_to_nothing_is_404(client: httpx.Client, path: str, field: s
     ],
 )  # fmt: skip
 def test_every_call_needs_its_scope(library: Library, method: str, path: str, scope: str) -> None:
-    """Rule: the column "Scope" of "Other library resources (v3)"; a missing one is 403 `InsufficientScope`."""
+    """service.md#scopes: each endpoint of the other resources needs its scope; without it the response is 403."""
     others = {"library:read", "library:write", "assets:write", "users:write", "tasks:read", "tasks:write"} - {scope}
     answer = library.v3(*others).request(method, path, json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
@@ -158,8 +158,8 @@ def test_every_call_needs_its_scope(library: Library, method: str, path: str, sc
         ("GET", "/hard_copies/1"), ("PUT", "/collections/1"),
     ],
 )  # fmt: skip
-def test_what_the_document_does_not_offer_is_405(client: httpx.Client, method: str, path: str) -> None:
-    """Rule: locations: "no create, no delete"; authorities: "no delete; use `merge`"; single records and deleted tasks: not shown."""
+def test_unsupported_methods_are_405(client: httpx.Client, method: str, path: str) -> None:
+    """service.md#other-resources: locations cannot be created or deleted, authorities cannot be deleted. Single records are not shown."""
     answer = client.request(method, path)
     assert answer.status_code == 405
     assert method not in answer.headers["Allow"].split(", ")
@@ -167,7 +167,7 @@ def test_what_the_document_does_not_offer_is_405(client: httpx.Client, method: s
 
 @pytest.mark.parametrize("path", ["/hard_copies", "/collections"])
 def test_hard_copies_and_collections_can_be_deleted(client: httpx.Client, path: str) -> None:
-    """Rule: "POST, PATCH, DELETE /hard_copies", "POST, PATCH, DELETE /collections"."""
+    """service.md#other-resources: hard copies and collections can be deleted."""
     number = new(client, path)["id"]
     assert client.delete(f"{path}/{number}").status_code == 200
     assert client.delete(f"{path}/{number}").status_code == 404
@@ -176,36 +176,36 @@ def test_hard_copies_and_collections_can_be_deleted(client: httpx.Client, path: 
 
 
 def test_barcodes_may_be_the_same(client: httpx.Client) -> None:
-    """Assumption: nothing is checked of a barcode."""
+    """Assumption: a barcode is not checked."""
     assert new(client, "/hard_copies")["id"] != new(client, "/hard_copies")["id"]
 
 
 def test_locations_are_merged(client: httpx.Client) -> None:
-    """Rule: "PATCH /hard_copies/locations (change and `merge` only ...)"; what was at the one is at the other."""
-    gone, left = records(client, "/hard_copies/locations")[:2]
-    copies = records(client, "/hard_copies", location_id=gone["id"])
-    already = records(client, "/hard_copies", location_id=left["id"])
+    """service.md#other-resources: locations can be merged. Assumption: their hard copies move."""
+    source, target = records(client, "/hard_copies/locations")[:2]
+    copies = records(client, "/hard_copies", location_id=source["id"])
+    already = records(client, "/hard_copies", location_id=target["id"])
     assert copies
-    answer = client.patch(f"/hard_copies/locations/{gone['id']}/merge", json={"into_id": left["id"]})
-    assert (answer.status_code, answer.json()) == (200, left)
-    assert gone["id"] not in [each["id"] for each in records(client, "/hard_copies/locations")]
-    moved = {each["id"] for each in records(client, "/hard_copies", location_id=left["id"])}
+    answer = client.patch(f"/hard_copies/locations/{source['id']}/merge", json={"into_id": target["id"]})
+    assert (answer.status_code, answer.json()) == (200, target)
+    assert source["id"] not in [each["id"] for each in records(client, "/hard_copies/locations")]
+    moved = {each["id"] for each in records(client, "/hard_copies", location_id=target["id"])}
     assert moved == {each["id"] for each in copies + already}
 
 
 def test_authorities_are_merged(client: httpx.Client) -> None:
-    """Rule: authorities: "no delete; use `merge`"; Assumption: the names of the one become variants of the other."""
-    gone = new(client, "/authorities", name="Jane Austen", variants=["A Lady", "Austen, Jane"])
-    left = new(client, "/authorities")
-    answer = client.patch(f"/authorities/{gone['id']}/merge", json={"into_id": left["id"]})
-    assert answer.json() == {**left, "variants": ["Jane Austen", "A Lady"]}
+    """service.md#other-resources: authorities can be merged. Assumption: the names of the merged one become variants."""
+    source = new(client, "/authorities", name="Jane Austen", variants=["A Lady", "Austen, Jane"])
+    target = new(client, "/authorities")
+    answer = client.patch(f"/authorities/{source['id']}/merge", json={"into_id": target["id"]})
+    assert answer.json() == {**target, "variants": ["Jane Austen", "A Lady"]}
     assert records(client, "/authorities", name="jane austen") == []
     assert records(client, "/authorities", name="AUSTEN, JANE") == [answer.json()]
 
 
 @pytest.mark.parametrize("path", ["/authorities", "/hard_copies/locations"])
 def test_a_merge_needs_two(client: httpx.Client, path: str) -> None:
-    """Rule: "422: input could not be processed", "404: resource not found"; Assumption: into itself changes nothing."""
+    """service.md#errors: an invalid target is 422, a missing one 404. Assumption: a merge into itself changes nothing."""
     one = records(client, path)[0]["id"]
     for body, status in (({"into_id": one}, 200), ({}, 422), ({"into_id": "x"}, 422), ({"into_id": 99999}, 404)):
         assert client.patch(f"{path}/{one}/merge", json=body).status_code == status
@@ -214,7 +214,7 @@ def test_a_merge_needs_two(client: httpx.Client, path: str) -> None:
 
 
 def test_a_task_is_completed(library: Library, client: httpx.Client) -> None:
-    """Rule: "POST, PATCH /tasks (create, edit, complete)"; Assumption: PATCH /tasks/:id/complete, the first time counts."""
+    """service.md#other-resources: tasks can be completed. Assumption: PATCH /tasks/:id/complete; the first completion counts."""
     task = new(client, "/tasks")
     assert task["completed_at"] is None
     assert client.patch(f"/tasks/{task['id']}", json={"completed_at": "2026-01-01T00:00:00Z"}).status_code == 422
@@ -232,14 +232,14 @@ def test_a_task_is_completed(library: Library, client: httpx.Client) -> None:
         ("/authorities", {"kind": "thing"}), ("/tasks", {"assignee_id": "9" * 40}), ("/hard_copies/locations", {"name": "%"}),
     ],
 )  # fmt: skip
-def test_a_filter_that_nothing_meets_leaves_nothing(client: httpx.Client, path: str, query: dict[str, str]) -> None:
-    """Assumption: "Query parameters of list endpoints other than publications: not shown"; a whole value, whatever its case."""
+def test_a_filter_without_matches_gives_an_empty_list(client: httpx.Client, path: str, query: dict[str, str]) -> None:
+    """Assumption: a filter compares a whole value, whatever its case."""
     answer = client.get(path, params=query)
     assert (answer.json(), answer.headers["X-Total"]) == ({"records": []}, "0")
 
 
 def test_filters_find_whole_values(client: httpx.Client) -> None:
-    """Assumption: every given filter has to match; an empty one is none."""
+    """Assumption: every given filter has to match; an empty filter is ignored."""
     copy = records(client, "/hard_copies")[0]
     same = {"publication_id": copy["publication_id"], "barcode": copy["barcode"].lower(), "status": ""}
     assert records(client, "/hard_copies", **same) == [copy]
@@ -248,33 +248,33 @@ def test_filters_find_whole_values(client: httpx.Client) -> None:
 
 
 def test_what_belongs_to_a_publication_goes_with_it(library: Library, client: httpx.Client) -> None:
-    """Assumption: copies go, collections and tasks let go."""
+    """Assumption: hard copies are deleted with their publication; collections and tasks lose the reference."""
     book = records(client, "/hard_copies")[0]["publication_id"]
     collection = new(client, "/collections", publication_ids=[book, 1])
     task = new(client, "/tasks", publication_id=book, assignee_id=2)
     assert client.delete(f"/publications/{book}").status_code == 200
     assert records(client, "/hard_copies", publication_id=book) == []
-    shown = {each["id"]: each for each in records(client, "/collections")}
-    assert shown[collection["id"]]["publication_ids"] == [each for each in (1,) if each != book]
+    collections = {each["id"]: each for each in records(client, "/collections")}
+    assert collections[collection["id"]]["publication_ids"] == [each for each in (1,) if each != book]
     assert client.patch(f"/tasks/{task['id']}", json={}).json()["publication_id"] is None
     assert client.delete("/users/2").status_code == 200
     assert client.patch(f"/tasks/{task['id']}", json={}).json()["assignee_id"] is None
 
 
 @pytest.mark.parametrize("path", LISTS)
-def test_they_are_resources_of_version_3(library: Library, path: str) -> None:
-    """Rule: "v2 publications and assets: v2 uses the same paths as above": of these resources it says nothing, so v2 has none."""
+def test_v2_has_no_other_resources(library: Library, path: str) -> None:
+    """service.md#v2: v2 has publications and assets, and none of these resources."""
     assert library.v2().get(path).status_code == 404
 
 
-def test_an_empty_library_has_none(empty: Library) -> None:
-    """Rule: "`records` is empty"."""
+def test_an_empty_library_has_no_other_resources(empty: Library) -> None:
+    """service.md#lists: an empty list has empty `records`."""
     client = empty.v3()
     assert [records(client, path) for path in LISTS] == [[]] * 5
 
 
-def test_the_real_library_is_furnished_the_same_way_every_time(make_library: Any) -> None:
-    """Seed: deterministic."""
+def test_the_other_resources_of_the_real_library_are_deterministic(make_library: Any) -> None:
+    """The same real records always make the same other resources."""
     one, other = (make_library(60).v3() for _ in range(2))
     for path in LISTS:
         assert records(one, path) == records(other, path)

@@ -1,4 +1,4 @@
-"""service-api.md, "Publications (v3)": every row of the table, and the sentences below it."""
+"""service.md#publications, #lists and #search: the endpoints of publications in version 3."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def ids(answer: httpx.Response) -> list[int]:
     ],
 )  # fmt: skip
 def test_the_real_records_are_searched(library: Library, name: str, value: str, found: list[int]) -> None:
-    """Rule: "GET /publications: query: `doi`, `isbn`, `issn`, `arxiv_id`, `pmid`, `author`, `category`, `year`, `query` (full text)"."""
+    """service.md#search: the query parameters of GET /publications, `query` being full text."""
     assert ids(library.v3().get("/publications", params={name: value})) == found
 
 
 def test_every_query_parameter_finds_what_was_written(empty: Library) -> None:
-    """Rule: the same; "Searching uses the flat query parameters (`doi`, `isbn`, and so on) although responses use `identifiers`"."""
+    """service.md#search: searches use flat parameters such as `doi`, although responses have `identifiers`."""
     client = empty.v3()
     kinds = ("doi", "isbn", "issn", "arxiv_id", "pmid")
     number = create(
@@ -49,7 +49,7 @@ def test_every_query_parameter_finds_what_was_written(empty: Library) -> None:
 
 
 def test_what_was_changed_is_found_by_its_new_words_only(empty: Library) -> None:
-    """Rule: "PATCH /publications/:id: updated publication", for searches too."""
+    """service.md#publications: PATCH changes a publication, for searches too."""
     client = empty.v3()
     before = {"title": "Old", "identifiers": [{"type": "doi", "value": "10.1/old"}], "categories": [{"name": "Past"}]}
     after = {"title": "New", "identifiers": [{"type": "doi", "value": "10.1/new"}], "categories": [{"name": "Now"}]}
@@ -63,13 +63,13 @@ def test_what_was_changed_is_found_by_its_new_words_only(empty: Library) -> None
 
 
 def test_no_match_is_an_empty_list(library: Library) -> None:
-    """Rule: "When no publication matches, `records` is empty."."""
+    """service.md#search: `records` is empty when no publication matches."""
     answer = library.v3().get("/publications?doi=10.0/none")
     assert (answer.status_code, answer.json()) == (200, {"records": []})
 
 
 def test_a_list_has_pages_of_25(library: Library) -> None:
-    """Rule: "A publication page is retrieved in pages of 25 by default."; "`page` (integer), `per_page` (integer, max 50)"."""
+    """service.md#lists: 25 publications a page by default; `page` and `per_page` (50 at most) choose others."""
     client = library.v3()
     assert ids(client.get("/publications")) == list(range(1, 26))
     assert ids(client.get("/publications?page=3")) == list(range(51, 61))
@@ -77,8 +77,8 @@ def test_a_list_has_pages_of_25(library: Library) -> None:
     assert len(ids(client.get("/publications?per_page=1000"))) == 50
 
 
-def test_a_list_tells_its_total_and_its_other_pages(library: Library) -> None:
-    """Rule: "object with `records` array; headers X-Total, Link"."""
+def test_a_list_has_total_and_links(library: Library) -> None:
+    """service.md#lists: a list is an object with `records`, with the headers X-Total and Link."""
     answer = library.v3().get("/publications?query=the&page=1&per_page=2")
     assert int(answer.headers["X-Total"]) > 2
     following = answer.links["next"]["url"]
@@ -87,7 +87,7 @@ def test_a_list_tells_its_total_and_its_other_pages(library: Library) -> None:
 
 
 def test_the_backup_list_has_every_publication(library: Library) -> None:
-    """Rule: "A backup endpoint `/publications/all` returns all publications page by page." Assumption: both versions have it."""
+    """service.md#lists: `/publications/all` lists every publication in pages. Assumption: both versions have it."""
     for client in (library.v2(), library.v3()):
         pages = [ids(client.get(f"/publications/all?per_page=25&page={page}&year=1800")) for page in (1, 2, 3)]
         assert [number for page in pages for number in page] == list(range(1, 61))
@@ -95,20 +95,20 @@ def test_the_backup_list_has_every_publication(library: Library) -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_the_backup_list_may_be_in_one_version_only(library: Library, version: str) -> None:
-    """Rule: "The version it belongs to, and its parameters: not shown". Variation: `all_in`."""
+    """service.md#not-shown: the version that has `/publications/all`. Variation: `all_in`."""
     library.vary(all_in=version)
     answers = {name: getattr(library, name)().get("/publications/all").status_code for name in ("v2", "v3")}
     assert answers == {"v2": 404, "v3": 404} | {version: 200}
 
 
 def test_one_publication(library: Library) -> None:
-    """Rule: "GET /publications/:id: none: publication: library:read"."""
+    """service.md#publications: GET /publications/:id answers a publication."""
     client = library.v3()
     assert client.get("/publications/7").json() == client.get("/publications?per_page=1&page=7").json()["records"][0]
 
 
 def test_a_publication_is_created_with_an_id(library: Library) -> None:
-    """Rule: "POST /publications: publication attributes: created publication with `id`"."""
+    """service.md#publications: POST /publications answers the new publication with its `id`."""
     client = library.v3()
     created = create(client, title="New", abstract="Text")
     assert created["id"] == 61
@@ -116,7 +116,7 @@ def test_a_publication_is_created_with_an_id(library: Library) -> None:
 
 
 def test_a_publication_is_updated(library: Library) -> None:
-    """Rule: "PATCH /publications/:id: publication attributes: updated publication": what is not sent stays."""
+    """service.md#publications: PATCH answers the changed publication; fields that are not sent stay."""
     client = library.v3()
     before = client.get("/publications/30").json()
     changed = client.patch("/publications/30", json={"abstract": "Other", "publishable_type": None})
@@ -127,7 +127,7 @@ def test_a_publication_is_updated(library: Library) -> None:
 
 
 def test_a_publication_is_deleted(library: Library) -> None:
-    """Rule: "DELETE /publications/:id: none: empty or object"."""
+    """service.md#publications: DELETE deletes a publication and answers nothing or an object."""
     client = library.v3()
     answer = client.delete("/publications/30")
     assert (answer.status_code, answer.json()) == (200, {})
@@ -138,7 +138,7 @@ def test_a_publication_is_deleted(library: Library) -> None:
 
 
 def test_an_id_is_never_given_again(empty: Library) -> None:
-    """Rule: "id: integer: identifier of the record"."""
+    """service.md#publications: `id` is an integer that identifies the record. Assumption: an id is never used again."""
     client = empty.v3()
     first = create(client)["id"]
     client.delete(f"/publications/{first}")
@@ -153,7 +153,7 @@ def test_an_id_is_never_given_again(empty: Library) -> None:
     ],
 )  # fmt: skip
 def test_every_endpoint_asks_for_its_scope(library: Library, method: str, path: str, scope: str) -> None:
-    """Rule: the column "Scope" of the table; "library:read: read publications", "library:write: ... delete publications"."""
+    """service.md#scopes: each endpoint of publications needs `library:read` or `library:write`."""
     payload = {"json": {"title": "A"}} if method in {"POST", "PATCH"} else {}
     others = ({"library:read", "library:write", "assets:read", "assets:write", "users:write", "tasks:write"}) - {scope}
     refused = library.v3(*others).request(method, path, **payload)

@@ -1,4 +1,4 @@
-"""service-api.md, "Publication": the fields of the record, shown and written, in version 3 and where both agree."""
+"""service.md#publications, #identifiers, #references and #covers: the record of a publication, read and written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIELDS = [
 
 
 def create(client: httpx.Client, **attributes: Any) -> dict[str, Any]:
-    """A new publication, as the service shows it."""
+    """Creates a publication and returns its record."""
     answer = client.post("/publications", json={"title": "A title", **attributes})
     assert answer.status_code == 200, answer.text
     record: dict[str, Any] = answer.json()
@@ -25,8 +25,8 @@ def create(client: httpx.Client, **attributes: Any) -> dict[str, Any]:
 
 
 def upload(library: Library, content: bytes = b"bytes", filename: str = "a.txt") -> dict[str, Any]:
-    """What a client sends after an upload: ``{id, storage: cache, metadata}``."""
-    writer = library.tenant.blobs.writer()
+    """Uploads a file and returns the payload ``{id, storage: cache, metadata}``."""
+    writer = library.tenant.blobs.begin_upload()
     writer.write(content)
     name = f"{len(content)}-{filename}"
     writer.finish(f"cache/{name}", filename=filename, content_type="text/plain", content_disposition=None)
@@ -35,12 +35,12 @@ def upload(library: Library, content: bytes = b"bytes", filename: str = "a.txt")
 
 
 def refusal(answer: httpx.Response) -> tuple[int, str]:
-    """Status and code."""
+    """Returns status and error code."""
     return answer.status_code, answer.json()["error"]["code"]
 
 
 def test_the_fields_of_a_record(library: Library) -> None:
-    """Rule: the table of fields of "Publication", with `identifiers (v3)`."""
+    """service.md#publications: the fields of a publication; v3 has `identifiers`."""
     record = library.v3().get("/publications/30").json()
     assert list(record) == FIELDS
     assert isinstance(record["id"], int)
@@ -48,15 +48,15 @@ def test_the_fields_of_a_record(library: Library) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Book", "Report", "Article", "Something else"])
-def test_any_kind_is_taken(empty: Library, kind: str) -> None:
-    """Rule: "publishable_type: publication kind; values seen: Book, Report, Article (other values may exist)"."""
+def test_any_publishable_type_is_accepted(empty: Library, kind: str) -> None:
+    """service.md#publications: `publishable_type` is Book, Report, Article or another value."""
     client = empty.v3()
     created = create(client, publishable_type=kind)
     assert client.get(f"/publications/{created['id']}").json()["publishable_type"] == kind
 
 
 def test_a_date_is_a_day(empty: Library) -> None:
-    """Rule: "published_on: string, date `YYYY-MM-DD`"."""
+    """service.md#publications: `published_on` is a date, YYYY-MM-DD."""
     assert create(empty.v3(), published_on="2024-02-29")["published_on"] == "2024-02-29"
 
 
@@ -64,8 +64,8 @@ def test_a_date_is_a_day(empty: Library) -> None:
     "date", ["2023-02-29", "2024", "2024-1-1", "1 May 2024", "", 2024, "2024-02-29T00:00:00", "２０２４-01-01"]
 )
 @pytest.mark.parametrize("version", ["v2", "v3"])
-def test_a_date_that_is_none_is_refused(empty: Library, version: str, date: object) -> None:
-    """Rule: "published_on: string, date `YYYY-MM-DD`"; "422: input could not be processed"."""
+def test_an_invalid_date_is_refused(empty: Library, version: str, date: object) -> None:
+    """service.md#publications: `published_on` is a date, YYYY-MM-DD; another value is 422."""
     client = getattr(empty, version)()
     assert refusal(client.post("/publications", json={"title": "A", "published_on": date})) == (
         422,
@@ -74,18 +74,18 @@ def test_a_date_that_is_none_is_refused(empty: Library, version: str, date: obje
 
 
 def test_authors_have_a_name_and_a_type(empty: Library) -> None:
-    """Rule: "authors: array of objects: each: `name` (string), `type` (`person` or `corporate`)"."""
+    """service.md#publications: an author has a `name` and a `type`, `person` or `corporate`."""
     authors = [{"name": "Ada Lovelace", "type": "person"}, {"name": "The Royal Society", "type": "corporate"}]
     assert create(empty.v3(), authors=authors)["authors"] == authors
 
 
-def test_an_author_is_a_person_unless_it_is_said(empty: Library) -> None:
-    """Assumption: `type` may be left out."""
+def test_an_author_is_a_person_by_default(empty: Library) -> None:
+    """Assumption: an author without `type` is a person."""
     assert create(empty.v3(), authors=[{"name": "Ada"}])["authors"] == [{"name": "Ada", "type": "person"}]
 
 
 def test_identifiers_are_a_typed_list(empty: Library) -> None:
-    """Rule: "identifiers (v3): each: `type` (for example doi, ...), `value` (string). Used in responses and in create/update payloads"."""
+    """service.md#identifiers: v3 reads and writes a list of identifiers with `type` and `value`."""
     client = empty.v3()
     sent = [{"type": name, "value": f"value of {name}"} for name in ("pmid", "doi", "isbn", "issn", "arxiv_id")]
     created = create(client, identifiers=sent)
@@ -95,7 +95,7 @@ def test_identifiers_are_a_typed_list(empty: Library) -> None:
 
 
 def test_null_or_an_empty_list_empties_a_field(empty: Library) -> None:
-    """PATCH takes publication attributes; that of one without a value is null, or a list without entries."""
+    """Assumption: PATCH with null empties a field, with an empty list a list."""
     client = empty.v3()
     texts = {"publishable_type": "Book", "published_on": "2020-01-31", "abstract": "About tides"}
     doi = {"type": "doi", "value": "10.1000/tides"}
@@ -107,7 +107,7 @@ def test_null_or_an_empty_list_empties_a_field(empty: Library) -> None:
 
 
 def test_several_identifiers_of_one_type_unknown_types_and_their_order_are_kept(empty: Library) -> None:
-    """Rule: "each: `type` (for example ...)": the list of types is not closed, and nothing says that one of each is enough."""
+    """service.md#identifiers: the list of types is open. Assumption: several identifiers may have one type, and keep their order."""
     sent = [
         {"type": "isbn", "value": "978-3-16-148410-0"}, {"type": "handle", "value": "2027/xyz"},
         {"type": "isbn", "value": "3-16-148410-X"}, {"type": "DOI", "value": " 10.1/ABC "},
@@ -117,7 +117,7 @@ def test_several_identifiers_of_one_type_unknown_types_and_their_order_are_kept(
 
 
 def test_a_category_is_found_or_created_by_its_name(empty: Library) -> None:
-    """Rule: "each entry is `{name}` (find or create)"."""
+    """service.md#references: a category `{name}` is found or created."""
     client = empty.v3()
     first = create(client, categories=[{"name": "History"}, {"name": "Science"}])["categories"]
     second = create(client, categories=[{"name": "Science"}, {"name": "Art"}])["categories"]
@@ -127,14 +127,14 @@ def test_a_category_is_found_or_created_by_its_name(empty: Library) -> None:
 
 
 def test_a_category_is_associated_by_its_id(empty: Library) -> None:
-    """Rule: "or `{id}` (associate an existing category)"."""
+    """service.md#references: a category `{id}` associates an existing one."""
     client = empty.v3()
     known = create(client, categories=[{"name": "History"}])["categories"]
     assert create(client, categories=[{"id": known[0]["id"]}])["categories"] == known
 
 
 def test_a_bare_string_as_a_category_is_refused(empty: Library) -> None:
-    """Rule: "A bare string is rejected with 422"."""
+    """service.md#references: a bare string as a category is 422."""
     client = empty.v3()
     number = create(client)["id"]
     for answer in (
@@ -148,8 +148,8 @@ def test_a_bare_string_as_a_category_is_refused(empty: Library) -> None:
 
 @pytest.mark.parametrize("number", [999, 2**70])
 @pytest.mark.parametrize("field", ["category", "contributor", "organization"])
-def test_a_reference_that_leads_nowhere_is_404(empty: Library, field: str, number: int) -> None:
-    """Rule: "when an `id` does not exist in the account, the response is 404 (category and organization: v3 only)"."""
+def test_an_unknown_reference_is_404(empty: Library, field: str, number: int) -> None:
+    """service.md#references: an unknown id of a contributor, category or organization is 404 (the last two in v3 only)."""
     client = empty.v3()
     created = create(client)
     sent = {"categories": [{"name": "New"}, {"id": number}]} if field == "category" else {field: {"id": number}}
@@ -163,7 +163,7 @@ def test_a_reference_that_leads_nowhere_is_404(empty: Library, field: str, numbe
 
 
 def test_references_that_exist_are_shown(empty: Library) -> None:
-    """Rule: "contributor, category, organization references: `id`". Assumption: a contributor is a user; a tenant has one organization."""
+    """service.md#references: references have an `id`. Assumption: a contributor is a user; a tenant has one organization."""
     client = empty.v3()
     created = create(client, contributor={"id": 1}, organization={"id": 1})
     assert created["contributor"] == {"id": 1, "name": "Backup"}
@@ -174,7 +174,7 @@ def test_references_that_exist_are_shown(empty: Library) -> None:
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_cover_is_set_and_removed(empty: Library, version: str) -> None:
-    """Rule: "cover: `id` (string), `storage` (string, value `cache` for a fresh upload), `metadata` (object)"."""
+    """service.md#covers: a cover has `id`, `storage` (`cache` for a fresh upload) and `metadata`."""
     client = getattr(empty, version)()
     sent = upload(empty, b"a picture", "cover.png")
     created = create(client, cover=sent)
@@ -183,15 +183,15 @@ def test_a_cover_is_set_and_removed(empty: Library, version: str) -> None:
     assert isinstance(created["cover"]["id"], str)
     assert isinstance(created["cover"]["storage"], str)
     address = f"/publications/{created['id']}"
-    kept = client.patch(address, json={"abstract": "x"}).json()
-    assert kept["cover"]["id"] == created["cover"]["id"]
+    unchanged = client.patch(address, json={"abstract": "x"}).json()
+    assert unchanged["cover"]["id"] == created["cover"]["id"]
     assert client.patch(address, json={"cover": None}).json()["cover"] is None
     assert client.patch(address, json={"cover": sent}).json()["cover"]["metadata"] == created["cover"]["metadata"]
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_a_cover_that_was_never_uploaded_is_not_found(empty: Library, version: str) -> None:
-    """Rule: "The service looks the upload up under `cache/<file.id>`. A wrong id ... fail with a storage not-found error"."""
+    """service.md#upload: the service looks for the upload under `cache/<file.id>`; a wrong id is a storage not-found error."""
     client = getattr(empty, version)()
     cover = {"id": "nothing", "storage": "cache", "metadata": {}}
     assert refusal(client.post("/publications", json={"title": "A", "cover": cover})) == (404, "StorageNotFound")
@@ -200,7 +200,7 @@ def test_a_cover_that_was_never_uploaded_is_not_found(empty: Library, version: s
 
 @pytest.mark.parametrize("field", ["assets", "assets_attributes"])
 def test_file_content_is_sent_along_with_a_publication(empty: Library, field: str) -> None:
-    """Rule: "assets / assets_attributes: array: file content sent along with a publication"."""
+    """service.md#publications: `assets` and `assets_attributes` attach files together with a publication."""
     client = empty.v3()
     created = create(client, **{field: [{"name": "Text", "file": upload(empty)}]})
     (asset,) = created["assets"]
@@ -212,7 +212,7 @@ def test_file_content_is_sent_along_with_a_publication(empty: Library, field: st
 
 @pytest.mark.parametrize("field", ["assets", "assets_attributes"])
 def test_file_content_needs_the_scope_for_assets(empty: Library, field: str) -> None:
-    """Rule: "also file content sent in `assets`/`assets_attributes` ... (`library:write` alone is not enough)"."""
+    """service.md#scopes: file content in a publication needs `assets:write` beside `library:write`."""
     number = create(empty.v3())["id"]
     client = empty.v3("library:read", "library:write")
     sent = {"title": "A", field: [{"file": upload(empty)}]}
@@ -225,19 +225,19 @@ def test_file_content_needs_the_scope_for_assets(empty: Library, field: str) -> 
 
 
 def test_addresses_of_files_need_the_scope_to_read_assets(empty: Library) -> None:
-    """Rule: "url, thumb_url, preview_url: appear in responses of /assets and /publications only when the token carries `assets:read`"."""
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are visible only to tokens with `assets:read`."""
     number = create(empty.v3(), assets=[{"file": upload(empty)}], cover=upload(empty, b"picture", "c.png"))["id"]
-    for scopes, shown in ((("library:read",), False), (("library:read", "assets:read"), True)):
+    for scopes, visible in ((("library:read",), False), (("library:read", "assets:read"), True)):
         client = empty.v3(*scopes)
         records = [client.get(f"/publications/{number}").json(), client.get("/publications").json()["records"][0]]
         for record in records:
             for name in ("url", "thumb_url", "preview_url"):
-                assert (name in record["assets"][0]) == shown
-            assert ("url" in record["cover"]) == shown
+                assert (name in record["assets"][0]) == visible
+            assert ("url" in record["cover"]) == visible
 
 
 def test_a_list_is_an_object_with_records(library: Library) -> None:
-    """Rule: "A list of publications is returned as an object with a `records` array."."""
+    """service.md#lists: a list is an object with `records`."""
     for client in (library.v2(), library.v3()):
         body = client.get("/publications").json()
         assert list(body) == ["records"]
@@ -257,8 +257,8 @@ def test_a_list_is_an_object_with_records(library: Library) -> None:
         {"title": "A", "assets": [{"name": "x"}]}, {"title": "A", "assets": {}}, {"title": "A", "doi": "10.1/1"},
     ],
 )  # fmt: skip
-def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: object) -> None:
-    """Rule: "422: input could not be processed"."""
+def test_an_invalid_payload_is_refused(empty: Library, payload: object) -> None:
+    """service.md#errors: an invalid payload is 422."""
     client = empty.v3()
     assert refusal(client.post("/publications", content=json.dumps(payload))) == (422, "UnprocessableEntity")
     assert client.get("/publications").json()["records"] == []
@@ -266,6 +266,6 @@ def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: obje
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"title": NaN}', b'{"title": "\\ud800"}', b"\xff", b"title=A"])
 def test_a_body_that_is_no_json_is_refused(empty: Library, body: bytes) -> None:
-    """Rule: "All bodies are JSON." Assumption: 400 for one that is not."""
+    """service.md#overview: bodies are JSON. Assumption: another body is 400."""
     answer = empty.v3().post("/publications", content=body, headers={"Content-Type": "application/json"})
     assert refusal(answer) == (400, "BadRequest")

@@ -1,4 +1,4 @@
-"""service-api.md, "Assets": the upload sequence, and the storage service that enforces it as Amazon S3 does."""
+"""service.md#upload: the upload sequence; the storage service enforces it as Amazon S3 does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sandbox.objects.disposition import inline
+from sandbox.objects.errors import S3Error
 from sandbox.objects.multipart import MultipartReader, boundary_of
 from sandbox.objects.policy import read_policy, sign_form
-from sandbox.objects.refusals import Refusal
 from tests.spec.conftest import Library
 from tests.spec.uploads import BOUNDARY, CONTENT, body_of, code, fetch, presigned, send, upload
 
@@ -25,7 +25,7 @@ READS_OFTEN = settings(suppress_health_check=[HealthCheck.function_scoped_fixtur
 
 
 def signed(library: Library, conditions: list[object], fields: dict[str, str]) -> dict[str, str]:
-    """Fields with a policy of the test's own, signed with the bucket's keys; ``conditions`` come beside the usual ones."""
+    """Returns fields with a policy signed by the bucket's keys; ``conditions`` are added to the usual ones."""
     keys, now = library.tenant.storage.keys, library.clock.time
     own = sign_form(keys, "library", {}, now=now, seconds=60, sizes=(0, 1000))
     document = json.loads(base64.b64decode(own["policy"]))
@@ -36,26 +36,26 @@ def signed(library: Library, conditions: list[object], fields: dict[str, str]) -
 
 
 def post(library: Library, fields: dict[str, str], content: bytes | None = CONTENT) -> httpx.Response:
-    """A form to the bucket."""
+    """Posts a form to the bucket."""
     return send(library, library.tenant.storage.address(library.base_url), body_of(list(fields.items()), content))
 
 
 def test_the_upload_goes_to_another_origin(library: Library) -> None:
-    """Rule: "Send a multipart form POST to `fields`-bearing `url` directly to the storage service."."""
+    """service.md#upload: the form is posted to the storage service, which has another origin."""
     url = presigned(library.v3())["url"]
     assert httpx.URL(url).copy_with(path="/") != httpx.URL(library.origin).copy_with(path="/")
 
 
 def test_success_is_204(library: Library) -> None:
-    """Rule: "The storage service answers success with 204."."""
+    """service.md#upload: the storage service answers success with 204."""
     form = presigned(library.v3())
     answer = post(library, form["fields"])
     assert (answer.status_code, answer.content) == (204, b"")
 
 
 @pytest.mark.parametrize("boundary", ["x", BOUNDARY, "a 'b' (c)+_,-./:=?d", "-" * 70])
-def test_clients_write_forms_in_many_ways(library: Library, boundary: str) -> None:
-    """A form is what RFC 2046 and RFC 7578 call one: preamble, padding, quoted boundary, more headers, epilogue."""
+def test_every_valid_multipart_body_is_accepted(library: Library, boundary: str) -> None:
+    """RFC 2046 and RFC 7578 allow a preamble, padding, a quoted boundary, more headers and an epilogue."""
     fields = presigned(library.v3())["fields"]
     body = body_of(list(fields.items())).replace(BOUNDARY.encode(), boundary.encode())
     body = body.replace(b"\r\n\r\n", b"\r\nX-Other: 1\r\ncontent-type:text/plain\r\n\r\n", 1)
@@ -70,13 +70,13 @@ def test_clients_write_forms_in_many_ways(library: Library, boundary: str) -> No
 
 
 def test_every_field_has_to_be_sent_back_verbatim(library: Library) -> None:
-    """Rule: "Send every returned field back verbatim."."""
+    """service.md#upload: every field is sent back verbatim."""
     fields = presigned(library.v3())["fields"]
     for name, value in fields.items():
         for wrong in (value + "0", value[1:], value.upper() if value.upper() != value else value.lower(), " " + value):
             assert post(library, {**fields, name: wrong}).status_code in {400, 403}, (name, wrong)
-        left = {key: each for key, each in fields.items() if key != name}
-        assert post(library, left).status_code in {400, 403}, name
+        incomplete = {key: each for key, each in fields.items() if key != name}
+        assert post(library, incomplete).status_code in {400, 403}, name
     assert library.tenant.blobs.find(fields["key"]) is None
     assert post(library, fields).status_code == 204
 
@@ -84,7 +84,7 @@ def test_every_field_has_to_be_sent_back_verbatim(library: Library) -> None:
 @READS_OFTEN
 @given(data=st.data())
 def test_no_change_of_a_field_is_accepted(library: Library, data: st.DataObject) -> None:
-    """Rule: "Send every returned field back verbatim.": whatever else is sent is refused."""
+    """service.md#upload: every field is sent back verbatim; any other value is refused."""
     fields = presigned(library.v3())["fields"]
     name = data.draw(st.sampled_from(sorted(fields)))
     wrong = data.draw(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=80))
@@ -92,8 +92,8 @@ def test_no_change_of_a_field_is_accepted(library: Library, data: st.DataObject)
     assert refused.status_code in ({204} if wrong == fields[name] else {400, 403})
 
 
-def test_a_field_of_ones_own_is_refused(library: Library) -> None:
-    """Rule: "Send every returned field back verbatim.": as S3 has it, a field that the policy does not cover is refused."""
+def test_an_extra_field_is_refused(library: Library) -> None:
+    """service.md#upload: every field is sent back verbatim; like S3, a field that the policy does not cover is refused."""
     fields = presigned(library.v3())["fields"]
     for extra in ("acl", "success_action_status", "Cache-Control", "x-amz-security-token", "x-amz-meta-x", "submit"):
         answer = post(library, {extra: "200", **fields})
@@ -102,7 +102,7 @@ def test_a_field_of_ones_own_is_refused(library: Library) -> None:
 
 
 def test_the_file_comes_last(library: Library) -> None:
-    """Rule: "The `file` part must be the last part of the body."."""
+    """service.md#upload: the `file` part is the last part of the body."""
     form = presigned(library.v3())
     fields = list(form["fields"].items())
     after = send(library, form["url"], body_of(fields, after=[("x-ignore-this", "1")]))
@@ -118,14 +118,14 @@ def test_the_file_comes_last(library: Library) -> None:
 
 
 def test_there_has_to_be_a_file(library: Library) -> None:
-    """Rule: "The `file` part must be the last part of the body."."""
+    """service.md#upload: the `file` part is the last part of the body; a form without it is refused."""
     answer = post(library, presigned(library.v3())["fields"], None)
     assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
 
 
 @pytest.mark.parametrize("wrong", [b"\n", b"\r", b"\n\r"])
 def test_lines_are_broken_with_crlf(library: Library, wrong: bytes) -> None:
-    """Rule: "Line breaks in the multipart body are CRLF."."""
+    """service.md#upload: the line breaks of the body are CRLF."""
     form = presigned(library.v3())
     body = body_of(list(form["fields"].items()), b"text without line breaks")
     for broken in (body.replace(b"\r\n", wrong), body.replace(b"\r\n", wrong, 1), body.replace(b"\r\n\r\n", wrong * 2)):
@@ -135,7 +135,7 @@ def test_lines_are_broken_with_crlf(library: Library, wrong: bytes) -> None:
 
 @pytest.mark.parametrize("cut", [0, 1, 20, -1, -3, -20, -60])
 def test_a_body_that_ends_too_soon_is_refused(library: Library, cut: int) -> None:
-    """Rule: "Send a multipart form POST": what stops in the middle is none."""
+    """service.md#upload: the form is complete; a body that ends early is refused."""
     form = presigned(library.v3())
     body = body_of(list(form["fields"].items())).removesuffix(b"\r\n")[: cut or None]
     answer = send(library, form["url"], body)
@@ -146,7 +146,7 @@ def test_a_body_that_ends_too_soon_is_refused(library: Library, cut: int) -> Non
 
 
 def test_a_content_length_is_required(library: Library) -> None:
-    """traps.md A17: "a Content-Length"; S3 answers 411 without one."""
+    """service.md#upload: the request has a Content-Length; S3 answers 411 without one."""
     form = presigned(library.v3())
     body = body_of(list(form["fields"].items()), b"x" * 100_000)
     headers = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
@@ -158,7 +158,7 @@ def test_a_content_length_is_required(library: Library) -> None:
 
 
 def test_a_disposition_equals_the_one_of_the_policy(library: Library) -> None:
-    """Rule: "A `Content-Disposition` value, when present, must equal the value fixed in the signed policy."."""
+    """service.md#upload: a `Content-Disposition` has to equal the one of the signed policy."""
     fields = presigned(library.v3(), filename='Über "alles".pdf')["fields"]
     assert fields["Content-Disposition"] == (
         "inline; filename=\"_ber _alles_.pdf\"; filename*=UTF-8''%C3%9Cber%20%22alles%22.pdf"
@@ -174,7 +174,7 @@ def test_a_disposition_equals_the_one_of_the_policy(library: Library) -> None:
 
 
 def test_a_form_expires(library: Library) -> None:
-    """Wanted: "signature, expiry"; S3 answers 403."""
+    """Assumption: a form expires after an hour; S3 answers 403."""
     fields = presigned(library.v3())["fields"]
     library.clock.time += 3600
     assert post(library, fields).status_code == 204
@@ -184,7 +184,7 @@ def test_a_form_expires(library: Library) -> None:
 
 
 def test_a_file_can_be_too_large(library: Library) -> None:
-    """Wanted: "content-length-range"; S3 answers 400."""
+    """The policy limits the size (`content-length-range`); S3 answers 400."""
     library.change(upload_bytes=10)
     fields = presigned(library.v3())["fields"]
     assert post(library, fields, b"x" * 10).status_code == 204
@@ -226,7 +226,7 @@ def test_a_file_can_be_too_large(library: Library) -> None:
 def test_conditions_are_enforced_as_s3_does(
     library: Library, conditions: list[object], fields: dict[str, str], status: int
 ) -> None:
-    """Wanted: "enforces the signed policy as S3 does (... exact fields ...)"; "Creating a POST policy" in S3's reference."""
+    """Policies are enforced as "Creating a POST policy" in S3's API reference describes."""
     answer = post(library, signed(library, conditions, fields))
     assert answer.status_code == status, answer.text
     if status == 201:
@@ -242,17 +242,17 @@ def test_conditions_are_enforced_as_s3_does(
         '{"expiration": "2099-01-01T00:00:00Z", "conditions": [], "more": 1}',
     ],
 )  # fmt: skip
-def test_a_policy_that_is_none_is_refused(document: str) -> None:
-    """S3: 400 InvalidPolicyDocument."""
-    with pytest.raises(Refusal) as refused:
+def test_an_invalid_policy_is_refused(document: str) -> None:
+    """S3 answers 400 InvalidPolicyDocument."""
+    with pytest.raises(S3Error) as refused:
         read_policy(base64.b64encode(document.encode()).decode())
     assert (refused.value.status, refused.value.code) == (400, "InvalidPolicyDocument")
-    with pytest.raises(Refusal):
+    with pytest.raises(S3Error):
         read_policy("not base64")
 
 
 def test_the_storage_service_takes_no_sign_in_of_the_api(library: Library) -> None:
-    """traps.md A1: a token does not belong here; S3 answers 400 to two ways of signing at once."""
+    """I2: a token must not go to the storage service. S3 answers 400 to two ways of signing at once."""
     form = presigned(library.v3())
     body = body_of(list(form["fields"].items()))
     for sign_in in (f"Bearer {library.token()}", "Basic eDp5"):
@@ -260,8 +260,8 @@ def test_the_storage_service_takes_no_sign_in_of_the_api(library: Library) -> No
         assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
 
 
-def test_the_storage_service_does_nothing_else(library: Library) -> None:
-    """One bucket, forms and objects: S3's answers to the rest."""
+def test_other_requests_to_storage_are_refused(library: Library) -> None:
+    """There are one bucket, forms and objects. Other requests get S3's errors."""
     form = presigned(library.v3())
     assert code(send(library, form["url"].replace("/library", "/other"), b"")) == "NoSuchBucket"
     assert code(fetch(library, form["url"])) == "MethodNotAllowed"
@@ -273,7 +273,7 @@ def test_the_storage_service_does_nothing_else(library: Library) -> None:
 
 
 def test_a_later_upload_under_the_same_key_wins(library: Library) -> None:
-    """As S3 does: an upload that is repeated is no error."""
+    """As in S3, a repeated upload replaces the first."""
     form = presigned(library.v3())
     upload(library, form, b"first")
     upload(library, form, b"second")
@@ -288,7 +288,7 @@ def test_a_later_upload_under_the_same_key_wins(library: Library) -> None:
     | st.lists(st.sampled_from([b"\r\n--", BOUNDARY.encode(), b"\r", b"-", b"x"])).map(b"".join)
 )
 def test_every_content_arrives_byte_for_byte(library: Library, content: bytes) -> None:
-    """I12: whatever is in a file but the delimiter itself, which no sender may choose then."""
+    """I12: any content arrives unchanged. Only the delimiter itself must not occur in it."""
     delimiter = f"\r\n--{BOUNDARY}".encode()
     form = presigned(library.v3())
     if delimiter in b"\r\n" + content:
@@ -300,14 +300,14 @@ def test_every_content_arrives_byte_for_byte(library: Library, content: bytes) -
 
 
 class Dripping:
-    """A body that comes in pieces, as sockets have it."""
+    """A body that comes in pieces, as from a socket."""
 
     def __init__(self, body: bytes, sizes: list[int]) -> None:
         self._body = BytesIO(body)
         self._sizes = sizes
 
     def read(self, size: int, /) -> bytes:
-        """The next piece."""
+        """Returns the next piece."""
         return self._body.read(min(size, self._sizes.pop() if self._sizes else 1))
 
 
@@ -319,7 +319,7 @@ class Dripping:
 def test_forms_are_read_whatever_the_pieces_they_come_in(
     fields: list[tuple[str, str]], content: bytes, sizes: list[int]
 ) -> None:
-    """A form of httpx' making is read back as it was."""
+    """A form written by httpx is read back unchanged."""
     request = httpx.Request("POST", "http://x/", data=dict(fields), files={"file": ("name", content)})
     boundary = boundary_of(request.headers["Content-Type"])
     assert boundary
@@ -329,23 +329,23 @@ def test_forms_are_read_whatever_the_pieces_they_come_in(
 
 
 @given(st.binary(max_size=400))
-def test_nonsense_is_refused_and_never_more(body: bytes) -> None:
-    """I13: a body that is no form raises the refusal and nothing else."""
+def test_an_invalid_body_raises_the_refusal_only(body: bytes) -> None:
+    """I13: an invalid body raises the refusal and no other error."""
     for given_body in (body, b"--x\r\n" + body, b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n' + body):
-        with suppress(Refusal):
+        with suppress(S3Error):
             for part in MultipartReader(BytesIO(given_body), "x").parts():
                 b"".join(part.chunks)
 
 
 @given(st.text())
 def test_every_name_makes_a_header(filename: str) -> None:
-    """A disposition is ASCII without line breaks, whatever the name."""
+    """A disposition is ASCII without line breaks for any file name."""
     assert re.fullmatch(r"[ -~]+", inline(filename))
 
 
 @pytest.fixture
 def url(library: Library) -> str:
-    """The address of a file that was uploaded."""
+    """The address of an uploaded file."""
     client = library.v3()
     file = {"id": upload(library, presigned(client)), "storage": "cache"}
     address: str = client.post("/assets", json={"publication_id": 1, "file": file}).json()["url"]
@@ -353,7 +353,7 @@ def url(library: Library) -> str:
 
 
 def test_a_download_needs_no_sign_in(library: Library, url: str) -> None:
-    """Rule: "url, thumb_url, preview_url: appear in responses of /assets and /publications"."""
+    """service.md#assets: `url` leads to the file. Assumption: without sign-in, on another origin."""
     answer = fetch(library, url)
     assert (answer.status_code, answer.content) == (200, CONTENT)
     assert answer.headers["Content-Type"] == "application/pdf"
@@ -362,14 +362,14 @@ def test_a_download_needs_no_sign_in(library: Library, url: str) -> None:
 
 
 def test_a_sign_in_beside_the_signature_is_400(library: Library, url: str) -> None:
-    """Wanted: "400 when an `Authorization` header comes along"."""
+    """S3 answers 400 to a signed address with an `Authorization` header."""
     for sign_in in (f"Bearer {library.token()}", "Basic eDp5", "AWS4-HMAC-SHA256 Credential=x"):
         answer = fetch(library, url, Authorization=sign_in)
         assert (answer.status_code, code(answer)) == (400, "InvalidArgument")
 
 
 def test_an_address_expires(library: Library, url: str) -> None:
-    """Wanted: "403 when expired"; traps.md A11: "Signed urls may expire"."""
+    """service.md#scopes: addresses may expire. Assumption: after 900 seconds, with 403."""
     library.clock.time += 900
     assert fetch(library, url).status_code == 200
     library.clock.time += 1
@@ -378,7 +378,7 @@ def test_an_address_expires(library: Library, url: str) -> None:
 
 
 def test_an_altered_address_is_refused(library: Library, url: str) -> None:
-    """Wanted: "403 when expired" or altered: every part of the address is signed, and the method but for HEAD."""
+    """Every part of a signed address is signed, and so is the method (but for HEAD)."""
     parts = urlsplit(url)
     pairs = parse_qsl(parts.query)
     for name, value in pairs:
@@ -391,8 +391,8 @@ def test_an_altered_address_is_refused(library: Library, url: str) -> None:
     assert fetch(library, url.partition("?")[0]).status_code == 403
 
 
-def test_a_download_can_be_had_in_parts(library: Library, url: str) -> None:
-    """Assumption, as object stores do: Range, If-Range, ETag, HEAD."""
+def test_a_download_supports_ranges(library: Library, url: str) -> None:
+    """Assumption: as in object stores, Range, If-Range, ETag and HEAD work."""
     whole = fetch(library, url)
     etag = whole.headers["ETag"]
     part = fetch(library, url, Range="bytes=5-8")
@@ -412,20 +412,20 @@ def test_a_download_can_be_had_in_parts(library: Library, url: str) -> None:
 
 
 def test_head_can_be_refused(library: Library, url: str) -> None:
-    """Variation `storage_head`: an address is signed for one method, and S3 means it."""
+    """Variation `storage_head`: an address is signed for one method, and S3 refuses the other."""
     library.vary(storage_head="refused")
     assert fetch(library, url, "HEAD").status_code == 403
     assert fetch(library, url).status_code == 200
 
 
 def test_requests_to_storage_are_not_counted(library: Library, url: str) -> None:
-    """Rule: "Request rate: automated access should stay at about 60 requests per minute": storage is no part of the API."""
+    """service.md#rate: about 60 requests a minute to the API. Assumption: requests to the storage service do not count."""
     before = library.tenant.counts()["requests"]
     assert fetch(library, url).status_code == 200
     assert library.tenant.counts()["requests"] == before
 
 
-def test_storage_can_be_faulty_on_order(library: Library, url: str) -> None:
-    """Wanted: "Faults on order"; storage meets them as ``/storage/KEY``."""
+def test_faults_apply_to_the_storage_service(library: Library, url: str) -> None:
+    """Faults apply to the storage service, too, as ``/storage/KEY``."""
     library.fault("status", status=503, path="^/storage/store/")
     assert [fetch(library, url).status_code for _ in range(2)] == [503, 200]

@@ -1,4 +1,4 @@
-"""service-api.md, "User", "Users (v3)" and "Users (v2)"."""
+"""service.md#users: users in version 3 and in version 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ V2_FIELDS = ["id", "email", "name", "roles"]
 
 @pytest.fixture(params=["v3", "v2"])
 def client(request: pytest.FixtureRequest, library: Library) -> httpx.Client:
-    """A client that may do everything, for each version."""
+    """A client for each version that may do everything."""
     return library.v3() if request.param == "v3" else library.v2()
 
 
@@ -27,24 +27,24 @@ def create(client: httpx.Client, **values: Any) -> httpx.Response:
 
 
 def test_a_create_payload_carries_email_name_and_roles(client: httpx.Client, library: Library) -> None:
-    """Rule: "A create payload carries `email` (string), `name` (string) and `roles` (array of role names ...)"."""
+    """service.md#users: the payload of a new user has `email`, `name` and `roles`."""
     answer = create(client)
     assert answer.status_code == 200
     user = answer.json()
     assert {name: user[name] for name in PERSON} == PERSON
-    shown = library.v3().get(f"/users/{user['id']}").json()
-    assert list(shown) == V3_FIELDS
-    assert shown == {**user, "avatar": None}
+    stored = library.v3().get(f"/users/{user['id']}").json()
+    assert list(stored) == V3_FIELDS
+    assert stored == {**user, "avatar": None}
 
 
 def test_the_two_versions_show_users_in_their_own_way(library: Library) -> None:
-    """Rule: "v3: unified user record"; Assumption: version 2 shows no picture."""
+    """service.md#users: v3 has one unified record. Assumption: v2 shows no picture."""
     assert list(create(library.v3()).json()) == V3_FIELDS
     assert list(create(library.v2(), email="other@library.example").json()) == V2_FIELDS
 
 
 def test_a_new_user_gets_a_mail(client: httpx.Client, library: Library) -> None:
-    """traps.md A16: "Creating a user may send that person a mail."; the control endpoint has it."""
+    """service.md#users: creating a user may send that person a mail. The control endpoint lists it."""
     assert library.control("GET", "mails").json() == []
     create(client)
     create(client)
@@ -71,20 +71,20 @@ def test_an_address_belongs_to_one_user(client: httpx.Client, email: str) -> Non
         {**PERSON, "password": "x"}, [], "x",
     ],
 )  # fmt: skip
-def test_what_cannot_be_a_user_is_422(client: httpx.Client, body: object) -> None:
-    """Rule: "422: input could not be processed"."""
+def test_an_invalid_user_is_422(client: httpx.Client, body: object) -> None:
+    """service.md#errors: an invalid payload is 422."""
     assert client.post("/users", json=body).status_code == 422
 
 
 def test_roles_are_names(client: httpx.Client) -> None:
-    """Rule: "values seen: librarian, admin": others may exist; each counts once."""
+    """service.md#users: roles are names, for example librarian and admin. Assumption: others are accepted, each once."""
     assert create(client, roles=["admin", "reader", "admin"]).json()["roles"] == ["admin", "reader"]
     without = {name: value for name, value in PERSON.items() if name != "roles"} | {"email": "x@library.example"}
     assert client.post("/users", json=without).json()["roles"] == []
 
 
 def test_a_user_can_be_deleted(client: httpx.Client, library: Library) -> None:
-    """Rule: "DELETE /users/:id", "DELETE /api/v2/users/:id"; with the user go sessions and tokens."""
+    """service.md#users: both versions delete users. Assumption: sessions and tokens end, too."""
     number = create(client).json()["id"]
     their = library.client("/api/v3", headers={"Authorization": f"Bearer {library.token(person=PERSON['email'])}"})
     assert their.get("/users/me").status_code == 200
@@ -94,8 +94,8 @@ def test_a_user_can_be_deleted(client: httpx.Client, library: Library) -> None:
     assert their.get("/users/me").status_code == 401
 
 
-def test_nobody_deletes_the_own_account(client: httpx.Client, library: Library) -> None:
-    """Assumption: 403 for the own account and the own roles, as nobody could sign in any more."""
+def test_the_own_account_cannot_be_deleted(client: httpx.Client, library: Library) -> None:
+    """Assumption: 403 for the own account and the own roles, so that somebody can still sign in."""
     own = library.v3().get("/users/me").json()
     path = f"/users/{own['id']}"
     refused = client.delete(path)
@@ -106,7 +106,7 @@ def test_nobody_deletes_the_own_account(client: httpx.Client, library: Library) 
 
 
 def test_the_list_of_users(library: Library) -> None:
-    """Rule: "GET /users (list; filters accepted as query parameters)"; "Page size, list endpoints: 25 entries by default, 50 at most"."""
+    """service.md#users: GET /users lists users in pages, with filters as query parameters."""
     client = library.v3("users:read", "users:write")
     for number in range(60):
         create(client, email=f"p{number}@library.example")
@@ -134,7 +134,7 @@ def test_the_list_of_users(library: Library) -> None:
     ],
 )  # fmt: skip
 def test_users_can_be_filtered(library: Library, query: str, expected: int) -> None:
-    """Rule: "filters accepted as query parameters"; Assumption: `email`, `name` and `role`, whole and whatever the case."""
+    """service.md#users: GET /users has filters. Assumption: `email`, `name` and `role`, whole values whatever their case."""
     client = library.v3()
     create(client)
     answer = client.get(f"/users?{query}")
@@ -142,7 +142,7 @@ def test_users_can_be_filtered(library: Library, query: str, expected: int) -> N
 
 
 def test_users_me_needs_no_scope(library: Library) -> None:
-    """Rule: "`GET /users/me` returns the caller's own record."; "GET /users/me needs no scope"."""
+    """service.md#users: GET /users/me answers the caller's own record and needs no scope."""
     answer = library.v3("library:read").get("/users/me")
     assert answer.status_code == 200
     assert answer.json()["email"] == library.tenant.account.email
@@ -150,7 +150,7 @@ def test_users_me_needs_no_scope(library: Library) -> None:
 
 
 def test_one_patch_changes_everything(library: Library) -> None:
-    """Rule: "v3: unified user record, changed through `PATCH /users/:id`"."""
+    """service.md#users: v3 changes the whole user with PATCH /users/:id."""
     client = library.v3()
     user = create(client).json()
     path = f"/users/{user['id']}"
@@ -162,8 +162,8 @@ def test_one_patch_changes_everything(library: Library) -> None:
     assert client.patch("/users/999", json={}).status_code == 404
 
 
-def test_fields_nobody_knows_can_be_ignored(library: Library) -> None:
-    """Variation `unknown_fields`: ignored means that they do nothing."""
+def test_unknown_fields_can_be_ignored(library: Library) -> None:
+    """Variation `unknown_fields`: ignored fields have no effect."""
     library.vary(unknown_fields="ignored")
     v2, v3 = library.v2(), library.v3()
     user = create(v3, id=99, password="x", more=1).json()
@@ -176,14 +176,14 @@ def test_fields_nobody_knows_can_be_ignored(library: Library) -> None:
 
 
 def test_a_picture_is_uploaded_like_a_file(library: Library) -> None:
-    """Rule: "GET /users/avatar/presign: users:write"; Assumption: `avatar` on PATCH takes `{id, storage: cache, metadata}`."""
+    """service.md#users: GET /users/avatar/presign. Assumption: PATCH takes the upload as `avatar`."""
     client = library.v3()
     user = create(client).json()
     form = presigned(client, "/users/avatar/presign", filename="me.png", type="image/png")
     avatar = {"id": upload(library, form), "storage": "cache"}
-    shown = client.patch(f"/users/{user['id']}", json={"avatar": avatar}).json()["avatar"]
-    assert shown["metadata"] == {"size": len(CONTENT), "filename": "me.png", "mime_type": "image/png"}
-    assert fetch(library, shown["url"]).content == CONTENT
+    picture = client.patch(f"/users/{user['id']}", json={"avatar": avatar}).json()["avatar"]
+    assert picture["metadata"] == {"size": len(CONTENT), "filename": "me.png", "mime_type": "image/png"}
+    assert fetch(library, picture["url"]).content == CONTENT
     assert client.patch(f"/users/{user['id']}", json={"avatar": None}).json()["avatar"] is None
     wrong = client.patch(f"/users/{user['id']}", json={"avatar": {"id": "nothing", "storage": "cache"}})
     assert wrong.json()["error"]["code"] == "StorageNotFound"
@@ -198,7 +198,7 @@ def test_a_picture_is_uploaded_like_a_file(library: Library) -> None:
     ],
 )  # fmt: skip
 def test_every_call_needs_its_scope(library: Library, method: str, path: str, scope: str) -> None:
-    """Rule: the column "Scope" of "Users (v3)"; "When a token lacks a needed scope, the response is `403` ..."."""
+    """service.md#scopes: each endpoint of users needs its scope; without it the response is 403."""
     others = {"library:read", "library:write", "assets:write", "users:read", "users:write", "tasks:read"} - {scope}
     answer = library.v3(*others).request(method, path, json={})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "InsufficientScope")
@@ -207,7 +207,7 @@ def test_every_call_needs_its_scope(library: Library, method: str, path: str, sc
 
 
 def test_v2_changes_roles_on_a_path_of_their_own(library: Library) -> None:
-    """Rule: "v2 changes roles through `PATCH /users/:id/roles` with body `{roles: [..]}`"."""
+    """service.md#users: v2 changes roles with PATCH /users/:id/roles and `{roles: [..]}`."""
     client = library.v2()
     user = create(client).json()
     answer = client.patch(f"/users/{user['id']}/roles", json={"roles": ["admin"]})
@@ -219,7 +219,7 @@ def test_v2_changes_roles_on_a_path_of_their_own(library: Library) -> None:
 
 
 def test_two_user_endpoints_of_v2_are_deprecated(library: Library) -> None:
-    """Rule: "Two user endpoints in v2 carry `X-API-Deprecation` headers."; Assumption: which two, and that they name themselves."""
+    """service.md#deprecation: two user endpoints of v2 send `X-API-Deprecation`. Assumption: which two, and its value."""
     client = library.v2()
     created = create(client)
     number = created.json()["id"]
@@ -233,12 +233,12 @@ def test_two_user_endpoints_of_v2_are_deprecated(library: Library) -> None:
 
 @pytest.mark.parametrize("path", ["/users", "/users/1", "/users/me", "/users/avatar/presign"])
 def test_v2_shows_no_users(library: Library, path: str) -> None:
-    """traps.md A13: "v2 lists no `GET /users`."; 405 where another method has the path, else 404."""
+    """service.md#users: v2 has no GET /users. Assumption: 405 where another method has the path, else 404."""
     assert library.v2().get(path).status_code == (404 if path.count("/") > 2 else 405)
 
 
 def test_the_users_of_the_real_library_are_invented(library: Library) -> None:
-    """Seed: a few people with addresses at library.example."""
+    """The real library has a few people with addresses at library.example."""
     users = library.v3().get("/users").json()["records"]
     assert len(users) == 8
     assert all(user["email"].endswith("@library.example") for user in users)

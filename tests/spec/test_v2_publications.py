@@ -1,4 +1,4 @@
-"""service-api.md, "v2 publications and assets" and what "Versioning" says of version 2: its own way of writing, the same state."""
+"""service.md#v2, #identifiers and #publications: publications in version 2, which has the same state as version 3."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FLAT = ("doi", "isbn", "issn", "arxiv_id", "pmid")
 
 
 def test_identifiers_are_flat(library: Library) -> None:
-    """Rule: "v2 uses the same paths as above under /api/v2 with flat identifier fields (`doi`, `isbn`, and others)"."""
+    """service.md#identifiers: v2 has flat identifier fields (`doi`, `isbn` and others) under /api/v2."""
     client = library.v2()
     record = client.get("/publications/41").json()
     assert "identifiers" not in record
@@ -30,13 +30,13 @@ def test_identifiers_are_flat(library: Library) -> None:
 
 
 def test_a_search_by_doi(library: Library) -> None:
-    """Rule: "GET /publications there accepts `doi` and returns `records`"."""
+    """service.md#search: v2 searches by `doi` and answers `records`."""
     body = library.v2().get("/publications?doi=10.1186/s12874-018-0482-1").json()
     assert [record["id"] for record in body["records"]] == [41]
 
 
 def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
-    """Rule: "flat fields replace `identifiers`": one state, two renderings."""
+    """service.md#identifiers: the flat fields of v2 replace `identifiers`; both versions show one state."""
     v2, v3 = empty.v2(), empty.v3()
     authors, categories = [{"name": "Ada", "type": "person"}], [{"name": "Computing"}]
     old = create(v2, doi="10.1/1", pmid="7", authors=authors, categories=categories, published_on="1843-08-01")
@@ -46,12 +46,12 @@ def test_what_one_version_writes_the_other_shows(empty: Library) -> None:
     assert {name: seen[name] for name in same} == {name: old[name] for name in same}
     identifiers = [{"type": "handle", "value": "1/2"}, {"type": "isbn", "value": "2"}, {"type": "isbn", "value": "3"}]
     v3.patch(f"/publications/{old['id']}", json={"identifiers": identifiers, "title": "New"})
-    shown = v2.get(f"/publications/{old['id']}").json()
-    assert {name: shown[name] for name in ("title", *FLAT)} == dict.fromkeys(FLAT) | {"title": "New", "isbn": "2"}
+    record = v2.get(f"/publications/{old['id']}").json()
+    assert {name: record[name] for name in ("title", *FLAT)} == dict.fromkeys(FLAT) | {"title": "New", "isbn": "2"}
 
 
 def test_a_flat_field_changes_the_identifier_that_it_shows(empty: Library) -> None:
-    """Assumption: the first of its type; the others and their order stay. Null or nothing removes all of the type."""
+    """Assumption: a flat field changes the first identifier of its type; the others stay. Null or "" removes all of the type."""
     v2, v3 = empty.v2(), empty.v3()
     pairs = [("isbn", "1"), ("handle", "x"), ("isbn", "2"), ("doi", "10.1/1")]
     number = create(v3, identifiers=[{"type": kind, "value": value} for kind, value in pairs])["id"]
@@ -74,7 +74,7 @@ def test_a_flat_field_changes_the_identifier_that_it_shows(empty: Library) -> No
 
 
 def test_authors_are_added_and_destroyed(empty: Library) -> None:
-    """Rule: "dedicated DELETE endpoints instead of `_destroy` markers" (v3): v2 removes nested entries by `_destroy`."""
+    """service.md#v2: v2 removes entries of lists with `_destroy` markers: authors."""
     client = empty.v2()
     ada, ben = {"name": "Ada", "type": "person"}, {"name": "Ben", "type": "person"}
     society = {"name": "Ben", "type": "corporate"}
@@ -89,7 +89,7 @@ def test_authors_are_added_and_destroyed(empty: Library) -> None:
 
 
 def test_categories_are_added_and_destroyed(empty: Library) -> None:
-    """Rule: the same, for categories by name or id."""
+    """service.md#v2: v2 removes entries of lists with `_destroy` markers: categories by name or id."""
     client = empty.v2()
     created = create(client, categories=[{"name": "History"}, {"name": "Art"}, {"name": "Science"}])
     history, art, science = created["categories"]
@@ -106,15 +106,15 @@ def test_categories_are_added_and_destroyed(empty: Library) -> None:
 
 @pytest.mark.parametrize("field", ["assets", "assets_attributes"])
 def test_assets_are_added_changed_and_destroyed(empty: Library, field: str) -> None:
-    """Rule: the same, for assets by id."""
+    """service.md#v2: v2 removes entries of lists with `_destroy` markers: assets by id."""
     client = empty.v2()
     files = [{"file": upload(empty)}, {"file": upload(empty, b"other", "b.txt"), "name": "B"}]
     created = create(client, **{field: files})
     first, second = created["assets"]
     address = f"/publications/{created['id']}"
     sent = {field: [{"id": first["id"], "_destroy": True}, {"id": second["id"], "name": "C"}]}
-    (left,) = client.patch(address, json=sent).json()["assets"]
-    assert (left["id"], left["name"]) == (second["id"], "C")
+    (remaining,) = client.patch(address, json=sent).json()["assets"]
+    assert (remaining["id"], remaining["name"]) == (second["id"], "C")
     other = create(client)["id"]
     assert refusal(client.patch(f"/publications/{other}", json={field: [{"id": second["id"]}]})) == (
         404,
@@ -122,23 +122,23 @@ def test_assets_are_added_changed_and_destroyed(empty: Library, field: str) -> N
     )
 
 
-def test_v3_knows_no_destroy_markers(empty: Library) -> None:
-    """Rule: "v3 differences from v2: ... dedicated DELETE endpoints instead of `_destroy` markers"."""
+def test_v3_refuses_destroy_markers(empty: Library) -> None:
+    """service.md#v2: v3 has DELETE endpoints instead of `_destroy` markers."""
     client = empty.v3()
     address = f"/publications/{create(client, authors=[{'name': 'Ada'}])['id']}"
     assert refusal(client.patch(address, json={"authors": [{"name": "Ada", "_destroy": True}]}))[0] == 422
     assert client.patch(address, json={"authors": []}).json()["authors"] == []
 
 
-def test_typed_identifiers_are_version_3s(empty: Library) -> None:
-    """Rule: "typed `identifiers` list instead of flat identifier fields"."""
+def test_v3_has_typed_identifiers(empty: Library) -> None:
+    """service.md#identifiers: v3 has a typed list instead of flat fields."""
     typed = {"title": "A", "identifiers": [{"type": "doi", "value": "10.1/1"}]}
     assert empty.v2().post("/publications", json=typed).status_code == 422
     assert empty.v3().post("/publications", json={"title": "A", "doi": "10.1/1"}).status_code == 422
 
 
 def test_a_category_or_an_organization_that_does_not_exist_is_no_error(empty: Library) -> None:
-    """Rule: "when an `id` for a contributor, category or organization is not in the account (category and organization: v3 only)"."""
+    """service.md#references: an unknown category or organization is 404 in v3 only."""
     client = empty.v2()
     sent = {"title": "A", "categories": [{"id": 999}, {"name": "Art"}], "organization": {"id": 999}}
     answer = client.post("/publications", json=sent)
@@ -149,7 +149,7 @@ def test_a_category_or_an_organization_that_does_not_exist_is_no_error(empty: Li
 
 
 def test_a_contributor_that_does_not_exist_is_404_in_v2_too(empty: Library) -> None:
-    """Rule: the same, from the other side."""
+    """service.md#references: an unknown contributor is 404 in v2, too."""
     client = empty.v2()
     assert refusal(client.post("/publications", json={"title": "A", "contributor": {"id": 999}})) == (
         404,
@@ -159,7 +159,7 @@ def test_a_contributor_that_does_not_exist_is_404_in_v2_too(empty: Library) -> N
 
 
 def test_a_bare_string_as_a_category_is_refused_in_v2_too(empty: Library) -> None:
-    """Rule: "422: input could not be processed (for example a bare string in `categories`)"."""
+    """service.md#references: a bare string as a category is 422."""
     answer = empty.v2().post("/publications", json={"title": "A", "categories": ["History"]})
     assert refusal(answer) == (422, "UnprocessableEntity")
 
@@ -168,6 +168,6 @@ def test_a_bare_string_as_a_category_is_refused_in_v2_too(empty: Library) -> Non
     "payload",
     [{}, {"title": None}, {"title": "A", "doi": 1}, {"title": "A", "id": 1}, {"title": "A", "assets": [{"name": "x"}]}],
 )
-def test_a_payload_that_cannot_be_meant_is_refused(empty: Library, payload: object) -> None:
-    """Rule: "422: input could not be processed"."""
+def test_an_invalid_payload_is_refused(empty: Library, payload: object) -> None:
+    """service.md#errors: an invalid payload is 422."""
     assert refusal(empty.v2().post("/publications", json=payload)) == (422, "UnprocessableEntity")

@@ -1,4 +1,4 @@
-"""The upload sequence of service-api.md, "Assets", as a test takes it; and multipart bodies written by hand."""
+"""The upload sequence of service.md#upload for tests, and multipart bodies written by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Field = tuple[str, str]
 
 
 def presigned(client: httpx.Client, path: str = "/assets/presign", **query: str) -> dict[str, Any]:
-    """A form, as the service gives it out."""
+    """Returns an upload form of the service."""
     answer = client.get(path, params={"filename": "a file.pdf", "type": "application/pdf", **query})
     assert answer.status_code == 200, answer.text
     form: dict[str, Any] = answer.json()
@@ -23,7 +23,7 @@ def presigned(client: httpx.Client, path: str = "/assets/presign", **query: str)
 
 
 def body_of(fields: Sequence[Field], content: bytes | None = CONTENT, after: Sequence[Field] = ()) -> bytes:
-    """A form's body with its parts in this order; no file when there is no content."""
+    """Returns the body of a form with its parts in this order. Without content it has no file."""
     parts = [_part(f'name="{name}"', value.encode()) for name, value in fields]
     if content is not None:
         parts.append(_part('name="file"; filename="a file.pdf"\r\nContent-Type: application/pdf', content))
@@ -37,14 +37,14 @@ def _part(disposition: str, value: bytes) -> bytes:
 
 
 def send(library: Library, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> httpx.Response:
-    """A body to the storage service, with a Content-Length and nothing else that is not asked for."""
+    """Posts a body to the storage service. It adds a Content-Length and no other header that the test did not name."""
     given = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}", **(headers or {})}
     with httpx.Client(transport=library.transport()) as client:
         return client.post(url, content=body, headers=given)
 
 
 def upload(library: Library, form: Mapping[str, Any], content: bytes = CONTENT) -> str:
-    """Upload a file with a form; the id that the service knows it by."""
+    """Uploads a file with a form and returns its file id."""
     answer = send(library, form["url"], body_of(list(form["fields"].items()), content))
     assert answer.status_code == 204, answer.text
     key: str = form["fields"]["key"]
@@ -52,12 +52,12 @@ def upload(library: Library, form: Mapping[str, Any], content: bytes = CONTENT) 
 
 
 def fetch(library: Library, url: str, method: str = "GET", **headers: str) -> httpx.Response:
-    """A request to the storage service without any sign-in but the address."""
+    """Sends a request to the storage service, signed by its address alone."""
     with httpx.Client(transport=library.transport()) as client:
         return client.request(method, url, headers=headers)
 
 
 def code(answer: httpx.Response) -> str:
-    """The code of a refusal, which is S3's XML document."""
+    """Returns the error code of S3's XML error document."""
     assert answer.headers["Content-Type"] == "application/xml"
     return answer.text.partition("<Code>")[2].partition("</Code>")[0]

@@ -1,4 +1,4 @@
-"""A library in process, for rules of OAuth that the document leaves to the RFCs."""
+"""A library in process, for rules of OAuth that only the RFCs state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.app import Sandbox
 from sandbox.settings import Settings
 from sandbox.state.database import Database
 from sandbox.tenants import Account, open_tenant
-from tests.sandbox.conftest import OwnClock
+from tests.sandbox.conftest import FakeClock
 from tests.spec.conftest import Library
 
 
@@ -20,9 +20,9 @@ from tests.spec.conftest import Library
 def library() -> Iterator[Library]:
     """A library with one publication."""
     with ExitStack() as closing:
-        database, clock = Database(), OwnClock()
+        database, clock = Database(), FakeClock()
         closing.callback(database.close)
-        settings = Settings(requests_per_minute=0).changed({"oauth": {"registrations_per_day": 10_000}})
+        settings = Settings(requests_per_minute=0).with_changes({"oauth": {"registrations_per_day": 10_000}})
         tenant = open_tenant(database, "library", records=1, account=Account(), settings=settings, clock=clock)
         app = Sandbox({"library": tenant})
         library = Library(tenant, "http://service.test", clock, lambda: httpx.WSGITransport(app=app))

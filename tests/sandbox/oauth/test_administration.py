@@ -1,4 +1,4 @@
-"""The control endpoint for clients and grants, and the command that uses it; a state file across a kill."""
+"""The control endpoint for clients and grants, its command, and the state file after a kill."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.callers import SCOPES
 from sandbox.oauth.tokens import check_bearer
+from sandbox.permissions import SCOPES
 from sandbox.tenants import Account
 from tests.sandbox.process import SandboxProcess
 from tests.spec.conftest import Library, plain_transport
-from tests.spec.program import CALLBACK, Program, issued_program, program
+from tests.spec.oauth_client import CALLBACK, OAuthClient, issued_client, registered_client
 
 ROOT = Path(__file__).parents[3]
 
@@ -40,19 +40,20 @@ def test_a_client_that_cannot_be_issued(library: Library, body: dict[str, Any], 
 
 
 def test_issued_clients_are_listed_without_their_secrets(library: Library) -> None:
-    app = issued_program(library, pkce=False, surface="mcp_server")
-    program(library)
-    (told,) = control(library, "GET", "oauth/clients").json()
-    assert (told["client_id"], told["pkce"], told["surface"], told["revoked_at"]) == (app.id, False, "mcp_server", None)
-    assert told["secrets"] == [{"created_at": library.clock.time, "expires_at": None}]
-    assert app.secret not in json.dumps(told)
+    app = issued_client(library, pkce=False, surface="mcp_server")
+    registered_client(library)
+    (client,) = control(library, "GET", "oauth/clients").json()
+    assert (client["client_id"], client["pkce"]) == (app.id, False)
+    assert (client["surface"], client["revoked_at"]) == ("mcp_server", None)
+    assert client["secrets"] == [{"created_at": library.clock.time, "expires_at": None}]
+    assert app.secret not in json.dumps(client)
 
 
 def test_a_client_that_is_not_there_can_be_neither_rotated_nor_revoked(library: Library) -> None:
-    own = program(library)
+    own = registered_client(library)
     for body in ({"client_id": "unknown"}, {"client_id": own.id}, {}):
         assert control(library, "POST", "oauth/clients/rotate", body).status_code == 404
-    app = issued_program(library)
+    app = issued_client(library)
     assert control(library, "POST", "oauth/clients/revoke", {"client_id": app.id}).status_code == 200
     assert control(library, "POST", "oauth/clients/revoke", {"client_id": app.id}).status_code == 404
     assert control(library, "POST", "oauth/clients/rotate", {"client_id": app.id}).status_code == 404
@@ -60,7 +61,7 @@ def test_a_client_that_is_not_there_can_be_neither_rotated_nor_revoked(library: 
 
 
 def test_a_client_that_registered_itself_can_be_revoked_too(library: Library) -> None:
-    app = program(library)
+    app = registered_client(library)
     tokens = app.sign_in()
     control(library, "POST", "oauth/clients/revoke", {"client_id": app.id})
     assert app.call(tokens["access_token"]).status_code == 401
@@ -70,12 +71,12 @@ def test_a_client_that_registered_itself_can_be_revoked_too(library: Library) ->
     {"changeover_seconds": -1}, {"changeover_seconds": "1"}, {"unknown": 1}, {"client_id": 5},
 ])  # fmt: skip
 def test_a_rotation_that_cannot_be(library: Library, body: dict[str, Any]) -> None:
-    app = issued_program(library)
+    app = issued_client(library)
     assert control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, **body}).status_code == 422
 
 
 def test_a_later_rotation_does_not_lengthen_the_life_of_an_old_secret(library: Library) -> None:
-    app = issued_program(library)
+    app = issued_client(library)
     control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 60})
     library.clock.time += 60
     rotated = control(library, "POST", "oauth/clients/rotate", {"client_id": app.id, "changeover_seconds": 600})
@@ -83,11 +84,11 @@ def test_a_later_rotation_does_not_lengthen_the_life_of_an_old_secret(library: L
     assert app.ask({"grant_type": "refresh_token", "refresh_token": "x"}).status_code == 401
 
 
-def test_grants_are_told(library: Library) -> None:
-    app = program(library, scope=None)
+def test_grants_are_listed(library: Library) -> None:
+    app = registered_client(library, scope=None)
     app.sign_in(resource=None)
-    (told,) = control(library, "GET", "oauth/grants").json()
-    assert told == {
+    (grant,) = control(library, "GET", "oauth/grants").json()
+    assert grant == {
         "client_id": app.id,
         "person": library.tenant.account.email,
         "scopes": ["library:read", "assets:read"],
@@ -96,7 +97,7 @@ def test_grants_are_told(library: Library) -> None:
     }
 
 
-def test_a_token_on_order(library: Library) -> None:
+def test_a_token_of_the_control_endpoint(library: Library) -> None:
     token = library.token()
     assert check_bearer(library.tenant, f"Bearer {token}").scopes == set(SCOPES)
     for wrong in ({"scopes": ["all"]}, {"scopes": "library:read"}, {"person": "nobody"}, {"surface": "x"}, {"x": 1}):
@@ -116,15 +117,15 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 def test_the_command_creates_rotates_and_revokes(sandbox: SandboxProcess) -> None:
     here = ("--tenant", "library")
-    made = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
-    client = json.loads(made.stdout)
+    created = command(sandbox, *here, "create", "Connector", CALLBACK, "--scope", "users:read", "--post", "--no-pkce")
+    client = json.loads(created.stdout)
     assert client["token_endpoint_auth_method"] == "client_secret_post"
     assert (client["pkce"], client["surface"], client["scope"]) == (False, "rest_api", "users:read")
     rotated = json.loads(command(sandbox, *here, "rotate", client["client_id"], "--changeover", "60").stdout)
     assert rotated["client_secret"] != client["client_secret"]
     again = command(sandbox, *here, "rotate", client["client_id"])
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr.startswith("refused: 2 secrets are good already")
+    assert again.stderr.startswith("refused: 2 secrets are valid")
     assert len(json.loads(command(sandbox, *here, "list").stdout)) == 1
     assert json.loads(command(sandbox, "--tenant", "other", "list").stdout) == []
     assert command(sandbox, *here, "revoke", client["client_id"]).returncode == 0
@@ -142,11 +143,11 @@ def test_the_command_says_what_is_wrong(sandbox: SandboxProcess) -> None:
         check=False,
     )
     assert nowhere.returncode == 1
-    assert "cannot be asked" in nowhere.stderr
+    assert "cannot be reached" in nowhere.stderr
 
 
 class Remote(Library):
-    """A library of another process."""
+    """A library in another process."""
 
     def __init__(self, sandbox: SandboxProcess) -> None:
         account = Account(sandbox.user, sandbox.password)
@@ -156,15 +157,15 @@ class Remote(Library):
 
 
 def test_what_was_granted_survives_a_kill(tmp_path: Path) -> None:
-    """Clients, secrets, grants and tokens are in the state file; on another port they are as good as before."""
+    """Clients, secrets, grants and tokens are in the state file and work on another port, too."""
     options = ("--tenant", "library=empty", "--requests-per-minute", "0", "--state", str(tmp_path / "state.db"))
     with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
-        app = program(library)
+        app = registered_client(library)
         tokens = app.sign_in()
         code = app.code()
         sandbox.kill()
     with SandboxProcess(*options) as sandbox, closing(Remote(sandbox)) as library:
-        app = Program(library, app.id, app.secret, verifier=app.verifier)
+        app = OAuthClient(library, app.id, app.secret, verifier=app.verifier)
         assert app.call(tokens["access_token"]).status_code == 200
         renewed = app.refresh(tokens["refresh_token"])
         assert renewed.status_code == 200

@@ -1,4 +1,4 @@
-"""The consent page: who may decide, what a decision does, and that nothing on the page is more than it seems."""
+"""The consent page: who may decide, what a decision does, and that its text cannot be forged."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.spec.conftest import Library
-from tests.spec.program import CALLBACK, Program, answer_in, issued_program, program
+from tests.spec.oauth_client import CALLBACK, OAuthClient, answer_in, issued_client, registered_client
 
 WITHOUT_PASSWORD = {"email": "", "password": ""}
 
 
 @pytest.fixture
-def app(library: Library) -> Program:
-    return program(library, "none", scope="library:read users:read")
+def app(library: Library) -> OAuthClient:
+    return registered_client(library, "none", scope="library:read users:read")
 
 
-def test_the_person_signs_in_and_releases(app: Program) -> None:
-    """Rule: "the scopes the signing-in person released on the consent screen"."""
+def test_the_person_signs_in_and_releases(app: OAuthClient) -> None:
+    """service.md#scopes: a token has only the scopes that the person released."""
     page = app.page()
     assert page.status_code == 200
     assert re.findall(r'value="([a-z:]+)" checked', page.text) == ["library:read", "users:read"]
@@ -30,8 +30,8 @@ def test_the_person_signs_in_and_releases(app: Program) -> None:
     assert app.redeem(answer_in(answer)["code"]).json()["scope"] == "users:read"
 
 
-def test_the_person_refuses(library: Library, app: Program) -> None:
-    """RFC 6749, section 4.1.2.1. Nobody has to sign in for that, and nothing is granted."""
+def test_the_person_refuses(library: Library, app: OAuthClient) -> None:
+    """RFC 6749, section 4.1.2.1. A refusal needs no sign-in and grants nothing."""
     answer = answer_in(app.post(app.page(), decision="refuse", **WITHOUT_PASSWORD))
     assert (answer["error"], answer["state"]) == ("access_denied", "a state & more")
     assert library.control("GET", "oauth/grants").json() == []
@@ -40,8 +40,8 @@ def test_the_person_refuses(library: Library, app: Program) -> None:
 @pytest.mark.parametrize("form", [
     {"password": "wrong"}, {"email": "nobody@library.example"}, WITHOUT_PASSWORD, {"email": "'\" or 1=1 --"},
 ])  # fmt: skip
-def test_a_wrong_password_is_asked_for_again(library: Library, app: Program, form: dict[str, str]) -> None:
-    """What was typed and ticked stays, the password does not."""
+def test_a_wrong_password_is_asked_for_again(library: Library, app: OAuthClient, form: dict[str, str]) -> None:
+    """The page keeps the address and the ticks, but not the password."""
     answer = app.post(app.page(), scope=["users:read"], **form)
     assert answer.status_code == 422
     assert 'role="alert"' in answer.text
@@ -51,22 +51,22 @@ def test_a_wrong_password_is_asked_for_again(library: Library, app: Program, for
     assert answer_in(app.post(answer, scope=["users:read"]))["code"]
 
 
-def test_a_person_who_ticks_nothing_is_asked_again(app: Program) -> None:
-    """Assumption: a token without any scope is nobody's wish."""
+def test_a_person_who_ticks_nothing_is_asked_again(app: OAuthClient) -> None:
+    """Assumption: a token without a scope is never intended."""
     answer = app.post(app.page(), scope=[])
     assert answer.status_code == 422
     assert "Tick at least one" in answer.text
     assert "Signed in as" in answer.text
 
 
-def test_a_decision_that_is_neither_releases_nothing_without_a_password(app: Program) -> None:
+def test_a_decision_that_is_neither_releases_nothing_without_a_password(app: OAuthClient) -> None:
     assert app.post(app.page(), decision="", **WITHOUT_PASSWORD).status_code == 422
 
 
-def test_the_browser_stays_signed_in(library: Library, app: Program) -> None:
-    """The second consent needs no password, in another program too; the session ends by itself."""
+def test_the_browser_stays_signed_in(library: Library, app: OAuthClient) -> None:
+    """The second consent needs no password, for another program too. The session expires."""
     app.consent()
-    other = program(library, "none")
+    other = registered_client(library, "none")
     other.browser = app.browser
     page = other.page()
     assert "Signed in as <strong>Backup</strong>" in page.text
@@ -76,20 +76,20 @@ def test_the_browser_stays_signed_in(library: Library, app: Program) -> None:
     assert 'name="password"' in other.page().text
 
 
-def test_a_signed_in_browser_is_signed_in_to_v2_as_well(library: Library, app: Program) -> None:
-    """Rule: "Session cookie `_library_session` from an already signed-in browser session."."""
+def test_a_signed_in_browser_is_signed_in_to_v2_as_well(library: Library, app: OAuthClient) -> None:
+    """service.md#v2: the cookie `_library_session` of a signed-in browser."""
     app.consent()
     assert app.browser.get("/api/v2/publications/1").status_code == 200
     library.clock.time += library.tenant.settings.oauth.session_seconds
     assert app.browser.get("/api/v2/publications/1").status_code == 401
 
 
-def test_the_session_from_the_start_counts_too(library: Library, app: Program) -> None:
+def test_the_session_from_the_start_counts_too(library: Library, app: OAuthClient) -> None:
     app.browser = library.client(cookies={"_library_session": library.tenant.session_cookie})
     assert answer_in(app.post(app.page(), **WITHOUT_PASSWORD))["code"]
 
 
-def test_another_account_can_be_used(library: Library, app: Program) -> None:
+def test_another_account_can_be_used(library: Library, app: OAuthClient) -> None:
     app.consent()
     session = app.browser.cookies["_library_session"]
     page = app.post(app.page(), decision="sign_out")
@@ -100,7 +100,7 @@ def test_another_account_can_be_used(library: Library, app: Program) -> None:
     assert answer_in(app.post(page))["code"]
 
 
-def test_signing_out_leaves_the_session_of_the_ready_line(library: Library, app: Program) -> None:
+def test_signing_out_leaves_the_session_of_the_ready_line(library: Library, app: OAuthClient) -> None:
     app.browser = library.client(cookies={"_library_session": library.tenant.session_cookie})
     app.post(app.page(), decision="sign_out")
     client = library.client("/api/v2", cookies={"_library_session": library.tenant.session_cookie})
@@ -108,8 +108,8 @@ def test_signing_out_leaves_the_session_of_the_ready_line(library: Library, app:
 
 
 @pytest.mark.parametrize("token", ["", "0" * 64, "ü"])
-def test_a_form_counts_only_with_the_token_of_its_page(library: Library, app: Program, token: str) -> None:
-    """Another site can make the browser post, signed in as it is, but does not know the token."""
+def test_a_form_counts_only_with_the_token_of_its_page(library: Library, app: OAuthClient, token: str) -> None:
+    """Another site can make a signed-in browser post, but does not know the token."""
     app.consent()
     before = library.control("GET", "oauth/grants").json()
     for decision in ("allow", "refuse", "sign_out"):
@@ -120,15 +120,15 @@ def test_a_form_counts_only_with_the_token_of_its_page(library: Library, app: Pr
     assert "Signed in as" in app.page().text
 
 
-def test_a_token_of_another_browser_does_not_count(library: Library, app: Program) -> None:
-    """The form token hangs on a cookie: who has a page of their own has no token for anybody else's browser."""
+def test_a_token_of_another_browser_does_not_count(library: Library, app: OAuthClient) -> None:
+    """The form token depends on a cookie, so it works in one browser only."""
     foreign = app.page()
     for cookies in ({}, {"_library_visit": "other"}):
         app.browser = library.client(cookies=cookies)
         assert app.post(foreign).status_code == 403
 
 
-def test_cookies_are_for_this_tenant_and_for_no_script(app: Program) -> None:
+def test_cookies_are_for_this_tenant_and_for_no_script(app: OAuthClient) -> None:
     page = app.page()
     answers = [page, app.post(page)]
     for answer, name in zip(answers, ("_library_visit", "_library_session"), strict=True):
@@ -138,14 +138,14 @@ def test_cookies_are_for_this_tenant_and_for_no_script(app: Program) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"client_id": "unknown"}, {"client_id": None}, {"client_id": "x" * 5000}])
-def test_an_unknown_program_gets_a_page_and_nobody_is_sent_anywhere(app: Program, changes: dict[str, Any]) -> None:
-    """RFC 6749, section 4.1.2.1: "MUST NOT automatically redirect the user-agent to the invalid redirection URI"."""
+def test_an_unknown_program_gets_a_page_and_nobody_is_sent_anywhere(app: OAuthClient, changes: dict[str, Any]) -> None:
+    """RFC 6749, section 4.1.2.1: no redirect for an unknown client."""
     refused(app.page(**changes))
 
 
 @pytest.mark.parametrize("redirect_uri", [None, "https://evil.example/", "javascript:alert(1)", [CALLBACK, CALLBACK]])
-def test_an_unknown_address_gets_a_page_and_nobody_is_sent_there(app: Program, redirect_uri: Any) -> None:
-    """The same. Assumption: `redirect_uri` has to be there although only one is registered."""
+def test_an_unknown_address_gets_a_page_and_nobody_is_sent_there(app: OAuthClient, redirect_uri: Any) -> None:
+    """RFC 6749, section 4.1.2.1: no redirect to an unknown address. Assumption: `redirect_uri` is required."""
     refused(app.page(redirect_uri=redirect_uri))
 
 
@@ -166,7 +166,7 @@ def refused(answer: httpx.Response) -> None:
     ({"scope": "library:write"}, "invalid_scope"),
     ({"resource": "{base_url}/api/v3#x"}, "invalid_target"),
 ])  # fmt: skip
-def test_other_refusals_go_to_the_program(app: Program, changes: dict[str, Any], error: str) -> None:
+def test_other_refusals_go_to_the_program(app: OAuthClient, changes: dict[str, Any], error: str) -> None:
     """RFC 6749, section 4.1.2.1."""
     answer = app.page(**changes)
     assert answer.headers["Location"].startswith(CALLBACK + "?error=")
@@ -174,18 +174,18 @@ def test_other_refusals_go_to_the_program(app: Program, changes: dict[str, Any],
     assert answer_in(answer)["error_description"]
 
 
-def test_a_request_without_scope_asks_for_everything_registered(app: Program) -> None:
-    """Assumption, as RFC 6749, section 3.3 allows: a default."""
+def test_a_request_without_scope_asks_for_everything_registered(app: OAuthClient) -> None:
+    """Assumption: the default is every registered scope (RFC 6749, section 3.3)."""
     assert app.sign_in(scope=None)["scope"] == "library:read users:read"
 
 
-def test_scopes_that_are_not_registered_are_left_out(app: Program) -> None:
-    """Rule: "the intersection": what is unknown or not registered is no error as long as something is left."""
+def test_scopes_that_are_not_registered_are_left_out(app: OAuthClient) -> None:
+    """service.md#scopes: a token has the intersection; an unknown or unregistered scope is no error if another one remains."""
     assert app.sign_in(scope="tasks:read users:read new:scope")["scope"] == "users:read"
 
 
-def test_a_post_is_examined_like_a_get(app: Program) -> None:
-    """The parameters are in the address of the form, and somebody may have changed them there."""
+def test_a_post_is_examined_like_a_get(app: OAuthClient) -> None:
+    """The parameters are in the address of the form, where they can be changed."""
     page = app.page()
     page.request.url = httpx.URL(str(page.url).replace("127.0.0.1%3A8123", "127.0.0.1%3A9"))
     assert app.post(page).status_code == 400
@@ -196,16 +196,16 @@ def test_a_post_is_examined_like_a_get(app: Program) -> None:
     name=st.text(st.characters(codec="utf-8"), max_size=60), state=st.text(st.characters(codec="utf-8"), max_size=40)
 )
 def test_nothing_from_outside_becomes_a_part_of_the_page(library: Library, name: str, state: str) -> None:
-    """The page has the same elements whatever a program calls itself."""
-    app = program(library, "none", client_name=name)
+    """The page has the same elements for any client name and state."""
+    app = registered_client(library, "none", client_name=name)
     elements = re.compile(r"<[a-z/!][^>]*>")
-    plain = elements.findall(program(library, "none", client_name="Plain").page().text)
+    plain = elements.findall(registered_client(library, "none", client_name="Plain").page().text)
     found = elements.findall(app.page(state=state).text)
     assert len(found) == len(plain)
 
 
 def test_markup_in_a_name_is_text(library: Library) -> None:
-    app = program(library, client_name='"><script>alert(1)</script>&amp;')
+    app = registered_client(library, client_name='"><script>alert(1)</script>&amp;')
     page = app.page()
     assert "<script" not in page.text
     assert "&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;" in page.text
@@ -213,8 +213,8 @@ def test_markup_in_a_name_is_text(library: Library) -> None:
     assert "<img" not in again
 
 
-def test_the_page_needs_nothing_from_anywhere(app: Program) -> None:
-    """No address on it, no script, and the browser is told to fetch nothing and to show it in no frame."""
+def test_the_page_needs_nothing_from_anywhere(app: OAuthClient) -> None:
+    """The page has no address and no script; its policy forbids to load anything or to frame it."""
     page = app.page()
     assert not re.search(r"(src|href|action)=|url\(|@import|https?://", page.text)
     policy = page.headers["Content-Security-Policy"]
@@ -224,7 +224,7 @@ def test_the_page_needs_nothing_from_anywhere(app: Program) -> None:
     assert page.headers["Referrer-Policy"] == "no-referrer"
 
 
-def test_every_field_has_a_label(app: Program) -> None:
+def test_every_field_has_a_label(app: OAuthClient) -> None:
     text = app.page().text
     fields = [re.search(r'id="([\w-]+)"', each) for each in re.findall(r"<input[^>]*>", text) if "hidden" not in each]
     assert len(fields) == 4
@@ -233,21 +233,21 @@ def test_every_field_has_a_label(app: Program) -> None:
     assert all(name in text for name in ("<title>", "<main>", "<legend>", "<h1>"))
 
 
-def test_the_page_says_whose_program_it_is(library: Library, app: Program) -> None:
-    """A name that a program gave itself is no proof; where the answer goes is."""
+def test_the_page_says_whose_program_it_is(library: Library, app: OAuthClient) -> None:
+    """The name of a self-registered client proves nothing; the page shows where the answer goes."""
     own = app.page().text
     assert "nobody has checked its name" in own
     assert "<strong>127.0.0.1:8123</strong>, a program on this computer" in own
-    issued = issued_program(library, ["https://connector.example/back"]).page().text
+    issued = issued_client(library, ["https://connector.example/back"]).page().text
     assert "An administrator of this library issued" in issued
     assert "<strong>connector.example</strong>." in issued
 
 
 def test_a_program_without_a_name_is_called_by_its_id(library: Library) -> None:
-    app = program(library, client_name=None)
+    app = registered_client(library, client_name=None)
     assert app.id in app.page().text
 
 
-def test_a_session_of_another_tenant_is_none(library: Library, app: Program) -> None:
+def test_a_session_of_another_tenant_is_none(library: Library, app: OAuthClient) -> None:
     app.browser = library.client(cookies={"_library_session": "0" * 32})
     assert 'name="password"' in app.page().text

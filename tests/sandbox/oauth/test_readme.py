@@ -1,4 +1,4 @@
-"""The README keeps its word: its session works as printed, its tables name every setting."""
+"""The OAuth section of the README: its session works as printed, its tables name every setting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import pytest
 
-from sandbox.oauth.renewal import POLICIES
+from sandbox.oauth.refresh_policies import REFRESH_POLICIES
 from sandbox.settings import OAuth
 from tests.sandbox.process import SandboxProcess
 
@@ -23,7 +23,7 @@ def section() -> str:
 
 @pytest.mark.skipif(not all(map(shutil.which, ("bash", "curl", "openssl", "python3"))), reason="needs curl and openssl")
 def test_the_session_works_as_printed() -> None:
-    """Only the port is another."""
+    """The test changes the port only."""
     script = re.findall(r"```sh\n(.*?)```", section(), re.DOTALL)
     with SandboxProcess("--tenant", "library=real:3") as sandbox:
         text = script[0].replace("127.0.0.1:8000", f"127.0.0.1:{sandbox.port}")
@@ -54,7 +54,7 @@ def test_every_setting_is_described_with_its_values() -> None:
 
 
 def test_every_policy_is_a_column() -> None:
-    assert f"| refresh policy | {' | '.join(f'`{name}`' for name in POLICIES)} |" in section()
+    assert f"| refresh policy | {' | '.join(f'`{name}`' for name in REFRESH_POLICIES)} |" in section()
 
 
 def test_every_control_endpoint_is_described() -> None:

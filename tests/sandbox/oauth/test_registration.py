@@ -1,4 +1,4 @@
-"""Registration: what is stored, what is refused (RFC 7591)."""
+"""Registration (RFC 7591): stored values and refusals."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sandbox.oauth.refusals import OAuthError
-from sandbox.oauth.registration import read
+from sandbox.oauth.errors import OAuthError
+from sandbox.oauth.registration import parse_metadata
 from tests.spec.conftest import Library
-from tests.spec.program import CALLBACK, program, register
+from tests.spec.oauth_client import CALLBACK, register, registered_client
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -21,7 +21,7 @@ JSON = st.recursive(
 
 
 def test_what_is_left_out_gets_a_default(library: Library) -> None:
-    """RFC 7591, section 2, except that every client may refresh: "it comes with a refresh token"."""
+    """RFC 7591, section 2; but every client may refresh, because every access token has a refresh token (service.md#tokens)."""
     answer = library.client().post("/oauth/clients", json={"redirect_uris": [CALLBACK]})
     assert answer.status_code == 201
     stored = answer.json()
@@ -66,13 +66,13 @@ def test_addresses_that_cannot_be_kept(library: Library, addresses: Any) -> None
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'"x"', b"null", b"\xff", b"[" * 100_000, b'{"client_name": "\\ud800"}']
 )
-def test_what_is_no_object(library: Library, body: bytes) -> None:
+def test_a_body_that_is_no_object_is_refused(library: Library, body: bytes) -> None:
     answer = library.client().post("/oauth/clients", content=body)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_client_metadata")
 
 
-def test_metadata_that_nobody_knows_are_ignored(library: Library) -> None:
-    """RFC 7591, section 2: "MUST ignore any client metadata sent by the client that it does not understand"."""
+def test_unknown_metadata_are_ignored(library: Library) -> None:
+    """RFC 7591, section 2: unknown metadata are ignored."""
     answer = register(library, logo_uri="https://example.org/logo.png", contacts=["a@example.org"], software_id=7)
     assert answer.status_code == 201
     assert "logo_uri" not in answer.json()
@@ -85,7 +85,7 @@ def test_metadata_that_nobody_knows_are_ignored(library: Library) -> None:
 def test_every_body_is_stored_or_refused(body: Any) -> None:
     error = None
     try:
-        assert read(body).redirect_uris
+        assert parse_metadata(body).redirect_uris
     except OAuthError as refusal:
         error = refusal.error
     assert error in {None, "invalid_client_metadata", "invalid_redirect_uri"}
@@ -98,12 +98,12 @@ def test_a_name_is_kept_as_it_is(library: Library, name: str) -> None:
 
 
 def test_ids_and_secrets_are_never_the_same(library: Library) -> None:
-    clients = [program(library) for _ in range(20)]
+    clients = [registered_client(library) for _ in range(20)]
     assert len({client.id for client in clients} | {client.secret for client in clients}) == 40
 
 
 def test_the_bound_holds_under_threads(library: Library) -> None:
-    """Rule: "Client registrations: bounded per tenant per day"."""
+    """service.md#clients: the registrations of a tenant per day are limited."""
     library.change(oauth={"registrations_per_day": 5})
     with ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda _: register(library).status_code, range(12)))

@@ -1,4 +1,4 @@
-"""Whatever comes in: an answer of OAuth's, never an internal error."""
+"""Any input gets an OAuth response, never an internal error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.spec.conftest import Library
-from tests.spec.program import CALLBACK, program
+from tests.spec.oauth_client import CALLBACK, registered_client
 
 NAMES = st.sampled_from([
     "response_type", "client_id", "redirect_uri", "scope", "state", "code_challenge", "code_challenge_method", "resource",
@@ -46,7 +46,7 @@ def encoded(fields: list[tuple[str, bytes]]) -> str:
 @given(query=FIELDS, form=FIELDS, known=st.booleans())
 def test_authorizations(library: Library, query: Any, form: Any, known: bool) -> None:
     if known:
-        query = [("client_id", program(library).id.encode()), ("redirect_uri", CALLBACK.encode()), *query]
+        query = [("client_id", registered_client(library).id.encode()), ("redirect_uri", CALLBACK.encode()), *query]
     client = library.client(headers={"Content-Type": "application/x-www-form-urlencoded"})
     for answer in (
         client.get(f"/oauth/authorize?{encoded(query)}"),
@@ -74,8 +74,8 @@ def test_registrations(library: Library, body: bytes) -> None:
 
 @pytest.mark.parametrize("path", ["/oauth/token", "/oauth/authorize"])
 def test_a_form_that_is_too_large(library: Library, path: str) -> None:
-    """It is not read, and counts as one without fields."""
-    app = program(library)
+    """It is not read and counts as an empty form."""
+    app = registered_client(library)
     answer = app.browser.post(
         path, params=app.request(), data={"code": "x" * 2_000_000}, auth=(app.id, app.secret or "")
     )
@@ -83,7 +83,7 @@ def test_a_form_that_is_too_large(library: Library, path: str) -> None:
 
 
 def test_a_name_that_no_file_can_hold(library: Library) -> None:
-    """Half of a surrogate pair; in metadata that are ignored it does not matter."""
+    """Half of a surrogate pair is refused; in ignored metadata it does not matter."""
     for path in ("/oauth/clients", "/../_control/oauth/clients"):
         body = b'{"client_name": "\\ud800", "redirect_uris": ["https://example.org/"]}'
         assert library.client().post(path, content=body).status_code in {400, 422}

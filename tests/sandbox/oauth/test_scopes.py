@@ -6,25 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.callers import SCOPES
-from sandbox.oauth.consent import WORDS
-from sandbox.oauth.scopes import READING, carried, is_written_well, only_reads, with_asset_scopes
+from sandbox.oauth.consent import SCOPE_TEXTS
+from sandbox.oauth.scopes import READ_SCOPES, intersection, is_read_only, is_valid_scope, with_asset_scopes
+from sandbox.permissions import SCOPES
 
 SETS = st.sets(st.sampled_from([*SCOPES, "library:all", ""]))
 
 
 @given(SETS, SETS, SETS)
 def test_a_token_carries_what_all_three_agree_to(requested: set[str], registered: set[str], released: set[str]) -> None:
-    """Rule: "the intersection of the requested scopes, the scopes the client registered for, and the scopes ... released"."""
-    scopes = carried(requested, registered, released)
+    """service.md#scopes: a token has the scopes that were requested, registered and released."""
+    scopes = intersection(requested, registered, released)
     assert set(scopes) == requested & registered & released & set(SCOPES)
     assert list(scopes) == [scope for scope in SCOPES if scope in scopes]
-    assert carried(scopes, scopes) == scopes
+    assert intersection(scopes, scopes) == scopes
 
 
 @given(SETS)
 def test_old_tokens_only_gain(scopes: set[str]) -> None:
-    """Rule: "received them automatically where they carried `library:read` or `library:write`"."""
+    """service.md#scopes: older tokens received the asset scopes for `library:read` and `library:write`."""
     now = set(with_asset_scopes(scopes))
     assert scopes & set(SCOPES) <= now
     assert ("assets:read" in now) == bool(scopes & {"library:read", "assets:read"})
@@ -34,19 +34,19 @@ def test_old_tokens_only_gain(scopes: set[str]) -> None:
 
 @given(SETS)
 def test_reading_is_no_scope_beyond_two(scopes: set[str]) -> None:
-    """Rule: "registered with no scope beyond `library:read` and `assets:read`"."""
-    assert only_reads(scopes) == (not scopes - set(READING))
+    """service.md#oauth: the exception is for clients registered with `library:read` and `assets:read` at most."""
+    assert is_read_only(scopes) == (not scopes - set(READ_SCOPES))
 
 
 @pytest.mark.parametrize("text", ["a", "a b", "library:read assets:read", "!"])
 def test_scopes_that_are_written_well(text: str) -> None:
-    assert is_written_well(text)
+    assert is_valid_scope(text)
 
 
 @pytest.mark.parametrize("text", ["", " ", "a  b", " a", "a ", 'a"b', "a\\b", "a\nb", "é", "a\tb"])
 def test_scopes_that_are_not(text: str) -> None:
-    assert not is_written_well(text)
+    assert not is_valid_scope(text)
 
 
 def test_the_page_has_words_for_every_scope() -> None:
-    assert list(WORDS) == list(SCOPES)
+    assert list(SCOPE_TEXTS) == list(SCOPES)

@@ -1,6 +1,6 @@
-"""What a library has beside its publications: people, shelves, copies, authorities, collections and things to do.
+"""Users, locations, hard copies, authorities, collections and tasks of the real library.
 
-The people are invented; everything else is made of the records that are there. The same records always make the same.
+The people are invented; everything else is derived from the records. The same records always give the same resources.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterator
 from itertools import cycle
 
-from sandbox.state.inventory import names_in_use, numbers_of_kind
+from sandbox.state.publication_queries import ids_of_type, names_in_use
 from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS, USERS, Row, add_rows
 
 _PEOPLE: tuple[tuple[str, list[str]], ...] = (
@@ -30,17 +30,17 @@ _LOCATIONS = (
     ("Main bldg, 1st floor", "The same as the first floor: to be merged"),
 )
 _STATUSES = ("available", "available", "on_loan", "available", "missing", "available", "on_loan")
-_LEAST = 3  # a name that so many publications have gets an authority record, and
-_FIRST = 20  # so does each name of the first publications
+_MIN_USES = 3  # a name in this many publications gets an authority record, and
+_FIRST_PUBLICATIONS = 20  # so does each name in the first publications
 _COLLECTED = 20
 
 
-def furnish(connection: sqlite3.Connection, tenant: int) -> None:
-    """Add everything to a library that has its publications and its first account."""
+def add_other_resources(connection: sqlite3.Connection, tenant: int) -> None:
+    """Adds the other resources to a library that has its publications and its first account."""
     people = add_rows(connection, tenant, USERS, [_person(*each) for each in _PEOPLE])
     shelves = add_rows(connection, tenant, LOCATIONS, [{"name": name, "note": note} for name, note in _LOCATIONS])
     add_rows(connection, tenant, HARD_COPIES, list(_copies(connection, tenant, shelves)))
-    names = names_in_use(connection, tenant, least=_LEAST, first=_FIRST)
+    names = names_in_use(connection, tenant, least=_MIN_USES, first=_FIRST_PUBLICATIONS)
     add_rows(connection, tenant, AUTHORITIES, [{"name": name, "kind": kind, "variants": []} for name, kind in names])
     add_rows(connection, tenant, COLLECTIONS, list(_collections(connection, tenant)))
     add_rows(connection, tenant, TASKS, list(_tasks(connection, tenant, people)))
@@ -52,9 +52,9 @@ def _person(name: str, roles: list[str]) -> Row:
 
 
 def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iterator[Row]:
-    """A copy of each book, and a second one of every tenth."""
+    """Yields a copy of each book, and a second one of every tenth."""
     places, statuses = cycle(shelves), cycle(_STATUSES)
-    for number, (publication, published_on) in enumerate(numbers_of_kind(connection, tenant, "Book"), start=1):
+    for number, (publication, published_on) in enumerate(ids_of_type(connection, tenant, "Book"), start=1):
         for copy in range(1, 3 if number % 10 == 0 else 2):
             yield {
                 "publication_id": publication,
@@ -68,7 +68,7 @@ def _copies(connection: sqlite3.Connection, tenant: int, shelves: range) -> Iter
 
 def _collections(connection: sqlite3.Connection, tenant: int) -> Iterator[Row]:
     for kind, name in (("Book", "Recommended books"), ("Report", "Reports to digitise"), ("Article", "Reading list")):
-        numbers = [number for number, _ in numbers_of_kind(connection, tenant, kind)][:_COLLECTED]
+        numbers = [number for number, _ in ids_of_type(connection, tenant, kind)][:_COLLECTED]
         yield {
             "name": name,
             "description": f"The first of kind {kind}" if numbers else None,
@@ -78,7 +78,7 @@ def _collections(connection: sqlite3.Connection, tenant: int) -> Iterator[Row]:
 
 
 def _tasks(connection: sqlite3.Connection, tenant: int, people: range) -> Iterator[Row]:
-    reports = [number for number, _ in numbers_of_kind(connection, tenant, "Report")][:3]
+    reports = [number for number, _ in ids_of_type(connection, tenant, "Report")][:3]
     for number, assignee in zip(reports, cycle(people[:3])):
         yield {
             "title": f"Digitise report {number}",

@@ -1,4 +1,4 @@
-"""What the publications of a tenant have among them: questions about all of them at once."""
+"""Queries over all publications of a tenant."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _SUBJECTS = """
 
 
 def names_in_use(connection: sqlite3.Connection, tenant: int, *, least: int, first: int) -> list[tuple[str, str]]:
-    """Names of authors and categories, each with person, corporate or subject.
+    """Returns names of authors and categories, each with person, corporate or subject.
 
-    Those that at least so many publications have, and those of the first so many publications.
+    Those that at least `least` publications have, and those of the first `first` publications.
     """
     found = [connection.execute(sql, (tenant, least, first)).fetchall() for sql in (_AUTHORS, _SUBJECTS)]
     return [*found[0], *found[1]]
 
 
-def numbers_of_kind(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:
-    """Id and date of every publication of a kind, by id."""
+def ids_of_type(connection: sqlite3.Connection, tenant: int, kind: str) -> list[tuple[int, str | None]]:
+    """Returns id and date of every publication of a type, by id."""
     return connection.execute(
         "SELECT id, published_on FROM publications WHERE tenant = ? AND publishable_type = ? ORDER BY id",
         (tenant, kind),

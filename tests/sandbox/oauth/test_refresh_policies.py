@@ -1,10 +1,10 @@
-"""What a refresh does to the tokens before it: the four policies, cell by cell, and two refreshes at the same moment.
+"""The four refresh policies, cell by cell, and two refreshes at the same moment.
 
 | | strict | leeway | until_used | at_once |
 |---|---|---|---|---|
-| old access token after a refresh | works | works | 401 once the new one was used | 401 at once |
-| old refresh token used again | whole grant dead | works | works, until the new access token was used | invalid_grant, new pair lives |
-| two refreshes at once | the winner's tokens die too | both live | both live | one lives |
+| old access token after a refresh | works | works | 401 after the first use of the new one | 401 at once |
+| old refresh token used again | the grant ends | works | works until the new access token is used | invalid_grant, new pair lives |
+| two refreshes at once | the winner's tokens end, too | both live | both live | one lives |
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from typing import Any
 import httpx
 import pytest
 
-from sandbox.oauth.renewal import POLICIES
+from sandbox.oauth.refresh_policies import REFRESH_POLICIES
 from sandbox.settings import OAuth
 from tests.spec.conftest import Library
-from tests.spec.program import Program, program
+from tests.spec.oauth_client import OAuthClient, registered_client
 
-NAMES = list(POLICIES)
+NAMES = list(REFRESH_POLICIES)
 
 
-def signed_in(library: Library, policy: str) -> tuple[Program, dict[str, Any]]:
+def signed_in(library: Library, policy: str) -> tuple[OAuthClient, dict[str, Any]]:
     library.change(oauth={"refresh_policy": policy})
-    app = program(library, "none")
+    app = registered_client(library, "none")
     return app, app.sign_in()
 
 
-def works(app: Program, tokens: dict[str, Any]) -> bool:
-    """Whether the access token opens version 3."""
+def works(app: OAuthClient, tokens: dict[str, Any]) -> bool:
+    """Returns whether the access token works in version 3."""
     return app.call(tokens["access_token"]).status_code == 200
 
 
-def renews(app: Program, tokens: dict[str, Any]) -> bool:
-    """Whether the refresh token is good; a refusal is always the same."""
+def renews(app: OAuthClient, tokens: dict[str, Any]) -> bool:
+    """Returns whether the refresh token works; a refusal is always `invalid_grant`."""
     answer = app.refresh(tokens["refresh_token"])
     if answer.status_code == 200:
         return True
@@ -55,7 +55,7 @@ def test_the_strictest_is_the_default() -> None:
     ("strict", (True, True)), ("leeway", (True, True)), ("until_used", (True, False)), ("at_once", (False, False)),
 ])  # fmt: skip
 def test_the_old_access_token_after_a_refresh(library: Library, policy: str, expected: tuple[bool, bool]) -> None:
-    """Row 1: before the new access token is used, and after."""
+    """Row 1: before and after the first use of the new access token."""
     app, old = signed_in(library, policy)
     new = app.refresh(old["refresh_token"]).json()
     before = works(app, old)
@@ -68,18 +68,18 @@ def test_the_old_access_token_after_a_refresh(library: Library, policy: str, exp
     ("strict", False, False), ("leeway", True, True), ("until_used", True, True), ("at_once", False, True),
 ])  # fmt: skip
 def test_the_old_refresh_token_used_again(library: Library, policy: str, renewed: bool, new_lives: bool) -> None:
-    """Row 2, before the new access token is used."""
+    """Row 2, before the first use of the new access token."""
     app, old = signed_in(library, policy)
     new = app.refresh(old["refresh_token"]).json()
     assert renews(app, old) == renewed
     assert works(app, new) == new_lives
     assert renews(app, new) == new_lives
     if policy == "strict":
-        assert not works(app, old)  # the whole grant is dead
+        assert not works(app, old)  # the grant has ended
 
 
 def test_the_old_refresh_token_lives_until_the_new_access_token_is_used(library: Library) -> None:
-    """Row 2, third column: a lost answer can be asked for again, until the answer has evidently arrived."""
+    """Row 2, third column: a lost response can be requested again until its token was used."""
     app, old = signed_in(library, "until_used")
     lost = app.refresh(old["refresh_token"]).json()
     new = app.refresh(old["refresh_token"]).json()
@@ -91,7 +91,7 @@ def test_the_old_refresh_token_lives_until_the_new_access_token_is_used(library:
 
 
 def test_using_a_token_ends_every_pair_before_it(library: Library) -> None:
-    """Third column over several refreshes, none of whose tokens was used in between."""
+    """Third column over several refreshes whose tokens were not used."""
     app, first = signed_in(library, "until_used")
     second = app.refresh(first["refresh_token"]).json()
     third = app.refresh(second["refresh_token"]).json()
@@ -101,10 +101,10 @@ def test_using_a_token_ends_every_pair_before_it(library: Library) -> None:
     assert renews(app, third)
 
 
-def test_a_token_at_the_wrong_door_is_not_used(library: Library) -> None:
-    """Third column: only a use that succeeds is one."""
+def test_a_refused_request_does_not_use_the_token(library: Library) -> None:
+    """Third column: only a successful request counts as use."""
     library.change(oauth={"refresh_policy": "until_used"})
-    app = program(library, "none", scope=None)
+    app = registered_client(library, "none", scope=None)
     old = app.sign_in(resource=None)
     new = app.refresh(old["refresh_token"]).json()
     assert not works(app, new)
@@ -112,7 +112,7 @@ def test_a_token_at_the_wrong_door_is_not_used(library: Library) -> None:
 
 
 def test_the_leeway_ends(library: Library) -> None:
-    """Second column: after the leeway the old refresh token ends the grant, as without one."""
+    """Second column: after the leeway the old refresh token ends the grant."""
     library.change(oauth={"refresh_leeway_seconds": 20})
     app, old = signed_in(library, "leeway")
     new = app.refresh(old["refresh_token"]).json()
@@ -129,7 +129,7 @@ def test_the_leeway_ends(library: Library) -> None:
     ("strict", 1, 0), ("leeway", 2, 2), ("until_used", 2, 2), ("at_once", 1, 1),
 ])  # fmt: skip
 def test_two_refreshes_at_once(library: Library, policy: str, renewed: int, living: int) -> None:
-    """Row 3, with two threads that start together."""
+    """Row 3, with two threads."""
     app, old = signed_in(library, policy)
     answers = at_once(app, old["refresh_token"], 2)
     winners = [answer.json() for answer in answers if answer.status_code == 200]
@@ -140,7 +140,7 @@ def test_two_refreshes_at_once(library: Library, policy: str, renewed: int, livi
 
 @pytest.mark.parametrize("policy", NAMES)
 def test_many_refreshes_at_once(library: Library, policy: str) -> None:
-    """Every answer is one that the table knows, and no two give the same token."""
+    """Every response is one of the table, and no token is given twice."""
     app, old = signed_in(library, policy)
     answers = at_once(app, old["refresh_token"], 12)
     given = [answer.json()["refresh_token"] for answer in answers if answer.status_code == 200]
@@ -152,8 +152,8 @@ def test_many_refreshes_at_once(library: Library, policy: str) -> None:
 @pytest.mark.parametrize(("policy", "mended"), [
     ("strict", False), ("leeway", True), ("until_used", True), ("at_once", False),
 ])  # fmt: skip
-def test_an_answer_that_was_lost(library: Library, policy: str, mended: bool) -> None:
-    """The trap that all this is about: the service rotated, the client never heard of it, and asks again."""
+def test_a_lost_response(library: Library, policy: str, mended: bool) -> None:
+    """I3: the service rotated the token, the response was lost, and the client asks again."""
     app, old = signed_in(library, policy)
     library.fault("status", path="/oauth/token", status=503, when="after")
     assert app.refresh(old["refresh_token"]).status_code == 503
@@ -163,7 +163,7 @@ def test_an_answer_that_was_lost(library: Library, policy: str, mended: bool) ->
 
 @pytest.mark.parametrize("policy", NAMES)
 def test_a_chain_of_refreshes_goes_on(library: Library, policy: str) -> None:
-    """A client that makes no mistake meets none, whatever the policy."""
+    """With every policy, a client that uses each token once can go on."""
     app, tokens = signed_in(library, policy)
     for _ in range(5):
         assert works(app, tokens)
@@ -173,7 +173,7 @@ def test_a_chain_of_refreshes_goes_on(library: Library, policy: str) -> None:
 
 @pytest.mark.parametrize("policy", NAMES)
 def test_a_refresh_token_outlives_its_access_token(library: Library, policy: str) -> None:
-    """Assumption: a refresh token has no age limit of its own."""
+    """Assumption: a refresh token does not expire."""
     app, tokens = signed_in(library, policy)
     library.clock.time += 90 * 86400
     assert not works(app, tokens)
@@ -181,16 +181,16 @@ def test_a_refresh_token_outlives_its_access_token(library: Library, policy: str
 
 
 def test_a_refresh_token_belongs_to_its_client(library: Library) -> None:
-    """RFC 6749, section 10.4. Somebody else's attempt changes nothing."""
+    """RFC 6749, section 10.4. An attempt of another client changes nothing."""
     app, tokens = signed_in(library, "strict")
-    assert not renews(program(library, "none"), tokens)
-    assert not renews(program(library, "client_secret_post"), tokens)
+    assert not renews(registered_client(library, "none"), tokens)
+    assert not renews(registered_client(library, "client_secret_post"), tokens)
     assert renews(app, tokens)
 
 
 def test_fewer_scopes_for_one_access_token(library: Library) -> None:
-    """RFC 6749, section 6: never more than was granted; the refresh token keeps what it has."""
-    app = program(library, "none")
+    """RFC 6749, section 6: a refresh may narrow the scopes of one access token; the refresh token keeps its scopes."""
+    app = registered_client(library, "none")
     tokens = app.sign_in(scope="library:read users:read")
     for wrong in ("library:read tasks:read", "library:write", "library:read  users:read"):
         answer = app.refresh(tokens["refresh_token"], scope=wrong)
@@ -202,8 +202,8 @@ def test_fewer_scopes_for_one_access_token(library: Library) -> None:
 
 
 def test_the_target_stays(library: Library) -> None:
-    """RFC 8707, section 2.2: a refresh may name the resource, and no other."""
-    app = program(library, "none")
+    """RFC 8707, section 2.2: a refresh may name the same resource, and no other."""
+    app = registered_client(library, "none")
     tokens = app.sign_in()
     refused = app.refresh(tokens["refresh_token"], resource=f"{library.base_url}/mcp")
     assert refused.json()["error"] == "invalid_target"
@@ -211,15 +211,15 @@ def test_the_target_stays(library: Library) -> None:
 
 
 def test_a_client_that_registered_for_codes_only_cannot_refresh(library: Library) -> None:
-    """Assumption: the token response carries a refresh token nevertheless, as the document says of every one."""
-    app = program(library, "none", grant_types=["authorization_code"])
+    """Assumption: its token response has a refresh token all the same (service.md#tokens)."""
+    app = registered_client(library, "none", grant_types=["authorization_code"])
     tokens = app.sign_in()
     assert app.refresh(tokens["refresh_token"]).json()["error"] == "unauthorized_client"
 
 
 def test_the_lifetime_is_a_setting(library: Library) -> None:
     library.change(oauth={"access_token_seconds": 5})
-    app = program(library, "none")
+    app = registered_client(library, "none")
     tokens = app.sign_in()
     assert tokens["expires_in"] == 5
     library.clock.time += 5
@@ -228,11 +228,11 @@ def test_the_lifetime_is_a_setting(library: Library) -> None:
 
 
 def test_a_refresh_without_a_token_is_no_refresh(library: Library) -> None:
-    assert program(library).refresh("").json()["error"] == "invalid_request"
+    assert registered_client(library).refresh("").json()["error"] == "invalid_request"
 
 
-def at_once(app: Program, refresh_token: str, count: int) -> list[httpx.Response]:
-    """So many refreshes with the same token, from threads that wait for each other before they send."""
+def at_once(app: OAuthClient, refresh_token: str, count: int) -> list[httpx.Response]:
+    """Sends `count` refreshes with the same token from threads that start together."""
     gate = threading.Barrier(count)
 
     def refresh(_: int) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""Which client is at the token endpoint: exactly in the way it is registered for, and in one way only."""
+"""Authenticates a client at the token endpoint, in its registered way only."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from urllib.parse import unquote_plus
 
 from werkzeug.wrappers import Request
 
+from sandbox.oauth.errors import invalid_client, invalid_request
 from sandbox.oauth.parameters import Parameters
-from sandbox.oauth.refusals import invalid_client, invalid_request
 from sandbox.state.clients import Client
 from sandbox.tenants import Tenant
 
 
 def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
-    """The client behind a token request, or ``invalid_client``."""
-    method, client_id, secret = _shown(request, form)
+    """Returns the client of a token request, or raises ``invalid_client``."""
+    method, client_id, secret = _credentials(request, form)
     client = tenant.clients.find(client_id) if client_id else None
     if client is None or client.auth_method != method:
         raise invalid_client(tenant.name)
@@ -23,17 +23,17 @@ def authenticate(request: Request, form: Parameters, tenant: Tenant) -> Client:
     return client
 
 
-def _shown(request: Request, form: Parameters) -> tuple[str | None, str | None, str | None]:
-    """The method that was used, the id and the secret; a method of None is none that exists."""
+def _credentials(request: Request, form: Parameters) -> tuple[str | None, str | None, str | None]:
+    """Returns method, id and secret; an unknown method is None."""
     if "Authorization" not in request.headers:
         secret = form.get("client_secret")
         return ("none" if secret is None else "client_secret_post"), form.get("client_id"), secret
     if form.get("client_secret") is not None:
-        raise invalid_request("A client authenticates in one way, not in two (RFC 6749, section 2.3)")
-    given = request.authorization
-    if given is None or given.type != "basic" or given.username is None or given.password is None:
+        raise invalid_request("A client must not authenticate in two ways (RFC 6749, section 2.3)")
+    basic = request.authorization
+    if basic is None or basic.type != "basic" or basic.username is None or basic.password is None:
         return None, None, None
-    client_id = unquote_plus(given.username)
+    client_id = unquote_plus(basic.username)
     if form.get("client_id") not in {None, client_id}:
         raise invalid_request("client_id is not the one that authenticates")
-    return "client_secret_basic", client_id, unquote_plus(given.password)
+    return "client_secret_basic", client_id, unquote_plus(basic.password)

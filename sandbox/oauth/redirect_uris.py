@@ -1,8 +1,8 @@
-"""Where a client may be answered: the addresses it can register, and whether an address that is asked for is one of them.
+"""Redirect addresses: which may be registered, and which may be requested (service.md#oauth).
 
-The document: plain http only for loopback IP literals with an explicit port; ``http://localhost/...`` without a port is
-rejected. Assumptions: ``localhost`` with a port is a name and no IP literal, and is rejected too; schemes other than http
-and https are rejected; the port is compared unless the setting ``loopback_port`` is ``any`` (RFC 8252, section 7.3).
+Plain http needs a loopback IP literal with an explicit port. Assumptions: ``localhost`` is a name and is rejected with a port,
+too; schemes other than http and https are rejected; the port is compared unless ``loopback_port`` is ``any`` (RFC 8252,
+section 7.3).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from ipaddress import IPv4Network, ip_address
-from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 _CHARACTERS = re.compile(r"(?:[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
 _LOOPBACK = IPv4Network("127.0.0.0/8")
 
 
-def problem(address: str) -> str | None:
-    """Why this address may not be registered; None when it may."""
+def redirect_uri_problem(address: str) -> str | None:
+    """Returns why this address may not be registered, None if it may."""
     if "#" in address:
         return "must have no fragment"
     if not _CHARACTERS.fullmatch(address):
@@ -59,7 +59,7 @@ def _is_loopback(parts: SplitResult) -> bool:
 
 
 def is_registered(address: str, registered: Iterable[str], *, any_loopback_port: bool) -> bool:
-    """Whether an authorization request may name this address: one of the registered ones, character by character."""
+    """Returns whether a request may name this address; it is compared character by character."""
     registered = list(registered)
     if address in registered:
         return True
@@ -67,20 +67,15 @@ def is_registered(address: str, registered: Iterable[str], *, any_loopback_port:
 
 
 def _portless(address: str) -> SplitResult | None:
-    """A loopback address without its port; None for any other."""
-    parts = None if problem(address) else _split(address)
+    """Returns a loopback address without its port; None for any other."""
+    parts = None if redirect_uri_problem(address) else _split(address)
     if parts is None or parts.scheme != "http":
         return None
     return parts._replace(netloc=parts.netloc.rpartition(":")[0])
 
 
-def with_answer(address: str, answer: Iterable[tuple[str, str]]) -> str:
-    """The address with the answer added to whatever query it has."""
+def with_parameters(address: str, answer: Iterable[tuple[str, str]]) -> str:
+    """Returns the address with parameters added to its query."""
     parts = urlsplit(address)
     query = "&".join(filter(None, (parts.query, urlencode(list(answer)))))
     return parts._replace(query=query).geturl()
-
-
-def answer_in(address: str) -> dict[str, str]:
-    """What ``with_answer`` added, as the client reads it."""
-    return dict(parse_qsl(urlsplit(address).query, keep_blank_values=True))

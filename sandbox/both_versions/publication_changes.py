@@ -1,4 +1,4 @@
-"""Publications created, changed and removed, alike in every version: what differs is how a payload becomes a draft."""
+"""Creates, changes and deletes publications. The versions only differ in how a payload changes a draft."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
 from sandbox.both_versions.listing import Render
 from sandbox.endpoints import Call
 from sandbox.errors import record_not_found
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.blobs import StoredFile
 from sandbox.state.drafts import Author, Draft, MissingReference, NewAsset
-from sandbox.state.publications import kept
+from sandbox.state.publications import unchanged_draft
 
 _TEXTS = ("title", "publishable_type", "published_on", "abstract")
 _REFERENCES = ("contributor", "organization")
 _FILES = ("assets", "assets_attributes")
 
-Fill = Callable[[Draft], Draft]
+DraftChange = Callable[[Draft], Draft]
 
 
-def create_publication(call: Call, fill: Fill, render: Render) -> Response:
-    """Store what ``fill`` makes of an empty draft; a reference that leads nowhere is 404."""
+def create_publication(call: Call, change: DraftChange, render: Render) -> Response:
+    """Stores the draft that ``change`` makes of an empty one; an unknown reference is 404."""
     try:
-        new = call.tenant.publications.create(fill(Draft(title=None)), now=call.tenant.clock.now())
+        new = call.tenant.publications.create(change(Draft(title=None)), now=call.tenant.clock.now())
     except MissingReference:
         raise record_not_found() from None
     return created(render(new, call), call.settings.variations)
 
 
 def find_publication(call: Call) -> None:
-    """404 before anything else is looked at when the publication of the path does not exist."""
+    """Raises 404 if the publication of the path does not exist."""
     if call.tenant.publications.get(call.number or 0) is None:
         raise record_not_found()
 
 
-def change_publication(call: Call, fill: Fill, render: Render) -> Response:
-    """Store what ``fill`` makes of the publication of the path; no such record or reference is 404."""
+def change_publication(call: Call, change: DraftChange, render: Render) -> Response:
+    """Stores the draft that ``change`` makes of the publication of the path; an unknown record or reference is 404."""
     try:
-        changed = call.tenant.publications.change(call.number or 0, lambda stored: fill(kept(stored)))
+        changed = call.tenant.publications.change(call.number or 0, lambda stored: change(unchanged_draft(stored)))
     except MissingReference:
         raise record_not_found() from None
     if changed is None:
@@ -49,26 +49,26 @@ def change_publication(call: Call, fill: Fill, render: Render) -> Response:
 
 
 def remove_publication(call: Call) -> Response:
-    """Remove the publication of the path, with its assets."""
+    """Deletes the publication of the path and its assets."""
     if not call.tenant.publications.remove(call.number or 0):
         raise record_not_found()
     return deleted(call.settings.variations)
 
 
-def plain_changes(call: Call) -> dict[str, Any]:
-    """The fields of a draft that every version writes alike: texts, references and the cover, as far as they are given."""
+def common_changes(call: Call) -> dict[str, Any]:
+    """Returns the changes that both versions write alike: texts, references and cover, if they are in the payload."""
     payload = call.payload
     changes: dict[str, Any] = {name: payload[name] for name in _TEXTS if name in payload}
     for name in _REFERENCES:
         if name in payload:
             changes[name] = payload[name] and payload[name]["id"]
     if "cover" in payload:
-        changes["cover"] = payload["cover"] and _promoted(payload["cover"], call)
+        changes["cover"] = payload["cover"] and _stored_file(payload["cover"], call)
     return changes
 
 
-def sent_files(call: Call) -> list[Mapping[str, Any]]:
-    """What ``assets`` and ``assets_attributes`` hold; sending any needs ``assets:write`` beside what the endpoint needs."""
+def file_entries(call: Call) -> list[Mapping[str, Any]]:
+    """Returns the entries of ``assets`` and ``assets_attributes``; any entry needs ``assets:write``, too."""
     sent = [each for name in _FILES for each in call.payload.get(name, ())]
     if sent:
         call.signed_in.require("assets:write")
@@ -76,20 +76,20 @@ def sent_files(call: Call) -> list[Mapping[str, Any]]:
 
 
 def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> tuple[NewAsset, ...]:
-    """The files that are attached; name and type are those of the file where nothing else is said."""
+    """Returns the files to attach; name and type default to those of the file."""
     assets = []
     for each in sent:
-        file = _promoted(each["file"], call)
+        file = _stored_file(each["file"], call)
         name, content_type = each.get("name"), each.get("content_type")
         assets.append(NewAsset(name or file.filename, content_type or file.mime_type, file))
     return tuple(assets)
 
 
 def author(entry: Mapping[str, Any]) -> Author:
-    """An author, a person unless something else is said."""
+    """Returns an author; the default type is person."""
     return Author(entry["name"], entry.get("type", "person"))
 
 
-def _promoted(upload: Mapping[str, Any], call: Call) -> StoredFile:
-    """The file behind ``{id, storage: cache, metadata}``, or the storage not-found error."""
+def _stored_file(upload: Mapping[str, Any], call: Call) -> StoredFile:
+    """Returns the file of ``{id, storage: cache, metadata}``, or raises the storage not-found error."""
     return call.tenant.storage.promote(upload["id"], upload.get("metadata"))

@@ -1,4 +1,4 @@
-"""A program that wants access, and a person at a browser: the steps of OAuth, one method each, every parameter replaceable."""
+"""An OAuth client and a person at a browser: one method for each step of OAuth. Every parameter can be replaced."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ EVERYTHING = "library:read library:write assets:read assets:write users:read use
 
 
 def challenge_of(verifier: str) -> str:
-    """S256."""
+    """Returns the S256 code challenge of a verifier."""
     return urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def answer_in(response: httpx.Response) -> dict[str, str]:
-    """What the browser brings to the client's redirect address."""
+    """Returns the parameters that a redirect hands to the client's redirect address."""
     assert response.status_code == 303, response.text
     query = parse_qs(urlsplit(response.headers["Location"]).query, keep_blank_values=True)
     return {name: values[0] for name, values in query.items() if len(values) == 1}
 
 
 def register(library: Library, **metadata: Any) -> httpx.Response:
-    """A registration; None leaves a field out."""
+    """Registers a client. None leaves a field out."""
     body = {"client_name": "Backup", "redirect_uris": [CALLBACK], "scope": EVERYTHING, **metadata}
     return library.client().post("/oauth/clients", json={name: each for name, each in body.items() if each is not None})
 
 
 @dataclass
-class Program:
-    """A registered client. ``browser`` keeps the cookies of the person."""
+class OAuthClient:
+    """A registered client. ``browser`` holds the cookies of the person."""
 
     library: Library
     id: str
@@ -53,7 +53,7 @@ class Program:
         self.browser = self.library.client()
 
     def request(self, **changes: Any) -> dict[str, Any]:
-        """The parameters of an authorization; None leaves one out."""
+        """Returns the parameters of an authorization request. None leaves one out."""
         parameters = {
             "response_type": "code",
             "client_id": self.id,
@@ -67,11 +67,11 @@ class Program:
         return {name: each for name, each in parameters.items() if each is not None}
 
     def page(self, **changes: Any) -> httpx.Response:
-        """What the browser shows when the program sends the person there."""
+        """Opens the consent page."""
         return self.browser.get("/oauth/authorize", params=self.request(**changes))
 
     def post(self, page: httpx.Response, **form: Any) -> httpx.Response:
-        """The form of a page, as the person fills it in; ``scope`` is what is ticked, by default what came ticked."""
+        """Posts the form of a page. ``scope`` is what the person ticks; by default, what was ticked already."""
         token = re.search(r'name="form_token" value="(\w+)"', page.text)
         ticked = re.findall(r'name="scope" value="([a-z:]+)" checked', page.text)
         account = self.library.tenant.account
@@ -86,15 +86,15 @@ class Program:
         return self.browser.post(str(page.url), data=filled)
 
     def consent(self, *, form: Mapping[str, Any] | None = None, **changes: Any) -> httpx.Response:
-        """The answer after the person allowed what was asked for."""
+        """Opens the page and allows what it asks for."""
         return self.post(self.page(**changes), **(form or {}))
 
     def code(self, **changes: Any) -> str:
-        """A code that can be redeemed."""
+        """Returns a code that can be redeemed."""
         return answer_in(self.consent(**changes))["code"]
 
     def ask(self, form: Mapping[str, Any], **options: Any) -> httpx.Response:
-        """A token request, authenticated as the client is registered; None leaves a field out."""
+        """Sends a token request, authenticated as the client is registered. None leaves a field out."""
         body = dict(form)
         if self.method == "client_secret_basic":
             options.setdefault("auth", (self.id, self.secret))
@@ -104,7 +104,7 @@ class Program:
         return self.library.client().post("/oauth/token", data=body, **options)
 
     def redeem(self, code: str | None, **changes: Any) -> httpx.Response:
-        """The exchange of a code."""
+        """Exchanges a code for tokens."""
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -115,36 +115,36 @@ class Program:
         return self.ask(form)
 
     def refresh(self, token: str, **changes: Any) -> httpx.Response:
-        """A refresh."""
+        """Refreshes the tokens."""
         return self.ask({"grant_type": "refresh_token", "refresh_token": token, **changes})
 
     def sign_in(self, **changes: Any) -> dict[str, Any]:
-        """The whole way: the tokens."""
+        """Runs the whole sign-in and returns the tokens."""
         answer = self.redeem(self.code(**changes))
         assert answer.status_code == 200, answer.text
         tokens: dict[str, Any] = answer.json()
         return tokens
 
     def call(self, access_token: str, path: str = "/publications") -> httpx.Response:
-        """A request to version 3 with a token."""
+        """Sends a GET to version 3 with a token."""
         return self.library.client("/api/v3").get(path, headers={"Authorization": f"Bearer {access_token}"})
 
 
-def program(library: Library, method: str = "client_secret_basic", **metadata: Any) -> Program:
-    """A program that has registered itself."""
+def registered_client(library: Library, method: str = "client_secret_basic", **metadata: Any) -> OAuthClient:
+    """Returns a client that registered itself."""
     answer = register(library, token_endpoint_auth_method=method, **metadata)
     assert answer.status_code == 201, answer.text
-    return _program(library, answer.json())
+    return _client_from(library, answer.json())
 
 
-def issued_program(library: Library, redirect_uris: Sequence[str] = (CALLBACK,), **choices: Any) -> Program:
-    """A program that an administrator issued."""
+def issued_client(library: Library, redirect_uris: Sequence[str] = (CALLBACK,), **choices: Any) -> OAuthClient:
+    """Returns a client that an administrator issued."""
     body = {"client_name": "Connector", "redirect_uris": list(redirect_uris), "scope": EVERYTHING, **choices}
-    return _program(library, library.control("POST", "oauth/clients", body).json())
+    return _client_from(library, library.control("POST", "oauth/clients", body).json())
 
 
-def _program(library: Library, answer: Mapping[str, Any]) -> Program:
-    return Program(
+def _client_from(library: Library, answer: Mapping[str, Any]) -> OAuthClient:
+    return OAuthClient(
         library,
         answer["client_id"],
         answer.get("client_secret"),

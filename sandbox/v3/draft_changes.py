@@ -1,6 +1,6 @@
-"""How a payload of version 3 becomes a draft: a field that is given replaces what was there, a list as a whole.
+"""How a payload of version 3 changes a draft: a field of the payload replaces the stored one, a list as a whole.
 
-Only files are different: those that are sent along are added, and removed through endpoints of their own.
+Files are the exception: they are added, and other endpoints remove them.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from sandbox.both_versions.changes import Fill, author, new_assets, plain_changes, sent_files
+from sandbox.both_versions.publication_changes import DraftChange, author, common_changes, file_entries, new_assets
 from sandbox.endpoints import Call
 from sandbox.state.drafts import Draft, Identifier
 
 
-def filling(call: Call) -> Fill:
-    """What the payload makes of a draft. Files are looked up now: it takes a transaction of its own."""
+def draft_change(call: Call) -> DraftChange:
+    """Returns the change of a payload. It stores the files at once, because that needs a transaction of its own."""
     payload = call.payload
-    sent = sent_files(call)
-    changes = plain_changes(call) | {"new_assets": new_assets(sent, call)}
+    sent = file_entries(call)
+    changes = common_changes(call) | {"new_assets": new_assets(sent, call)}
     if "authors" in payload:
         changes["authors"] = tuple(author(each) for each in payload["authors"])
     if "identifiers" in payload:
@@ -26,13 +26,13 @@ def filling(call: Call) -> Fill:
     if "categories" in payload:
         changes["categories"] = tuple(category(each) for each in payload["categories"])
 
-    def fill(before: Draft) -> Draft:
+    def change(before: Draft) -> Draft:
         return replace(before, **changes)
 
-    return fill
+    return change
 
 
 def category(entry: Mapping[str, Any]) -> int | str:
-    """``{id}`` associates, ``{name}`` finds or creates; of an entry with both the id counts."""
+    """Returns the id or name of a category: ``{id}`` associates, ``{name}`` finds or creates; the id takes precedence."""
     number: int | None = entry.get("id")
     return str(entry["name"]) if number is None else number

@@ -1,4 +1,4 @@
-"""Hard copies and their locations, authorities, collections and tasks. The document shows no fields: these are assumptions."""
+"""Hard copies, locations, authorities, collections and tasks (service.md#other-resources). Their fields are assumptions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import json_response
 from sandbox.both_versions.schemas import DATE_OR_NULL, ID, TEXT_OR_NULL, array
-from sandbox.endpoints import TEXT, Answer, Call, Endpoint, Schema
+from sandbox.endpoints import TEXT, Call, Endpoint, Schema, SuccessResponse
+from sandbox.responses import json_response
 from sandbox.state.records import AUTHORITIES, COLLECTIONS, HARD_COPIES, LOCATIONS, TASKS
-from sandbox.v3.resources import MERGE, Resource, found
+from sandbox.v3.resources import MERGE, Resource, row_or_404
 
 _NAME: Schema = {"type": "string", "minLength": 1}
 _ID_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 1}
@@ -91,18 +91,18 @@ _TASKS = Resource(
         "due_on": DATE_OR_NULL,
     },
     required=("title",),
-    shown={"completed_at": {"type": ["string", "null"], "format": "date-time"}},
+    read_only={"completed_at": {"type": ["string", "null"], "format": "date-time"}},
     filters={"assignee_id": "assignee_id", "publication_id": "publication_id", "due_on": "due_on"},
 )
 
 
 def complete_task(call: Call) -> Response:
-    """Note when a task was done; the first time counts."""
+    """Stores when a task was completed; a second call changes nothing."""
     tasks = _TASKS.records(call)
-    task = found(tasks.get(call.number or 0))
+    task = row_or_404(tasks.get(call.number or 0))
     if task["completed_at"] is None:
         now = datetime.fromtimestamp(int(call.tenant.clock.now()), UTC)
-        task = found(tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}))
+        task = row_or_404(tasks.change(task["id"], {"completed_at": f"{now:%Y-%m-%dT%H:%M:%SZ}"}))
     return json_response(task)
 
 
@@ -111,7 +111,7 @@ _COMPLETION = Endpoint(
     path="/tasks/{id}/complete",
     summary="Complete a task",
     handler=complete_task,
-    answer=Answer("The completed task", "Task"),
+    success=SuccessResponse("The completed task", "Task"),
     refusals=(404,),
     scope="tasks:write",
 )
@@ -123,13 +123,11 @@ ENDPOINTS = (
     _HARD_COPIES.deletion(),
     _LOCATIONS.listing(),
     _LOCATIONS.change(),
-    _LOCATIONS.merging("Hard copies move to the location that is left."),
+    _LOCATIONS.merging("Its hard copies move to the other location."),
     _AUTHORITIES.listing(),
     _AUTHORITIES.creation(),
     _AUTHORITIES.change(),
-    _AUTHORITIES.merging(
-        "Its name and variants become variants of the one that is left. Publications stay as they are."
-    ),
+    _AUTHORITIES.merging("Its name and variants become variants of the other authority. Publications stay unchanged."),
     _COLLECTIONS.listing(),
     _COLLECTIONS.creation(),
     _COLLECTIONS.change(),

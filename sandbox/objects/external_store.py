@@ -1,4 +1,4 @@
-"""Somebody else's object store, which takes the uploads in place of the sandbox's own: S3 or what speaks like it, path-style."""
+"""An external object store for uploads: S3 or a compatible one, path-style."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a HEAD tells of an object."""
+class ObjectInfo:
+    """The result of a HEAD."""
 
     size: int
     content_type: str | None
@@ -25,8 +25,8 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """A bucket at an endpoint, and the keys for it."""
+class ExternalStore:
+    """A bucket at an endpoint, and its keys."""
 
     endpoint: str
     bucket: str
@@ -34,15 +34,15 @@ class Elsewhere:
 
     @property
     def address(self) -> str:
-        """Where forms are sent to."""
+        """The address for forms."""
         return f"{self.endpoint.rstrip('/')}/{quote(self.bucket)}"
 
     def object_address(self, key: str) -> str:
-        """Where an object is."""
+        """Returns the address of an object."""
         return f"{self.address}/{quote(key)}"
 
-    def head(self, key: str, now: float) -> Found | None:
-        """What is known of the object under a key, None when it is not there. Any other answer is an ``OSError``."""
+    def head(self, key: str, now: float) -> ObjectInfo | None:
+        """Returns size, type and name of an object, None if it is missing. Any other response raises ``OSError``."""
         address = self.object_address(key)
         parts = urlsplit(address)
         connection_type = HTTPSConnection if parts.scheme == "https" else HTTPConnection
@@ -56,6 +56,6 @@ class Elsewhere:
                 raise OSError(f"HEAD {address} was answered {answer.status} {answer.reason}")
             _, options = parse_options_header(answer.headers.get("Content-Disposition", ""))
             size = int(answer.headers.get("Content-Length", "0"))
-            return Found(size, answer.headers.get("Content-Type"), options.get("filename"))
+            return ObjectInfo(size, answer.headers.get("Content-Type"), options.get("filename"))
         finally:
             connection.close()

@@ -1,17 +1,17 @@
-"""The machine-readable description of each version, which needs no sign-in."""
+"""The endpoint of the machine-readable description, which needs no sign-in."""
 
 from __future__ import annotations
 
 from werkzeug.wrappers import Response
 
 from sandbox.documentation.openapi import swagger_yaml
-from sandbox.endpoints import Answer, Call, Endpoint
+from sandbox.endpoints import Call, Endpoint, SuccessResponse
 
 _MEDIA_TYPE = "application/yaml"
 
 
 def describe(call: Call) -> Response:
-    """``swagger.yaml``."""
+    """Returns ``swagger.yaml``."""
     return Response(swagger_yaml(call.version, call.base_url, call.settings.variations), content_type=_MEDIA_TYPE)
 
 
@@ -21,7 +21,7 @@ ENDPOINTS = (
         path="/swagger.yaml",
         summary="This description",
         handler=describe,
-        answer=Answer("An OpenAPI document", media_type=_MEDIA_TYPE),
+        success=SuccessResponse("An OpenAPI document", media_type=_MEDIA_TYPE),
         public=True,
     ),
 )

@@ -1,7 +1,7 @@
-"""Who calls and what that caller may do: the one place where scopes and roles are asked for.
+"""The caller of a request, and the only place that checks scopes and roles.
 
-A version's sign-in makes the ``Caller``; the application asks ``require`` for the endpoint's scope, and a rule asks again
-when a payload needs more than the endpoint does.
+The sign-in of a version makes the ``Caller``. The application requires the endpoint's scope; an endpoint requires another
+scope when the payload needs one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCOPES = {
     "tasks:write": "create, edit and complete tasks",
 }
 
-# Assumption: what the roles mean. Whoever is signed in may read; a role that is not known adds nothing.
+# Assumption: what the roles allow (docs/assumptions.md A46). An unknown role adds nothing.
 _EVERYBODY = frozenset({"library:read", "assets:read", "tasks:read"})
 _ROLES = {
     "librarian": frozenset(SCOPES) - {"users:write"},
@@ -33,9 +33,9 @@ _ROLES = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A person, and the scopes that the way of signing in carries: ``all`` where a version knows no scopes.
+    """A person and the scopes of the sign-in: ``all`` in a version without scopes.
 
-    Whatever the way, a person may do what the roles allow and no more.
+    The roles of the person limit both.
     """
 
     person: User
@@ -47,11 +47,11 @@ class Caller:
         return self.person.roles
 
     def may(self, scope: str) -> bool:
-        """Whether this scope is granted, and the person's roles allow it."""
+        """Returns whether the token has the scope and the roles allow it."""
         return self._carries(scope) and self._is_allowed(scope)
 
     def require(self, scope: str) -> None:
-        """Raise a 403 where the token lacks the scope, which it names, or the person's roles do not allow it."""
+        """Raises 403: for a scope that the token lacks, which the error names, or for one that the roles do not allow."""
         if not self._carries(scope):
             raise insufficient_scope(scope)
         if not self._is_allowed(scope):

@@ -1,6 +1,6 @@
-"""Wanted: "A setting sends uploads to a foreign S3 endpoint instead (endpoint, bucket, keys)".
+"""Uploads to another S3 endpoint: `--uploads-to` with endpoint, bucket and keys.
 
-The foreign endpoint is the storage service of a second sandbox, which knows nothing of the first.
+The other endpoint is the storage service of a second sandbox, which does not know the first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sandbox(elsewhere: SandboxProcess) -> Iterator[SandboxProcess]:
     keys = elsewhere.ready["tenants"]["bucket"]["storage_keys"]
     environment = {"AWS_ACCESS_KEY_ID": keys["access_key_id"], "AWS_SECRET_ACCESS_KEY": keys["secret_access_key"]}
     with (
-        mock.patch.dict(os.environ, environment),  # the way in which keys come to a process
+        mock.patch.dict(os.environ, environment),  # the process reads its keys here
         SandboxProcess(*SMALL, "--uploads-to", elsewhere.ready["storage"], "--uploads-bucket", "bucket") as running,
     ):
         yield running
@@ -60,13 +60,13 @@ def uploaded(client: httpx.Client) -> str:
 
 
 def test_the_form_leads_to_the_foreign_endpoint(client: httpx.Client, elsewhere: SandboxProcess) -> None:
-    """The form is signed for the bucket there, which takes the file."""
+    """The form is signed for the other bucket, which accepts the file."""
     assert client.get("/assets/presign").json()["url"] == f"{elsewhere.ready['storage']}/bucket"
     uploaded(client)
 
 
 def test_the_upload_is_looked_up_there(client: httpx.Client) -> None:
-    """Rule: "The service looks the upload up under `cache/<file.id>`."; a signed HEAD tells size, type and name."""
+    """service.md#upload: the service looks for the upload under `cache/<file.id>`. Here a signed HEAD reads size, type and name."""
     created = asset(client, uploaded(client)).json()
     assert created["file"]["metadata"] == {"size": len(CONTENT), "filename": "ä.txt", "mime_type": "text/plain"}
     missing = asset(client, "nothing")
@@ -74,7 +74,7 @@ def test_the_upload_is_looked_up_there(client: httpx.Client) -> None:
 
 
 def test_the_file_is_downloaded_from_there(client: httpx.Client, elsewhere: SandboxProcess) -> None:
-    """Assumption: an upload elsewhere stays there; its address is signed with the keys for there."""
+    """Assumption: the file stays in the other bucket; its address is signed with the keys of that bucket."""
     file_id = uploaded(client)
     first, second = asset(client, file_id).json(), asset(client, file_id).json()
     for each in (first, second):
@@ -89,7 +89,7 @@ def test_the_file_is_downloaded_from_there(client: httpx.Client, elsewhere: Sand
     "options", [["--uploads-to", "http://127.0.0.1:1"], ["--uploads-to", "ftp://x", "--uploads-bucket", "b"]]
 )
 def test_a_foreign_endpoint_needs_all_of_its_parts(options: list[str]) -> None:
-    """Address, bucket and keys: exit 2 and what is missing."""
+    """Address, bucket and keys are required: exit 2, and the message names what is missing."""
     command = [sys.executable, "-m", "sandbox", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2

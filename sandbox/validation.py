@@ -1,6 +1,6 @@
-"""Dataclasses filled from JSON that somebody sent: unknown names, wrong types and impossible values are 422.
+"""Fills dataclasses from JSON: unknown names, wrong types and invalid values raise 422.
 
-A rule stands beside the field it is for: ``one_of`` and ``at_least`` make such fields.
+``one_of`` and ``at_least`` declare the rule of a field.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _TYPES: Mapping[object, tuple[type, ...]] = {
 
 
 def one_of(*allowed: str) -> Any:
-    """A field with one of these values; the first is the default."""
+    """Declares a field with one of these values; the first is the default."""
     return field(default=allowed[0], metadata={"allowed": allowed})
 
 
 def at_least(least: float, default: float) -> Any:
-    """A field with a number that is not below ``least``."""
+    """Declares a number that is not below ``least``."""
     return field(default=default, metadata={"least": least})
 
 
-def changed(form: Form, values: Mapping[str, Any]) -> Form:
-    """The form with some values replaced, or 422. A field whose type is not plain is the caller's to check."""
+def with_changes(form: Form, values: Mapping[str, Any]) -> Form:
+    """Returns the dataclass with some values replaced, or raises 422. The caller checks fields of other types."""
     rules = {each.name: each for each in fields(form)}
     for name, value in values.items():
         if name not in rules:
@@ -48,8 +48,8 @@ def changed(form: Form, values: Mapping[str, Any]) -> Form:
     return replace(form, **values)
 
 
-def sub_form(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The object under ``name``, empty when there is none."""
+def nested_object(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Returns the object under ``name``, empty if there is none."""
     value = values.get(name, {})
     if not isinstance(value, Mapping):
         raise unprocessable(f"{name}: must be an object")
@@ -57,7 +57,7 @@ def sub_form(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _problem(value: Any, rule: Field[Any]) -> str | None:
-    if rule.type in _TYPES and not _is_one_of(value, _TYPES[rule.type]):
+    if rule.type in _TYPES and not _has_type(value, _TYPES[rule.type]):
         return f"must be {rule.type}"
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"
@@ -68,8 +68,8 @@ def _problem(value: Any, rule: Field[Any]) -> str | None:
     return None
 
 
-def _is_one_of(value: object, types: tuple[type, ...]) -> bool:
+def _has_type(value: object, types: tuple[type, ...]) -> bool:
     """JSON's true and false are no numbers, although Python's are."""
     if isinstance(value, list):
-        return list in types and all(_is_one_of(each, (int,)) for each in value)
+        return list in types and all(_has_type(each, (int,)) for each in value)
     return isinstance(value, types) and (bool in types or not isinstance(value, bool))

@@ -1,4 +1,4 @@
-"""Users, alike in every version: what is created, changed and deleted, and the mail that a new one gets."""
+"""Users in both versions: create, change, delete, and the mail to a new user."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from werkzeug.wrappers import Response
 
-from sandbox.answers import created, deleted, json_response
 from sandbox.both_versions.rendering import cover_record
-from sandbox.both_versions.schemas import INTEGER, array, form, or_null, record
+from sandbox.both_versions.schemas import INTEGER, array, or_null, payload_object, response_object
 from sandbox.endpoints import TEXT, Call, Schema
 from sandbox.errors import ApiError, record_not_found, unprocessable
+from sandbox.responses import created, deleted, json_response
 from sandbox.state.blobs import StoredFile
-from sandbox.state.records import USERS, Records, Row, Taken
+from sandbox.state.records import USERS, DuplicateValue, Records, Row
 from sandbox.tenants import Mail
 
 Render = Callable[[Row, Call], dict[str, Any]]
@@ -26,69 +26,71 @@ ROLES: Schema = array({"type": "string", "minLength": 1})
 _SUBJECT = "Your account at the library"
 
 USER_SCHEMAS = {
-    "User": record(
+    "User": response_object(
         {"id": INTEGER, "email": TEXT, "name": TEXT, "roles": array(TEXT)}, optional={"avatar": or_null("Cover")}
     ),
-    "UserCreate": form({"email": EMAIL, "name": NAME, "roles": ROLES}, required=("email", "name")),
-    "UserRoles": form({"roles": ROLES}, required=("roles",)),
+    "UserCreate": payload_object({"email": EMAIL, "name": NAME, "roles": ROLES}, required=("email", "name")),
+    "UserRoles": payload_object({"roles": ROLES}, required=("roles",)),
 }
 
 
-def short_record(row: Row, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
-    """A user as version 2 shows one."""
+def user_record_without_avatar(row: Row, call: Call) -> dict[str, Any]:  # noqa: ARG001  # every rendering has one signature
+    """Returns a user as version 2 shows it."""
     return {"id": row["id"], "email": row["email"], "name": row["name"], "roles": row["roles"]}
 
 
-def full_record(row: Row, call: Call) -> dict[str, Any]:
-    """A user as version 3 shows one, with the picture."""
+def user_record(row: Row, call: Call) -> dict[str, Any]:
+    """Returns a user as version 3 shows it, with the picture."""
     avatar = row["avatar"] and cover_record(StoredFile(**row["avatar"]), call)
-    return {**short_record(row, call), "avatar": avatar}
+    return {**user_record_without_avatar(row, call), "avatar": avatar}
 
 
-def users(call: Call) -> Records:
-    """The tenant's users."""
+def user_records(call: Call) -> Records:
+    """Returns the table of the tenant's users."""
     return call.tenant.records[USERS.name]
 
 
 def find_user(call: Call) -> Row:
-    """The user of the path, or 404."""
-    row = users(call).get(call.number or 0)
+    """Returns the user of the path, or raises 404."""
+    row = user_records(call).get(call.number or 0)
     if row is None:
         raise record_not_found()
     return row
 
 
 def create_user(call: Call, render: Render) -> Response:
-    """A new user, who gets a mail. The address has to be one that nobody has yet."""
-    row = _written(lambda: users(call).create({"roles": [], **_plain(call)}))
+    """Creates a user, who gets a mail. The address must be new."""
+    row = _write_or_refuse(lambda: user_records(call).create({"roles": [], **_stored_values(call)}))
     call.tenant.mails.append(Mail(call.tenant.clock.now(), row["email"], _SUBJECT))
     return created(render(row, call), call.settings.variations)
 
 
 def change_user(call: Call, render: Render) -> Response:
-    """A user with some fields replaced, but for the own roles: nobody locks the own account out."""
+    """Changes a user. Nobody can change the roles of the own account, so nobody locks oneself out."""
     user = find_user(call)
     number = user["id"]
     if call.payload.get("roles", user["roles"]) != user["roles"]:
-        _refuse_own(call, number)
-    return json_response(render(_written(lambda: users(call).change(number, _plain(call))), call))
+        _refuse_own_account(call, number)
+    return json_response(
+        render(_write_or_refuse(lambda: user_records(call).change(number, _stored_values(call))), call)
+    )
 
 
 def delete_user(call: Call) -> Response:
-    """The end of a user: sessions and tokens end too. Nobody can end the own account."""
+    """Deletes a user with sessions and tokens. Nobody can delete the own account."""
     number = find_user(call)["id"]
-    _refuse_own(call, number)
-    users(call).remove(number)
+    _refuse_own_account(call, number)
+    user_records(call).remove(number)
     return deleted(call.settings.variations)
 
 
-def _refuse_own(call: Call, number: int) -> None:
+def _refuse_own_account(call: Call, number: int) -> None:
     if number == call.signed_in.person.id:
-        raise ApiError(403, "AccessDenied", "Nobody can do this to the own account")
+        raise ApiError(403, "AccessDenied", "This is not possible for the own account")
 
 
-def _plain(call: Call) -> Row:
-    """The payload as it is stored: roles once each, an uploaded picture as a stored file."""
+def _stored_values(call: Call) -> Row:
+    """Returns the payload as it is stored: each role once, an uploaded picture as a stored file."""
     known = call.version.schemas[call.endpoint.payload or ""]["properties"]
     values = {name: value for name, value in call.payload.items() if name in known}
     if "roles" in values:
@@ -99,10 +101,10 @@ def _plain(call: Call) -> Row:
     return values
 
 
-def _written(write: Callable[[], Row | None]) -> Row:
+def _write_or_refuse(write: Callable[[], Row | None]) -> Row:
     try:
         row = write()
-    except Taken:
+    except DuplicateValue:
         raise unprocessable("email: another user has this address") from None
     if row is None:
         raise record_not_found()

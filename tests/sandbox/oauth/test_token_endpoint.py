@@ -1,4 +1,4 @@
-"""The token endpoint: codes that work once, clients that show who they are, tokens that end."""
+"""The token endpoint: codes, client authentication, and the end of tokens."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from sandbox.state.clients import Clients
 from sandbox.state.grants import Grants
 from tests.spec.conftest import Library
-from tests.spec.program import Program, program
+from tests.spec.oauth_client import OAuthClient, registered_client
 
 
 @pytest.fixture
-def app(library: Library) -> Program:
-    return program(library)
+def app(library: Library) -> OAuthClient:
+    return registered_client(library)
 
 
 def refused(answer: Any, error: str, status: int = 400) -> None:
@@ -27,8 +27,8 @@ def refused(answer: Any, error: str, status: int = 400) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_code_works_once_and_a_second_time_ends_what_it_gave(app: Program) -> None:
-    """OAuth 2.1, section 4.1.3: all tokens that were issued for the code are revoked."""
+def test_a_code_works_once_and_a_second_time_ends_what_it_gave(app: OAuthClient) -> None:
+    """OAuth 2.1, section 4.1.3: a code that is used twice revokes its tokens."""
     code = app.code()
     tokens = app.redeem(code).json()
     renewed = app.refresh(tokens["refresh_token"]).json()
@@ -41,7 +41,7 @@ def test_a_code_works_once_and_a_second_time_ends_what_it_gave(app: Program) -> 
     refused(app.redeem(code), "invalid_grant")
 
 
-def test_a_code_that_comes_twice_at_once_gives_one_answer(app: Program) -> None:
+def test_a_code_that_comes_twice_at_once_gives_one_answer(app: OAuthClient) -> None:
     code, gate = app.code(), threading.Barrier(6)
 
     def redeem(_: int) -> int:
@@ -52,8 +52,8 @@ def test_a_code_that_comes_twice_at_once_gives_one_answer(app: Program) -> None:
         assert sorted(pool.map(redeem, range(6))) == [200] + [400] * 5
 
 
-def test_a_code_has_a_short_life(library: Library, app: Program) -> None:
-    """Assumption: a minute; a setting."""
+def test_a_code_has_a_short_life(library: Library, app: OAuthClient) -> None:
+    """Assumption: a code is valid for a minute. Setting: `code_seconds`."""
     code = app.code()
     library.clock.time += 60
     refused(app.redeem(code), "invalid_grant")
@@ -63,17 +63,17 @@ def test_a_code_has_a_short_life(library: Library, app: Program) -> None:
     assert app.redeem(code).status_code == 200
 
 
-def test_a_code_belongs_to_its_client(library: Library, app: Program) -> None:
-    """Somebody else's attempt changes nothing."""
+def test_a_code_belongs_to_its_client(library: Library, app: OAuthClient) -> None:
+    """An attempt of another client leaves the code valid."""
     code = app.code()
-    other = program(library)
+    other = registered_client(library)
     other.verifier = app.verifier
     refused(other.redeem(code), "invalid_grant")
     assert app.redeem(code).status_code == 200
 
 
-def test_every_way_to_show_nothing_is_the_same_refusal(library: Library, app: Program) -> None:
-    """Nobody learns from it which clients there are."""
+def test_every_failed_authentication_gets_the_same_refusal(library: Library, app: OAuthClient) -> None:
+    """Every refusal is the same, so nobody learns which clients exist."""
     client, form = library.client(), {"grant_type": "refresh_token", "refresh_token": "x"}
     answers = [
         client.post("/oauth/token", data=form),
@@ -92,19 +92,19 @@ def test_every_way_to_show_nothing_is_the_same_refusal(library: Library, app: Pr
     assert len({answer.text for answer in answers}) == 1
 
 
-def test_a_client_authenticates_in_one_way_only(app: Program) -> None:
+def test_a_client_authenticates_in_one_way_only(app: OAuthClient) -> None:
     """RFC 6749, section 2.3."""
     refused(app.redeem("x", client_secret=app.secret), "invalid_request")
 
 
-def test_a_client_id_in_the_body_is_the_one_that_authenticates(library: Library, app: Program) -> None:
+def test_a_client_id_in_the_body_is_the_one_that_authenticates(library: Library, app: OAuthClient) -> None:
     code = app.code()
-    refused(app.redeem(code, client_id=program(library).id), "invalid_request")
+    refused(app.redeem(code, client_id=registered_client(library).id), "invalid_request")
     assert app.redeem(code, client_id=app.id).status_code == 200
 
 
-def test_basic_credentials_may_be_encoded_as_the_rfc_wants(library: Library, app: Program) -> None:
-    """RFC 6749, section 2.3.1: id and secret are form-encoded first."""
+def test_basic_credentials_may_be_encoded_as_the_rfc_wants(library: Library, app: OAuthClient) -> None:
+    """RFC 6749, section 2.3.1: id and secret may be form-encoded."""
     assert app.secret
     encoded = "".join(f"%{ord(each):02X}" for each in app.id) + ":" + quote_plus(app.secret)
     headers = {"Authorization": "basic " + b64encode(encoded.encode()).decode()}
@@ -112,8 +112,8 @@ def test_basic_credentials_may_be_encoded_as_the_rfc_wants(library: Library, app
     assert library.client().post("/oauth/token", data=form, headers=headers).status_code == 200
 
 
-def test_a_parameter_comes_once(library: Library, app: Program) -> None:
-    """RFC 6749, section 3.2; also one that nobody knows."""
+def test_a_parameter_comes_once(library: Library, app: OAuthClient) -> None:
+    """RFC 6749, section 3.2: a repeated parameter is refused, also an unknown one."""
     for name in ("code", "grant_type", "anything"):
         body = f"grant_type=authorization_code&code=x&{name}=a&{name}=b"
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -121,8 +121,8 @@ def test_a_parameter_comes_once(library: Library, app: Program) -> None:
         refused(answer, "invalid_request")
 
 
-def test_the_body_is_a_form(library: Library, app: Program) -> None:
-    """RFC 6749, section 3.2; what stands in the address does not count."""
+def test_the_body_is_a_form(library: Library, app: OAuthClient) -> None:
+    """RFC 6749, section 3.2: the body is a form; parameters in the address do not count."""
     form = {"grant_type": "authorization_code", "code": app.code(), "code_verifier": app.verifier}
     client = library.client(auth=(app.id, app.secret or ""))
     refused(client.post("/oauth/token", json=form), "invalid_request")
@@ -130,28 +130,30 @@ def test_the_body_is_a_form(library: Library, app: Program) -> None:
     refused(client.post("/oauth/token", data={}, params=form, files={"a": b"b"}), "invalid_request")
 
 
-def test_unknown_parameters_are_ignored(app: Program) -> None:
+def test_unknown_parameters_are_ignored(app: OAuthClient) -> None:
     assert app.redeem(app.code(), audience="x", empty="").status_code == 200
 
 
-def test_a_connection_can_be_ended(library: Library, app: Program) -> None:
-    """By client, by person, or altogether; codes that wait end with it."""
-    other = program(library)
-    mine, theirs, code = app.sign_in(), other.sign_in(), app.code()
+def test_a_connection_can_be_ended(library: Library, app: OAuthClient) -> None:
+    """By client, by person, or all; unused codes end, too."""
+    other = registered_client(library)
+    tokens, other_tokens, code = app.sign_in(), other.sign_in(), app.code()
     assert library.control("POST", "oauth/grants/end", {"client_id": app.id}).json() == {"ended": 2}
-    assert [each.status_code for each in (app.call(mine["access_token"]), app.call(theirs["access_token"]))] == [
+    assert [
+        each.status_code for each in (app.call(tokens["access_token"]), app.call(other_tokens["access_token"]))
+    ] == [
         401,
         200,
     ]
-    refused(app.refresh(mine["refresh_token"]), "invalid_grant")
+    refused(app.refresh(tokens["refresh_token"]), "invalid_grant")
     refused(app.redeem(code), "invalid_grant")
     assert library.control("POST", "oauth/grants/end", {"person": "nobody"}).json() == {"ended": 0}
     assert library.control("POST", "oauth/grants/end", {"person": "Backup@Library.example"}).json() == {"ended": 1}
     assert library.control("GET", "oauth/grants").json() == []
 
 
-def test_what_a_person_granted_ends_with_the_person(library: Library, app: Program) -> None:
-    """Rule: "Each connection belongs to the person who signed in"."""
+def test_what_a_person_granted_ends_with_the_person(library: Library, app: OAuthClient) -> None:
+    """service.md#clients: a connection belongs to the person who signed in."""
     tokens, code = app.sign_in(), app.code()
     with library.tenant.grants._database.write() as connection:
         connection.execute("DELETE FROM users")
@@ -164,15 +166,15 @@ def test_a_person_who_is_deleted_has_no_tokens_any_more(library: Library) -> Non
     """The same through the API: 401 at once."""
     body = {"email": "gone@library.example", "name": "Gone", "roles": ["librarian"]}
     person = library.v3().post("/users", json=body).json()
-    theirs = {"Authorization": f"Bearer {library.token(person=body['email'])}"}
-    client = library.client("/api/v3", headers=theirs)
+    headers = {"Authorization": f"Bearer {library.token(person=body['email'])}"}
+    client = library.client("/api/v3", headers=headers)
     assert client.get("/users/me").json()["email"] == body["email"]
     assert library.v3().delete(f"/users/{person['id']}").is_success
     assert client.get("/users/me").status_code == 401
 
 
-def test_tokens_and_codes_are_kept_as_digests(library: Library, app: Program) -> None:
-    """Who reads the state file can sign in nowhere."""
+def test_tokens_and_codes_are_kept_as_digests(library: Library, app: OAuthClient) -> None:
+    """The state file contains no secret that signs in."""
     code = app.code()
     tokens = app.sign_in()
     with library.tenant.grants._database.read() as connection:
@@ -183,17 +185,17 @@ def test_tokens_and_codes_are_kept_as_digests(library: Library, app: Program) ->
         assert secret not in dump
 
 
-def test_tokens_of_one_tenant_mean_nothing_to_another(library: Library, app: Program) -> None:
-    """Rule: "Every tenant has its own {base_url}."."""
+def test_tokens_of_one_tenant_mean_nothing_to_another(library: Library, app: OAuthClient) -> None:
+    """service.md#overview: each tenant has its own {base_url}."""
     database = library.tenant.grants._database
     tokens = app.sign_in()
     assert Grants(database, 99).access(tokens["access_token"]) is None
-    assert Grants(database, 99).living() == []
+    assert Grants(database, 99).active() == []
     assert Clients(database, 99).find(app.id) is None
 
 
-def test_every_refusal_of_a_bearer_says_why(library: Library, app: Program) -> None:
-    """RFC 6750, section 3.1: without a token no error, with one `invalid_token`."""
+def test_every_refusal_of_a_bearer_says_why(library: Library, app: OAuthClient) -> None:
+    """RFC 6750, section 3.1: no error without a token, `invalid_token` with one."""
     assert library.client("/api/v3").get("/publications").headers["WWW-Authenticate"] == 'Bearer realm="library"'
     unknown = app.call("unknown")
     assert 'error_description="unknown token"' in unknown.headers["WWW-Authenticate"]
@@ -203,6 +205,6 @@ def test_every_refusal_of_a_bearer_says_why(library: Library, app: Program) -> N
     assert unknown.json()["error"]["code"] == "Unauthorized"
 
 
-def test_a_refresh_token_opens_no_door(app: Program) -> None:
+def test_a_refresh_token_is_no_access_token(app: OAuthClient) -> None:
     assert app.call(app.sign_in()["refresh_token"]).status_code == 401
     assert app.call(app.code()).status_code == 401

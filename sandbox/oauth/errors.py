@@ -1,7 +1,4 @@
-"""How the authorization server says no: ``{"error", "error_description"}``, as RFC 6749 and RFC 7591 have it.
-
-The error body of the API belongs to the API; here OAuth's own form is what every OAuth client reads.
-"""
+"""Errors of the authorization server: ``{"error", "error_description"}``, as in RFC 6749 and RFC 7591."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Mapping
 
 
 class OAuthError(Exception):
-    """A refusal. Rules raise it; whether it becomes JSON or a trip back to the client is the endpoint's business."""
+    """An error. The endpoint sends it as JSON or in a redirect."""
 
     def __init__(
         self, error: str, description: str, *, status: int = 400, headers: Mapping[str, str] | None = None
@@ -21,36 +18,36 @@ class OAuthError(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, str]:
-        """The members that OAuth names."""
+        """Returns the members of the error."""
         return {"error": self.error, "error_description": self.description}
 
 
-class Unsafe(Exception):  # noqa: N818  # a page for the person, not an error of the program
-    """An authorization request whose client or address is not known: nobody may be sent anywhere."""
+class UntrustedRequest(Exception):  # noqa: N818  # a page for the person, not an error of the program
+    """An authorization request with an unknown client or address: nobody may be redirected."""
 
 
 def invalid_request(description: str) -> OAuthError:
-    """Something is missing, there twice, or malformed."""
+    """Returns the error for a parameter that is missing, repeated or malformed."""
     return OAuthError("invalid_request", description)
 
 
 def invalid_grant(description: str) -> OAuthError:
-    """The code or refresh token is not good, or not for this client."""
+    """Returns the error for a code or refresh token that is not valid for this client."""
     return OAuthError("invalid_grant", description)
 
 
 def invalid_scope(description: str) -> OAuthError:
-    """Nothing that was asked for can be given."""
+    """Returns the error for scopes of which none can be granted."""
     return OAuthError("invalid_scope", description)
 
 
 def invalid_target(description: str) -> OAuthError:
-    """The document's answer to a missing ``resource``, and RFC 8707's to a wrong one."""
+    """Returns the error for a missing (service.md#oauth) or wrong (RFC 8707) ``resource``."""
     return OAuthError("invalid_target", description)
 
 
 def invalid_client(realm: str) -> OAuthError:
-    """401: who the client is was not shown, or not in the registered way. One text for all, so that nothing can be guessed."""
+    """Returns 401. The text is the same in all cases, so that nobody learns which clients exist."""
     return OAuthError(
         "invalid_client",
         "The client is unknown, or did not authenticate in the way it is registered for",

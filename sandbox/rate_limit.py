@@ -1,6 +1,6 @@
-"""How many requests a tenant has received, and which of them exceed its rate.
+"""Counts the requests of a tenant and finds those that exceed its rate.
 
-Windows are half open: two requests exactly 60 seconds apart are never in the same one.
+Windows are half open: two requests exactly 60 seconds apart are in different windows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ WINDOW_SECONDS = 60.0
 
 
 class WindowCounter:
-    """The largest number of events that any window of 60 seconds has held.
+    """The largest number of events in any window of 60 seconds.
 
-    The fullest window can always be moved until it ends at an event, so it is enough to look back at each arrival.
+    Some fullest window ends at an event, so it is enough to look back at each event.
     """
 
     def __init__(self) -> None:
@@ -26,44 +26,44 @@ class WindowCounter:
         self.largest = 0
 
     def add(self, at: float) -> None:
-        """Count one event; times must not go back."""
+        """Counts an event; times must not go back."""
         self._recent.append(at)
-        _forget(self._recent, at)
+        _drop_expired(self._recent, at)
         self.total += 1
         self.largest = max(self.largest, len(self._recent))
 
 
 class Limiter:
-    """At most ``limit`` accepted requests in any 60 seconds; a refused request costs nothing."""
+    """At most ``limit`` accepted requests in any 60 seconds. A refused request does not count."""
 
     def __init__(self) -> None:
         self._accepted: deque[float] = deque()
 
     def admit(self, at: float, limit: int) -> float | None:
-        """Accept one request (None) or tell in how many seconds the next would be accepted. Limit 0 is no limit."""
-        _forget(self._accepted, at)
+        """Returns None for an accepted request, else the seconds until one is accepted. Limit 0 is no limit."""
+        _drop_expired(self._accepted, at)
         if limit and len(self._accepted) >= limit:
             return self._accepted[-limit] + WINDOW_SECONDS - at
         self._accepted.append(at)
         return None
 
 
-def _forget(times: deque[float], now: float) -> None:
+def _drop_expired(times: deque[float], now: float) -> None:
     while times and times[0] <= now - WINDOW_SECONDS:
         times.popleft()
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """What the control endpoint tells about one tenant."""
+class RequestCounts:
+    """The counts of a tenant for the control endpoint."""
 
     requests: int
     largest_window: int
     throttled: int
 
 
-class Traffic:
-    """Counts and limits the requests of one tenant, over all threads and both API versions."""
+class RequestRate:
+    """Counts and limits the requests of a tenant in all threads and both API versions."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -71,9 +71,9 @@ class Traffic:
         self.reset()
 
     def receive(self, limit: int) -> int | None:
-        """Count an arrival; the whole seconds to wait if it is one too many.
+        """Counts a request and returns the whole seconds to wait if it exceeds the limit.
 
-        The time is taken under the lock, so that the windows see arrivals in the order of their times.
+        It takes the time under the lock, so that the windows get the requests in the order of their times.
         """
         with self._lock:
             at = self._monotonic()
@@ -84,13 +84,13 @@ class Traffic:
             self._throttled += 1
             return max(1, math.ceil(wait))
 
-    def counts(self) -> Counts:
-        """Everything received since the start or the last reset."""
+    def counts(self) -> RequestCounts:
+        """Returns the counts since the start or the last reset."""
         with self._lock:
-            return Counts(self._received.total, self._received.largest, self._throttled)
+            return RequestCounts(self._received.total, self._received.largest, self._throttled)
 
     def reset(self) -> None:
-        """Begin again: no arrivals, an empty window."""
+        """Resets counts and windows."""
         with self._lock:
             self._received = WindowCounter()
             self._limiter = Limiter()

@@ -1,4 +1,4 @@
-"""Where the bytes of uploads are: a folder with one file for each content, so that no upload is ever held in memory."""
+"""The folder for the bytes of uploads, with a file for each content, so that no upload is in memory."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _CHUNK = 256 * 1024
 _UNFINISHED = ".part"
 
 
-class Folder:
-    """Contents by their SHA-256. Without a place of its own it is a temporary one, gone with the process.
+class ContentFolder:
+    """Contents by their SHA-256. Without a path it is a temporary folder, removed with the process.
 
-    Nothing is made on disk before there is something to keep.
+    The folder is created with its first content.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._making = threading.Lock()
         if path is not None and path.is_dir():
-            for left in path.glob(f"*{_UNFINISHED}"):
-                left.unlink(missing_ok=True)  # of an upload that a kill interrupted
+            for unfinished in path.glob(f"*{_UNFINISHED}"):
+                unfinished.unlink(missing_ok=True)  # from an upload that a kill interrupted
 
-    def begin(self) -> NewContent:
-        """A content that is on its way."""
-        return NewContent(self._made())
+    def begin_content(self) -> ContentWriter:
+        """Begins a content."""
+        return ContentWriter(self._made())
 
     def chunks(self, sha256: str, start: int, stop: int) -> Iterator[bytes]:
-        """A part of a content."""
+        """Yields a part of a content."""
         with (self._made() / sha256).open("rb") as file:
             file.seek(start)
             while start < stop and (data := file.read(min(_CHUNK, stop - start))):
@@ -49,8 +49,8 @@ class Folder:
             return self._path
 
 
-class NewContent:
-    """Bytes that are written and hashed as they come."""
+class ContentWriter:
+    """Writes and hashes bytes as they arrive."""
 
     def __init__(self, folder: Path) -> None:
         descriptor, name = tempfile.mkstemp(suffix=_UNFINISHED, dir=folder)
@@ -61,14 +61,14 @@ class NewContent:
         self.size = 0
 
     def write(self, data: bytes) -> int:
-        """More bytes."""
+        """Writes bytes."""
         self._sha256.update(data)
         self._md5.update(data)
         self.size += len(data)
         return self._file.write(data)
 
-    def keep(self) -> tuple[str, str]:
-        """Put the content in its place, durably; its SHA-256 and MD5."""
+    def commit(self) -> tuple[str, str]:
+        """Moves the content to its final path, durably; returns SHA-256 and MD5."""
         sha256 = self._sha256.hexdigest()
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -76,7 +76,7 @@ class NewContent:
         self._path.replace(self._path.with_name(sha256))
         return sha256, self._md5.hexdigest()
 
-    def abandon(self) -> None:
-        """Forget what was not kept."""
+    def discard(self) -> None:
+        """Discards bytes that were not committed."""
         self._file.close()
         self._path.unlink(missing_ok=True)

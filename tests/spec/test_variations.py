@@ -1,4 +1,4 @@
-"""Where the document leaves room, and what goes wrong in the world: variations and faults that concern what is written."""
+"""Variations and faults that concern writes: what the service may do differently, and what can go wrong."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
 
 
 def total(library: Library, query: str = "") -> int:
-    """How many publications a list has."""
+    """Returns the number of publications of a list."""
     return int(library.v3().get(f"/publications{query}").headers["X-Total"])
 
 
 @VERSIONS
 def test_creating_may_answer_201(empty: Library, version: str) -> None:
-    """Rule: "Response bodies for create, update and delete calls other than those described: not shown". Variation: `created_status`."""
+    """service.md#not-shown: the responses to writes. Variation: `created_status`."""
     client = getattr(empty, version)()
     empty.vary(created_status="created")
     assert client.post("/publications", json={"title": "A"}).status_code == 201
@@ -33,7 +33,7 @@ def test_creating_may_answer_201(empty: Library, version: str) -> None:
     ("form", "status", "body"), [("object", 200, b"{}"), ("empty", 200, b""), ("no_content", 204, b"")]
 )
 def test_deleting_answers_empty_or_object(empty: Library, version: str, form: str, status: int, body: bytes) -> None:
-    """Rule: "DELETE /publications/:id: empty or object". Variation: `deleted_answer`."""
+    """service.md#publications: DELETE answers nothing or an object. Variation: `deleted_answer`."""
     client = getattr(empty, version)()
     empty.vary(deleted_answer=form)
     answer = client.delete(f"/publications/{create(client)['id']}")
@@ -42,7 +42,7 @@ def test_deleting_answers_empty_or_object(empty: Library, version: str, form: st
 
 @VERSIONS
 def test_fields_without_a_value_may_be_absent(empty: Library, version: str) -> None:
-    """Ours: the document does not say whether a field without a value is null. Variation: `nulls`."""
+    """A field without a value is null or absent. Variation: `nulls`."""
     client = getattr(empty, version)()
     created = create(client)
     assert created["abstract"] is None
@@ -54,7 +54,7 @@ def test_fields_without_a_value_may_be_absent(empty: Library, version: str) -> N
 
 @VERSIONS
 def test_unknown_fields_may_be_ignored(empty: Library, version: str) -> None:
-    """Ours: the document does not say what becomes of them. Variation: `unknown_fields`."""
+    """Unknown fields of a payload are refused or ignored. Variation: `unknown_fields`."""
     client = getattr(empty, version)()
     payload = {"title": "A", "colour": "red", "authors": [{"name": "B", "born": 1815}]}
     assert client.post("/publications", json=payload).status_code == 422
@@ -64,7 +64,7 @@ def test_unknown_fields_may_be_ignored(empty: Library, version: str) -> None:
 
 @VERSIONS
 def test_extra_fields(empty: Library, version: str) -> None:
-    """Rule: "Fields of publication beyond those above: not shown." Variation: `extra_fields`."""
+    """service.md#not-shown: further fields of a publication. Variation: `extra_fields`."""
     client = getattr(empty, version)()
     plain = create(client)
     empty.vary(extra_fields=True)
@@ -72,7 +72,7 @@ def test_extra_fields(empty: Library, version: str) -> None:
 
 
 def test_a_search_may_lag_behind_what_is_created(empty: Library) -> None:
-    """Ours: a lagging index; the record itself and a list without filters show it at once. Setting: `index_lag`."""
+    """A search may find a new record later than a plain list and the record itself show it. Setting: `index_lag`."""
     client = empty.v3()
     empty.change(index_lag=30)
     number = create(client, identifiers=[{"type": "doi", "value": "10.1/1"}])["id"]
@@ -86,7 +86,7 @@ def test_a_search_may_lag_behind_what_is_created(empty: Library) -> None:
 @pytest.mark.parametrize(("when", "stored"), [("before", 0), ("after", 1)])
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_an_error_comes_before_or_after_the_effect(empty: Library, status: int, when: str, stored: int) -> None:
-    """Rule: "500: internal server error": after it nobody knows whether the record is there. Fault: `status`."""
+    """service.md#errors: after a 500 the client does not know whether the record was created. Fault: `status`."""
     empty.fault("status", method="POST", path="/publications", status=status, when=when)
     assert empty.v3().post("/publications", json={"title": "A"}).status_code == status
     assert total(empty) == stored
@@ -94,7 +94,7 @@ def test_an_error_comes_before_or_after_the_effect(empty: Library, status: int, 
 
 @pytest.mark.parametrize(("when", "stored"), [("before", 0), ("after", 1)])
 def test_a_reset_comes_before_or_after_the_effect(empty: Library, when: str, stored: int) -> None:
-    """Ours: a broken connection tells nothing about the effect. Fault: `reset`."""
+    """A broken connection does not say whether the record was created. Fault: `reset`."""
     empty.fault("reset", method="POST", path="/publications", when=when)
     with pytest.raises((httpx.TransportError, ConnectionError)):
         empty.v3().post("/publications", json={"title": "A"})
@@ -102,8 +102,8 @@ def test_a_reset_comes_before_or_after_the_effect(empty: Library, when: str, sto
 
 
 @pytest.mark.parametrize("fault", ["cut", "garble"])
-def test_a_body_that_is_spoilt_does_not_undo_the_effect(empty: Library, fault: str) -> None:
-    """Ours: the same. Faults: `cut`, `garble`."""
+def test_a_broken_body_does_not_undo_the_effect(empty: Library, fault: str) -> None:
+    """A broken body does not undo the write. Faults: `cut`, `garble`."""
     empty.fault(fault, method="POST", path="/publications")
     with contextlib.suppress(httpx.TransportError, ConnectionError):
         empty.v3().post("/publications", json={"title": "A"})
@@ -111,7 +111,7 @@ def test_a_body_that_is_spoilt_does_not_undo_the_effect(empty: Library, fault: s
 
 
 def test_the_clock_jumps(library: Library) -> None:
-    """Rule: "An access token is valid for one hour." Fault: `jump`; the windows of the rate do not jump."""
+    """service.md#tokens: an access token is valid for one hour. Fault: `jump`; it does not move the windows of the rate."""
     client = library.v3()
     library.fault("jump", path="/publications/2", seconds=3601)
     assert client.get("/publications/1").status_code == 200
@@ -120,8 +120,8 @@ def test_the_clock_jumps(library: Library) -> None:
     assert library.v3().get("/publications/1").status_code == 200
 
 
-def test_somebody_changes_records_while_a_list_is_read(library: Library) -> None:
-    """Ours: lists are not snapshots. Fault: `edit`."""
+def test_records_change_while_a_list_is_read(library: Library) -> None:
+    """Lists are not snapshots. Fault: `edit`."""
     library.fault("edit", path="page=2", change=[30, 999], remove=[1], add=1)
     client = library.v3()
     pages = [client.get(f"/publications?page={number}").json()["records"] for number in (1, 2, 3)]

@@ -1,4 +1,4 @@
-"""How answers are written: JSON in UTF-8, errors with the body of the document."""
+"""Responses: JSON in UTF-8, and errors with the error body of service.md#errors."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from sandbox.settings import Variations
 
 
 def json_response(content: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer, written compactly and with letters as they are."""
+    """Returns a compact JSON response; letters are not escaped."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     return Response(body, status=status, headers=headers, content_type="application/json; charset=utf-8")
 
 
 def created(record: Mapping[str, object], variations: Variations) -> Response:
-    """What was created: 200, as the document's table of statuses has it; 201 where the service is varied so."""
+    """Returns the response to a create: 200, as in service.md#errors, or 201 by variation."""
     return json_response(record, status=201 if variations.created_status == "created" else 200)
 
 
 def deleted(variations: Variations) -> Response:
-    """After a deletion: an empty object; no body at all, with 200 or 204, where the service is varied so."""
+    """Returns the response to a delete: an empty object or, by variation, 200 or 204 without a body."""
     if variations.deleted_answer == "object":
         return json_response({})
     return Response(status=200 if variations.deleted_answer == "empty" else 204)
 
 
 def without_nulls(response: Response) -> Response:
-    """The same answer with every field left out that is null."""
+    """Removes every field that is null from a response."""
     if response.mimetype == "application/json":
-        fuller = json_response(_filled(json.loads(response.get_data())))
-        response.set_data(fuller.get_data())
+        reduced = json_response(_without_null_fields(json.loads(response.get_data())))
+        response.set_data(reduced.get_data())
     return response
 
 
-def _filled(node: object) -> object:
+def _without_null_fields(node: object) -> object:
     if isinstance(node, dict):
-        return {name: _filled(value) for name, value in node.items() if value is not None}
-    return [_filled(each) for each in node] if isinstance(node, list) else node
+        return {name: _without_null_fields(value) for name, value in node.items() if value is not None}
+    return [_without_null_fields(each) for each in node] if isinstance(node, list) else node
 
 
 def error_response(error: ApiError) -> Response:
-    """``{"error": {"code", "message"}}`` with the error's status and headers."""
+    """Returns the response of an error: ``{"error": {"code", "message"}}`` with its status and headers."""
     return json_response(error.body(), status=error.status, headers=error.headers)

@@ -1,7 +1,6 @@
-"""How a payload of version 2 becomes a draft: flat identifiers, and lists to which entries are added.
+"""How a payload of version 2 changes a draft: flat identifiers, and lists whose entries are added.
 
-An entry marked ``_destroy`` goes instead. It is known by what it shows: an author by name (and type, where it is given), a
-category by id or name, an asset by id.
+An entry marked ``_destroy`` is removed: an author by name (and type, if given), a category by id or name, an asset by id.
 """
 
 from __future__ import annotations
@@ -10,70 +9,70 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sandbox.both_versions.changes import Fill, author, new_assets, plain_changes, sent_files
+from sandbox.both_versions.publication_changes import DraftChange, author, common_changes, file_entries, new_assets
 from sandbox.endpoints import Call
 from sandbox.state.drafts import AssetChange, Author, Draft, Identifier
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
 _DESTROY = "_destroy"
-_WORDS = ("name", "content_type")
+_ASSET_TEXTS = ("name", "content_type")
 
 Entry = Mapping[str, Any]
 
 
-def filling(call: Call) -> Fill:
-    """What the payload makes of a draft. Files are looked up now: it takes a transaction of its own."""
+def draft_change(call: Call) -> DraftChange:
+    """Returns the change of a payload. It stores the files at once, because that needs a transaction of its own."""
     payload = call.payload
-    sent = sent_files(call)
-    changes = plain_changes(call) | {
+    sent = file_entries(call)
+    changes = common_changes(call) | {
         "new_assets": new_assets((each for each in sent if "id" not in each), call),
         "asset_changes": tuple(_asset_change(each) for each in sent if "id" in each),
-        "forgiving": True,
+        "skip_missing_references": True,
     }
-    given = call.tenant.publications.category_ids()
+    category_ids = call.tenant.publications.category_ids()
 
-    def fill(before: Draft) -> Draft:
+    def change(before: Draft) -> Draft:
         return replace(
             before,
             **changes,
             identifiers=tuple(_identifiers(before.identifiers, payload)),
             authors=_merged_authors(before.authors, payload.get("authors", ())),
-            categories=_merged_categories(before.categories, payload.get("categories", ()), given),
+            categories=_merged_categories(before.categories, payload.get("categories", ()), category_ids),
         )
 
-    return fill
+    return change
 
 
 def _identifiers(before: Sequence[Identifier], payload: Entry) -> Iterator[Identifier]:
-    """A flat field replaces the first identifier of its type, the one it shows; null or nothing removes all of the type."""
-    left = {name: payload[name] for name in FLAT_IDENTIFIERS if name in payload}
-    cleared = {name for name, value in left.items() if not value}
+    """Yields the identifiers: a flat field replaces the first one of its type; null or "" removes all of the type."""
+    remaining = {name: payload[name] for name in FLAT_IDENTIFIERS if name in payload}
+    cleared = {name for name, value in remaining.items() if not value}
     for identifier in before:
         if identifier.type in cleared:
             continue
-        yield Identifier(identifier.type, left.pop(identifier.type, identifier.value))
-    yield from (Identifier(name, value) for name, value in left.items() if value)
+        yield Identifier(identifier.type, remaining.pop(identifier.type, identifier.value))
+    yield from (Identifier(name, value) for name, value in remaining.items() if value)
 
 
 def _merged_authors(before: Sequence[Author], entries: Iterable[Entry]) -> tuple[Author, ...]:
-    """Authors added at the end, unless they are there already, or taken away."""
+    """Adds authors at the end, unless they are there already, or removes them."""
     authors = list(before)
     for entry in entries:
         if entry.get(_DESTROY):
-            authors = [each for each in authors if not _is_meant(each, entry)]
+            authors = [each for each in authors if not _matches(each, entry)]
         elif author(entry) not in authors:
             authors.append(author(entry))
     return tuple(authors)
 
 
-def _is_meant(known: Author, entry: Entry) -> bool:
+def _matches(known: Author, entry: Entry) -> bool:
     return (known.name, known.type) == (entry["name"], entry.get("type", known.type))
 
 
 def _merged_categories(
     before: Sequence[int | str], entries: Iterable[Entry], ids: Mapping[str, int]
 ) -> tuple[int | str, ...]:
-    """Categories added at the end, or taken away."""
+    """Adds categories at the end, or removes them."""
     categories = list(before)
     for entry in entries:
         number = entry["id"] if "id" in entry else ids.get(entry["name"], entry["name"])
@@ -85,5 +84,5 @@ def _merged_categories(
 
 
 def _asset_change(entry: Entry) -> AssetChange:
-    words = {name: entry[name] for name in _WORDS if name in entry}
+    words = {name: entry[name] for name in _ASSET_TEXTS if name in entry}
     return AssetChange(entry["id"], words, remove=bool(entry.get(_DESTROY)))

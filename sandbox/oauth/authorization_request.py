@@ -1,0 +1,124 @@
+"""Checks an authorization request, in a fixed order, before the person is asked to consent.
+
+An unknown client or redirect address is an ``UntrustedRequest``: the person sees a page and is not redirected. Every later
+problem is an ``OAuthError``, which the client gets at its redirect address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sandbox.oauth import redirect_uris, surfaces
+from sandbox.oauth.errors import OAuthError, UntrustedRequest, invalid_request, invalid_scope
+from sandbox.oauth.parameters import Parameters
+from sandbox.oauth.scopes import intersection, is_valid_scope
+from sandbox.settings import OAuth
+from sandbox.state.clients import Client
+from sandbox.tenants import Tenant
+
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # 256 bits in base64url
+
+
+@dataclass(frozen=True, slots=True)
+class RedirectTarget:
+    """The client and the address that get the answer."""
+
+    client: Client
+    redirect_uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """What the person is asked to consent to. ``scopes``: the requested ones that the client registered."""
+
+    redirect_target: RedirectTarget
+    scopes: tuple[str, ...]
+    surface: str
+    resource: str | None
+    challenge: str | None
+
+
+def find_redirect_target(parameters: Parameters, tenant: Tenant) -> RedirectTarget:
+    """Returns client and address, or raises ``UntrustedRequest``."""
+    if {"client_id", "redirect_uri"} & set(parameters.repeated):
+        raise UntrustedRequest("The request names its program or its return address more than once.")
+    client = tenant.clients.find(parameters.get("client_id") or "")
+    if client is None:
+        raise UntrustedRequest("The program that sent you here is not registered with this library.")
+    address = parameters.get("redirect_uri")
+    if address is None:
+        raise UntrustedRequest("The request has no return address.")
+    any_port = tenant.settings.oauth.loopback_port == "any"
+    if not redirect_uris.is_registered(address, client.redirect_uris, any_loopback_port=any_port):
+        raise UntrustedRequest("The program did not register the return address of the request.")
+    return RedirectTarget(client, address)
+
+
+def check_request(parameters: Parameters, to: RedirectTarget, rules: OAuth, base_url: str) -> AuthorizationRequest:
+    """Returns the checked request, or raises the error for the redirect address."""
+    for check in _CHECKS:
+        check(parameters, to.client, rules)
+    return AuthorizationRequest(
+        redirect_target=to,
+        scopes=_scopes(parameters, to.client),
+        surface=surfaces.target_surface(to.client, parameters.get("resource"), base_url),
+        resource=parameters.get("resource"),
+        challenge=parameters.get("code_challenge"),
+    )
+
+
+def needs_pkce(client: Client, rules: OAuth) -> bool:
+    """Returns whether a challenge is required (service.md#clients).
+
+    Every public client needs one. A confidential one needs one by default: support can lift it for clients that registered
+    themselves, and an administrator chooses it for an issued client.
+    """
+    if client.is_public:
+        return True
+    return client.pkce if client.issued else rules.pkce_of_confidential == "required"
+
+
+def _nothing_twice(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001  # one signature for all
+    if "resource" in parameters.repeated:
+        raise OAuthError("invalid_target", "A token has exactly one resource")
+    if parameters.repeated:
+        raise invalid_request(f"{parameters.repeated[0]} occurs more than once")
+
+
+def _response_type(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
+    response_type = parameters.get("response_type")
+    if response_type is None:
+        raise invalid_request("response_type is missing")
+    if response_type not in client.response_types:
+        raise OAuthError("unsupported_response_type", "response_type must be code")
+
+
+def _challenge(parameters: Parameters, client: Client, rules: OAuth) -> None:
+    challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
+    if challenge is None:
+        if needs_pkce(client, rules) or method is not None:
+            raise invalid_request("code_challenge is missing")
+        return
+    if method != "S256":
+        raise invalid_request("code_challenge_method must be S256")
+    if not _CHALLENGE.fullmatch(challenge):
+        raise invalid_request("code_challenge must be 43 characters of base64url")
+
+
+def _scope(parameters: Parameters, client: Client, rules: OAuth) -> None:  # noqa: ARG001
+    scope = parameters.get("scope")
+    if scope is not None and not is_valid_scope(scope):
+        raise invalid_scope("scope must be names separated by one space each")
+    if not _scopes(parameters, client):
+        raise invalid_scope("The client is registered for none of these scopes")
+
+
+def _scopes(parameters: Parameters, client: Client) -> tuple[str, ...]:
+    """Returns the scopes. Assumption: a request without ``scope`` asks for every registered scope."""
+    scope = parameters.get("scope")
+    return intersection(client.scopes if scope is None else scope.split(" "), client.scopes)
+
+
+_CHECKS: tuple[Callable[[Parameters, Client, OAuth], None], ...] = (_nothing_twice, _response_type, _challenge, _scope)
