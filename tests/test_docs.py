@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import TenantSettings
 from tests.cli.command import ROOT
 from tests.test_architecture import FLOORS
 
@@ -58,6 +60,25 @@ def test_relative_links_lead_to_a_file_and_a_heading(page: Path) -> None:
 def test_the_readme_is_short() -> None:
     """A reader decides in five minutes; everything else is in docs/."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
+def test_the_picture_shows_what_the_readme_says() -> None:
+    """docs/images/demo.svg is a run of the demonstration (`python -m tests.demo_picture`), and its numbers are those of the README."""
+    picture = re.sub(r"&#160;", " ", re.sub(r"<[^>]+>", "", (DOCS / "images" / "demo.svg").read_text(encoding="utf-8")))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for number in ("5,445 publications", "109 requests", "409 files", "15.8 MB, 105 of them covers", "6,159 requests"):
+        assert number in picture, number
+        assert number in readme, number
+
+
+def test_the_page_on_signing_in_names_keys_that_exist(tmp_path: Path) -> None:
+    text = (DOCS / "signing-in.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "bookferry.toml").write_text("\n".join(blocks))
+    assert set(load_settings(tmp_path / "bookferry.toml").tenants) == {"old", "new"}
+    keys = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert {"client_id", "client_secret_env", "client_auth", "redirect_uri", "pkce"} == keys
+    assert keys <= set(TenantSettings.model_fields)
 
 
 def test_the_changelog_is_short() -> None:
