@@ -1,8 +1,8 @@
-"""The README is true: every command in its `sh` blocks is run as it is written, by a reader who starts with the demonstration.
+"""The README is true: a reader who starts with the demonstration can run every command in its `sh` blocks, in their order.
 
-The sandbox stands in for the library that the README calls yours: it takes the sign-in that is written there, and `base_url` is corrected,
-as `init` says. `git` and `make` would install everything anew, so `make demo` is done by what the Makefile calls; `ui` is proved in
-tests/cli/test_servers.py.
+A sandbox takes the place of the two libraries that the README calls yours. It accepts the account that the README exports, and the test
+writes its addresses into `bookferry.toml`. `git` and `make` would install everything again, so the test calls what `make demo` calls.
+A person signs in with `login` in a browser; here the test answers the consent page. tests/cli/test_servers.py proves `ui`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pytest
 
 from tests.cli.command import ROOT, environment
 from tests.sandbox.process import SandboxProcess
+from tests.service.sign_in.home import consent
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMMANDS = [
-    line
-    for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    for line in block.splitlines()
-    if line
-]
+BLOCKS = re.findall(r"^```(sh|toml)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+"""Language and text of each block that a reader types or copies, in the order of the page."""
+
+COMMANDS = [line for language, block in BLOCKS if language == "sh" for line in block.splitlines() if line]
 CHECKED_ONLY = ("git", "make")
-STAYS = ("ui", "sandbox")
-PLACEHOLDER = "https://library.example.org"
+RUNS_UNTIL_STOPPED = ("ui", "sandbox")
+SOURCE, TARGET = "https://library.example.org", "https://new.library.example.org"
+PLAN = re.compile(r"old-to-new-\d{8}T\d{6}Z")
 
 
 class Reader:
@@ -36,6 +36,7 @@ class Reader:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.config = folder / "bookferry.toml"
         self._exported: list[str] = []
 
     def type(self, line: str) -> subprocess.CompletedProcess[str]:
@@ -46,6 +47,28 @@ class Reader:
         return subprocess.run(
             ["bash", "-euc", script], cwd=self.folder, env=environment(), capture_output=True, text=True, check=False
         )
+
+    def sign_in(self, line: str, sandbox: SandboxProcess) -> None:
+        """Run `login`, release every scope on the consent page, and paste the address at which the browser ends."""
+        process = subprocess.Popen(
+            ["bash", "-euc", f"{line} --no-browser"],
+            cwd=self.folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr is not None
+        address = next(line for line in process.stderr if line.startswith("http")).strip()
+        _, err = process.communicate(f"{consent(address, sandbox)}\n", timeout=120)
+        assert process.returncode == 0, err
+
+    def replace(self, address: str, other: str) -> None:
+        """Correct an address in bookferry.toml."""
+        text = self.config.read_text(encoding="utf-8")
+        assert address in text
+        self.config.write_text(text.replace(address, other), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -64,15 +87,15 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
 
 
 @pytest.fixture(scope="module")
-def stand_in() -> Iterator[SandboxProcess]:
-    """The library of the reader's own; its account is the one that the README writes down."""
-    (user, password) = _written_sign_in()
+def sandbox() -> Iterator[SandboxProcess]:
+    """The two libraries of the reader's own; their account is the one that the README exports."""
+    (user, password) = _exported_account()
     account = ("--user", user, "--password", password)
-    with SandboxProcess("--tenant=old=real:200", "--requests-per-minute", "0", *account) as sandbox:
-        yield sandbox
+    with SandboxProcess("--tenant=old=real:200", "--tenant=new=empty", "--requests-per-minute", "0", *account) as own:
+        yield own
 
 
-def _written_sign_in() -> tuple[str, str]:
+def _exported_account() -> tuple[str, str]:
     (exported,) = (line for line in COMMANDS if line.startswith("export "))
     values = dict(word.split("=", 1) for word in shlex.split(exported)[1:])
     (user,) = (value for name, value in values.items() if name.endswith("_USER"))
@@ -88,23 +111,32 @@ def test_it_begins_with_two_commands() -> None:
     assert {*made, *mentioned} <= set(targets)
 
 
-def test_every_command_works_as_written(reader: Reader, stand_in: SandboxProcess) -> None:
-    """In the order of the README."""
-    typed = []
-    for line in COMMANDS:
-        words = shlex.split(line)
-        if words[0] in CHECKED_ONLY or words[1] in STAYS:
+def test_every_block_works_as_written(reader: Reader, sandbox: SandboxProcess) -> None:
+    """In the order of the README, up to the proof of a migration. The name of the plan is the one that `migrate plan` printed."""
+    typed, plan = [], ""
+    for language, block in BLOCKS:
+        if language == "toml":
+            with reader.config.open("a", encoding="utf-8") as config:
+                config.write(f"\n{block}")
+            reader.replace(TARGET, sandbox.base_url("new"))
             continue
-        done = reader.type(line)
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        typed.append(line)
-        config = reader.folder / "bookferry.toml"
-        if words[1] == "init":
-            text = config.read_text(encoding="utf-8")
-            assert PLACEHOLDER in text
-            config.write_text(text.replace(PLACEHOLDER, stand_in.base_url("old")), encoding="utf-8")
+        for line in block.splitlines():
+            words = shlex.split(line)
+            if words[0] in CHECKED_ONLY or words[1] in RUNS_UNTIL_STOPPED:
+                continue
+            if words[1] == "login":
+                reader.sign_in(line, sandbox)
+                continue
+            done = reader.type(PLAN.sub(plan, line))
+            assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+            typed.append(tuple(words[1:3]))
+            if words[1] == "init":
+                reader.replace(SOURCE, sandbox.base_url("old"))
+            if words[1:3] == ["migrate", "plan"]:
+                (plan,) = set(PLAN.findall(done.stdout))
     assert len(typed) >= 8
-    assert {shlex.split(line)[1] for line in typed} >= {"tables", "snapshots", "query", "init", "backup"}
+    assert {command for command, _ in typed} >= {"tables", "snapshots", "query", "init", "doctor", "backup", "migrate"}
+    assert {("migrate", "plan"), ("migrate", "apply"), ("migrate", "verify")} <= set(typed)
 
 
 def test_files_that_it_names_are_there() -> None:
