@@ -22,18 +22,8 @@ from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult, Limits, as_json
 from pipelines.migration.flow import APPROVAL, Migration, Result
-from pipelines.migration.model.plan import (
-    CONFLICT,
-    CONFLICTS,
-    CREATE,
-    HTML,
-    ISSUES,
-    PATCH,
-    QUARANTINED,
-    SKIPPED,
-    UNCHANGED,
-    Plan,
-)
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.build import check_target
@@ -88,7 +78,7 @@ def make_plan(
 
 
 def _planned_status(plan: Plan) -> ExitStatus:
-    quarantined = plan.facts.count(QUARANTINED) + plan.facts.unfit
+    quarantined = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit
     return ExitStatus.PARTIAL if quarantined else ExitStatus.COMPLETE
 
 
@@ -98,12 +88,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
     return {
         "plan": facts.plan,
-        "create": facts.count(CREATE),
-        "patch": facts.count(PATCH),
-        "unchanged": facts.count(UNCHANGED),
-        "conflict": facts.count(CONFLICT),
-        "quarantined": facts.count(QUARANTINED) + facts.unfit,
-        "skipped": facts.count(SKIPPED),
+        "create": facts.count(Action.CREATE),
+        "patch": facts.count(Action.PATCH),
+        "unchanged": facts.count(Action.UNCHANGED),
+        "conflict": facts.count(Action.CONFLICT),
+        "quarantined": facts.count(Action.QUARANTINED) + facts.unfit,
+        "skipped": facts.count(Action.SKIPPED),
         "files": facts.files.upload,
         "file_counts": cast("dict[str, int]", msgspec.to_builtins(facts.files)),
         "requests": facts.requests,
@@ -129,9 +119,10 @@ def print_plan(console: Console, plan: Plan) -> None:
         console.print(line)
     console.print(f"For librarians: {plan.path(HTML)}")
     console.print(f"Issues: {plan.path(ISSUES)}")
-    if facts.count(CONFLICT):
+    if facts.count(Action.CONFLICT):
         console.print(
-            f"{counted(facts.count(CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan honours what you write there"
+            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan honours what you "
+            "write there"
         )
     if facts.empty:
         console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has all that can be moved.")

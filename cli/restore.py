@@ -19,7 +19,8 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.migration.apply.run import Limits, as_json
 from pipelines.migration.flow import Result
-from pipelines.migration.model.plan import CONFLICT, Plan
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import Plan
 from pipelines.migration.plan.build import check_target
 from pipelines.migration.verify.run import MigrationVerification
 from pipelines.settings.settings import Settings
@@ -68,7 +69,12 @@ def restore_snapshot(
     output.result(document, lambda console: _print(console, plan, result, proof))
     if not proof.equal:
         return ExitStatus.DIFFERENCES
-    left = result.applied.failed + result.applied.quarantined + plan.facts.count(CONFLICT) + plan.facts.files.missing
+    left = (
+        result.applied.failed
+        + result.applied.quarantined
+        + plan.facts.count(Action.CONFLICT)
+        + plan.facts.files.missing
+    )
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
 

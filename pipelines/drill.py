@@ -17,7 +17,7 @@ from pipelines.backup.read import Progress
 from pipelines.humanize import counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
 from pipelines.migration.plan.other_resources import TASK_COMPLETED
 from pipelines.migration.plan.scope import listed_in
@@ -66,7 +66,7 @@ def drill(
             plan = migration.plan(snapshot, TENANT, overwrite=True, resources=others)
             applied = migration.apply(plan, limits=ALL).applied
             proof = migration.verify(plan, contents=True)
-        done = sum(row.reason == TASK_COMPLETED for row in plan.rows(QUARANTINED, resources=["tasks"]))
+        done = sum(row.reason == TASK_COMPLETED for row in plan.rows(Action.QUARANTINED, resources=["tasks"]))
     facts = plan.facts
     problems = [*intact.problems, *problems]
     problems += [f"{one.resource} {one.source_id}: {one.problem}" for one in applied.failures]
@@ -74,8 +74,8 @@ def drill(
     problems += [
         f"{count:,} {what}"
         for count, what in (
-            (facts.count(QUARANTINED) + facts.unfit - done, "records cannot be put back"),
-            (facts.count(CONFLICT), "records are conflicts"),
+            (facts.count(Action.QUARANTINED) + facts.unfit - done, "records cannot be put back"),
+            (facts.count(Action.CONFLICT), "records are conflicts"),
             (facts.files.missing, "files are missing in the snapshot"),
         )
         if count
@@ -92,7 +92,7 @@ def drill(
         problems=problems[:MOST_PROBLEMS],
         problems_count=len(problems),
         resources={
-            name: sum(counts.get(action, 0) for action in (CREATE, PATCH, UNCHANGED))
+            name: sum(counts.get(action, 0) for action in (Action.CREATE, Action.PATCH, Action.UNCHANGED))
             for name, counts in facts.counts.items()
         },
         left=_left(made, done, facts.unsent),

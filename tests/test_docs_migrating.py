@@ -18,9 +18,9 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import duration
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.apply.run import Limits
+from pipelines.migration.model.actions import Decision, FileAction
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.wording import ACTIONS, REASONS
-from pipelines.migration.plan.conflicts import CREATE, MATCH, SKIP, SOURCE, TARGET
 from pipelines.migration.plan.files import requests_of
 from pipelines.migration.plan.other_resources import UNFIT
 from pipelines.migration.plan.publications import requests_to_read
@@ -93,7 +93,7 @@ def test_every_option_that_the_page_names_is_one_of_its_commands() -> None:
 
 def test_the_times_are_what_the_code_counts() -> None:
     """Creates + 2 per file + 1 per cover + one reading of an empty target, at 60 a minute."""
-    files = [PlannedFile(kind=kind, position=0, action="upload") for kind in ("asset", "cover")]
+    files = [PlannedFile(kind=kind, position=0, action=FileAction.UPLOAD) for kind in ("asset", "cover")]
     rows = table("publications")
     assert [row[0] for row in rows] == ["1,000", "10,000", "100,000"]
     for row in rows:
@@ -110,7 +110,13 @@ def test_the_times_are_what_the_code_counts() -> None:
 def test_the_tables_have_every_action_decision_and_reason() -> None:
     assert quoted([row[0] for row in table("action")]) == set(ACTIONS)
     decisions = quoted([row[0] for row in table("you write")])
-    assert {word.split()[0] for word in decisions} == {CREATE, SKIP, MATCH, SOURCE, TARGET}
+    assert {word.split()[0] for word in decisions} == {
+        Decision.CREATE,
+        Decision.SKIP,
+        Decision.MATCH,
+        Decision.SOURCE,
+        Decision.TARGET,
+    }
     reasons = {advice.problem for reason, advice in REASONS.items() if reason not in UNFIT}
     assert {row[0] for row in table("problem")} == reasons
 

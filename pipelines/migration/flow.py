@@ -30,9 +30,10 @@ from pipelines.migration.apply.run import (
 )
 from pipelines.migration.apply.staleness import check_fresh
 from pipelines.migration.apply.writer import Writer
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
-from pipelines.migration.model.journal import UNDONE, Journal
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, HTML, PEOPLE, ROWS, Plan
+from pipelines.migration.model.journal import Journal, WriteState
+from pipelines.migration.model.plan import CONFLICTS, HTML, PEOPLE, ROWS, Plan
 from pipelines.migration.model.plan_folders import find_plan, seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, referenced_resources
@@ -192,7 +193,7 @@ class Migration:
         facts.same_library, facts.overwrite, facts.decisions = same, overwrite, len(decisions)
         plan = Plan(folder, facts, self.data.keys)
         decided = {(one.resource, one.source_id): one for one in decisions}
-        write_conflicts(folder / CONFLICTS, plan.rows(CONFLICT), decided)
+        write_conflicts(folder / CONFLICTS, plan.rows(Action.CONFLICT), decided)
         make_pages(plan, now=now)
         return seal_plan(folder, facts, self.data.keys)
 
@@ -233,7 +234,9 @@ class Migration:
         """Read the target again and see whether the plan still fits."""
         run = f"apply-{self._clock.now():%Y%m%dT%H%M%S}"
         with self._read_again(plan, client, run) as (room, _raw, now):
-            begun = {(one.resource, one.source_id) for one in journal.of_plan(plan.name) if one.state != UNDONE}
+            begun = {
+                (one.resource, one.source_id) for one in journal.of_plan(plan.name) if one.state != WriteState.UNDONE
+            }
             publications = {number for resource, number in begun if resource == PUBLICATIONS}
             check_fresh(plan, now, room, journal=journal, begun=publications)
             others = self._reader.others(plan.facts.target.tenant, client, room, run, written_others(plan))

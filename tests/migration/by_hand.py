@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
@@ -18,7 +19,7 @@ from pipelines.store.parquet import table_writer
 OLD, NEW = "https://library.example.org", "https://new.example.org"
 
 
-def row(source_id: int, action: str, **told: Any) -> PlanRow:
+def row(source_id: int, action: Action, **told: Any) -> PlanRow:
     """A row of a plan."""
     empty: dict[str, Any] = {
         "resource": "publications",

@@ -11,6 +11,7 @@ import pytest
 
 from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, TemporaryError
 from pipelines.migration.apply.run import Limits, Selection, check_limits
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import FACTS, ROWS
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.records.forms import form_of
@@ -118,7 +119,7 @@ def test_records_that_are_there_already_are_not_made_again(desk: Desk, snapshot:
     desk.call("PATCH", f"publications/{target['id']}", {"title": "Their own title"})
     plan = desk.plan(snapshot)
     counts = plan.facts.counts["publications"]
-    conflicts = {row.title: row for row in plan.rows("conflict")}
+    conflicts = {row.title: row for row in plan.rows(Action.CONFLICT)}
     assert len(conflicts) >= 4
     assert {fields["title"] for fields in twice} <= set(conflicts)
     assert all(len(conflicts[fields["title"]].candidates) >= 2 for fields in twice)
@@ -172,7 +173,7 @@ def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(desk: Des
     first = desk.held()[0]["id"]
     desk.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
     plan = desk.plan(snapshot, overwrite=True)
-    assert [(row.target_id, list(row.payload)) for row in plan.rows("patch")] == [(first, ["title"])]
+    assert [(row.target_id, list(row.payload)) for row in plan.rows(Action.PATCH)] == [(first, ["title"])]
     desk.call("PATCH", f"publications/{first}", {"title": "Edited again, just now"})
     with pytest.raises(StopError, match="stale"):
         desk.apply(plan)
@@ -192,7 +193,7 @@ def test_parts_of_a_plan_can_be_written_first(desk: Desk, snapshot: Snapshot) ->
     plan = desk.plan(snapshot)
     first = desk.apply(plan, selection=Selection(limit=5))
     assert (first.applied.created, first.applied.left, first.applied.complete) == (5, RECORDS - 5, False)
-    ids = [row.source_id for row in plan.rows("create")][-2:]
+    ids = [row.source_id for row in plan.rows(Action.CREATE)][-2:]
     two = desk.apply(plan, selection=Selection(ids=ids))
     assert two.applied.created == 2
     rest = desk.apply(plan)
@@ -274,7 +275,7 @@ def test_a_service_that_does_not_take_files_with_their_record_gets_them_one_by_o
     """It refuses the first record with its files; the record goes without, and no other is tried so (trap B9)."""
     desk.prefer("files_with_record = true")
     plan = desk.plan(snapshot)
-    (with_files, *_rest) = [row for row in plan.rows("create") if any(one.kind == "asset" for one in row.files)]
+    (with_files, *_rest) = [row for row in plan.rows(Action.CREATE) if any(one.kind == "asset" for one in row.files)]
     desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=422, times=1)
     result = desk.apply(plan, selection=Selection(ids=[with_files.source_id]))
     assert (result.applied.created, result.applied.complete) == (1, False)

@@ -14,9 +14,10 @@ from typing import Any, Self
 import msgspec
 
 from pipelines.errors import StopError
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.match_store import TargetListing, key_digest, numbered, sealing, unsealing
 from pipelines.store.durable import storage_errors
@@ -103,10 +104,10 @@ class TargetLists:
     def _changed(
         self, plan: Plan, journal: Journal, resources: Collection[str], begun: Collection[tuple[str, int]]
     ) -> Iterator[str]:
-        for row in plan.rows(CREATE, PATCH, resources=resources):
+        for row in plan.rows(Action.CREATE, Action.PATCH, resources=resources):
             if (row.resource, row.source_id) in begun or row.matched_by == "decision":
                 continue
-            if row.action == PATCH:
+            if row.action == Action.PATCH:
                 if told := self._edited(row):
                     yield told
             elif there := self.new_alike(plan, journal, row):

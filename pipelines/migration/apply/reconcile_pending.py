@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
-from pipelines.migration.model.journal import CREATE, INTENDED, PARKED, Journal
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
 from pipelines.store.parquet import exactly, literal
 
@@ -27,8 +27,8 @@ def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: 
     Records that say the same cannot be told apart, and need not be: each takes one that nobody knew before. Where there are more of them
     than were sent, a person must look.
     """
-    entries = journal.of_plan(plan.name, INTENDED, PARKED)
-    doubtful = {one.source_id: one for one in entries if one.kind == CREATE and one.resource == PUBLICATIONS}
+    entries = journal.of_plan(plan.name, WriteState.INTENDED, WriteState.PARKED)
+    doubtful = {one.source_id: one for one in entries if one.kind == WriteKind.CREATE and one.resource == PUBLICATIONS}
     if not doubtful:
         return
     sides = {"source": plan.source, "now": now}

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,33 @@ import msgspec
 from pipelines.service.clock import Clock
 from pipelines.service.state_file import StateFile
 
-CREATE, PATCH, ASSET, COVER = "create", "patch", "asset", "cover"
-"""Kinds of writes."""
 
-INTENDED, DONE, REFUSED, PARKED, UNDONE = "intended", "done", "refused", "parked", "undone"
-"""States. Refused: the service said no. Parked: nobody can tell whether it happened, a person must look. Undone: taken back."""
+class WriteKind(StrEnum):
+    """What a write does in the target."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    ASSET = "asset"
+    """It attaches a file."""
+    COVER = "cover"
+    """It sets the cover."""
+
+
+class WriteState(StrEnum):
+    """How far a write is."""
+
+    INTENDED = "intended"
+    """Its request may have been sent, and no response is known."""
+    DONE = "done"
+    REFUSED = "refused"
+    """The service refused it; nothing was written."""
+    PARKED = "parked"
+    """Nobody can tell whether it happened; a person must look."""
+    UNDONE = "undone"
+    """It was taken back."""
+
+
+_CREATE_OR_PATCH = (WriteKind.CREATE, WriteKind.PATCH)
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS migration_writes (
@@ -58,9 +81,9 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
     plan: str
     resource: str
     source_id: int
-    kind: str
+    kind: WriteKind
     part: str
-    state: str
+    state: WriteState
     target_id: int | None
     """The record in the target; for a file, the record that has it."""
     asset_id: int | None
@@ -101,7 +124,7 @@ class Journal:
         plan: str,
         resource: str,
         source_id: int,
-        kind: str,
+        kind: WriteKind,
         part: str = "",
         *,
         target_id: int | None = None,
@@ -111,7 +134,7 @@ class Journal:
     ) -> int:
         """Note down, durably, that a write is about to happen; the number of its entry. Anew where it was refused, parked or undone."""
         key = (*self._pair, plan, resource, source_id, kind, part)
-        values = (target_id, content, _json(wanted), _json(before), self._now(), INTENDED)
+        values = (target_id, content, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
         with self._file.transaction() as db:
             (number,) = db.execute(
                 "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, content, wanted, "
@@ -120,7 +143,7 @@ class Journal:
                 "content = excluded.content, wanted = excluded.wanted, "
                 "before = iif(migration_writes.state = ?, excluded.before, coalesce(migration_writes.before, excluded.before)), "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",
-                (*key, *values, UNDONE),
+                (*key, *values, WriteState.UNDONE),
             ).fetchone()
         return int(number)
 
@@ -128,30 +151,32 @@ class Journal:
         self, number: int, *, target_id: int, asset_id: int | None = None, held: dict[str, str | None] | None = None
     ) -> None:
         """The write happened."""
-        self._settle(number, DONE, target_id=target_id, asset_id=asset_id, held=_json(held), status=None, message=None)
+        self._settle(
+            number, WriteState.DONE, target_id=target_id, asset_id=asset_id, held=_json(held), status=None, message=None
+        )
 
     def refused(self, number: int, message: str, status: int | None = None) -> None:
         """The service said no: nothing was written."""
-        self._settle(number, REFUSED, message=message, status=status)
+        self._settle(number, WriteState.REFUSED, message=message, status=status)
 
     def parked(self, number: int, message: str) -> None:
         """Nobody can tell whether it happened."""
-        self._settle(number, PARKED, message=message)
+        self._settle(number, WriteState.PARKED, message=message)
 
     def undone(self, *numbers: int) -> None:
         """These were taken back, all of them at once."""
         with self._file.transaction() as db:
             db.executemany(
                 "UPDATE migration_writes SET state = ?, ended_at = ? WHERE number = ?",
-                [(UNDONE, self._now(), number) for number in numbers],
+                [(WriteState.UNDONE, self._now(), number) for number in numbers],
             )
 
     def withdraw(self, number: int) -> None:
         """It never left: as if it had not been intended."""
         with self._file.transaction() as db:
-            db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, INTENDED))
+            db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, WriteState.INTENDED))
 
-    def _settle(self, number: int, state: str, **columns: Any) -> None:
+    def _settle(self, number: int, state: WriteState, **columns: Any) -> None:
         changes = ", ".join(f"{name} = ?" for name in ("state", *columns, "ended_at"))
         with self._file.transaction() as db:
             db.execute(
@@ -165,10 +190,10 @@ class Journal:
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
-    def of_plan(self, plan: str, *states: str) -> Iterator[JournalEntry]:
+    def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
         """The entries of one plan in these states, or all, oldest first; a thousand in memory."""
         last = 0
-        wanted = states or (INTENDED, DONE, REFUSED, PARKED, UNDONE)
+        wanted = states or (*WriteState,)
         marks = ", ".join("?" * len(wanted))
         while found := self._entries(
             f"source = ? AND target = ? AND plan = ? AND number > ? AND state IN ({marks})",
@@ -184,7 +209,7 @@ class Journal:
             row = db.execute(
                 "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
                 "AND kind IN (?, ?) ORDER BY number DESC LIMIT 1",
-                (*self._pair, resource, source_id, DONE, CREATE, PATCH),
+                (*self._pair, resource, source_id, WriteState.DONE, *_CREATE_OR_PATCH),
             ).fetchone()
         return row[0] if row else None
 
@@ -195,7 +220,7 @@ class Journal:
         with self._file.transaction() as db:
             rows = db.execute(
                 f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) "  # noqa: S608
-                f"AND kind IN ('{CREATE}', '{PATCH}') AND state IN ('{DONE}', '{INTENDED}')",
+                f"AND kind IN ('{WriteKind.CREATE}', '{WriteKind.PATCH}') AND state IN ('{WriteState.DONE}', '{WriteState.INTENDED}')",
                 (self._pair[1], resource, *wanted),
             ).fetchall()
         return {number for (number,) in rows}
@@ -206,7 +231,7 @@ class Journal:
             rows = db.execute(
                 "SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND ended_at > ? "
                 "ORDER BY number DESC LIMIT 50",
-                (self._pair[1], resource, DONE, CREATE, moment.isoformat(timespec="milliseconds")),
+                (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, moment.isoformat(timespec="milliseconds")),
             ).fetchall()
         return {number for (number,) in rows}
 
@@ -215,32 +240,32 @@ class Journal:
         with self._file.transaction() as db:
             (count,) = db.execute(
                 "SELECT count(*) FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND content = ?",
-                (self._pair[1], resource, INTENDED, CREATE, content),
+                (self._pair[1], resource, WriteState.INTENDED, WriteKind.CREATE, content),
             ).fetchone()
         return int(count)
 
-    def counts(self, plan: str) -> dict[tuple[str, str], int]:
+    def counts(self, plan: str) -> dict[tuple[WriteKind, WriteState], int]:
         """(kind, state) → entries of a plan."""
         with self._file.transaction() as db:
             rows = db.execute(
                 "SELECT kind, state, count(*) FROM migration_writes WHERE source = ? AND target = ? AND plan = ? GROUP BY kind, state",
                 (*self._pair, plan),
             ).fetchall()
-        return {(kind, state): count for kind, state, count in rows}
+        return {(WriteKind(kind), WriteState(state)): count for kind, state, count in rows}
 
     def written(self, resource: str) -> Iterator[WrittenRecord]:
         """What all plans made of each record of the source, in the order of their ids."""
         rows = self._stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
             "AND state = ? AND kind IN (?, ?) ORDER BY source_id, number",
-            (*self._pair, resource, DONE, CREATE, PATCH),
+            (*self._pair, resource, WriteState.DONE, *_CREATE_OR_PATCH),
         )
         current: WrittenRecord | None = None
         for source_id, target_id, kind, wanted, held in rows:
             if current is not None and current.source_id != source_id:
                 yield current
                 current = None
-            if current is None or kind == CREATE or current.target_id != target_id:
+            if current is None or kind == WriteKind.CREATE or current.target_id != target_id:
                 current = WrittenRecord(source_id=source_id, target_id=target_id, wanted={}, held={})
             current.wanted |= msgspec.json.decode(wanted) if wanted else {}
             current.held |= msgspec.json.decode(held) if held else {}
@@ -258,7 +283,7 @@ class Journal:
         """The records of the target that any plan of any source created, and the assets that one attached, each with its record."""
         return self._stream(
             "SELECT target_id, asset_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
-            (self._pair[1], resource, DONE, CREATE, ASSET),
+            (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
 
     def attached_to(self) -> list[int]:
@@ -266,7 +291,7 @@ class Journal:
         with self._file.transaction() as db:
             rows = db.execute(
                 "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
-                (self._pair[1], DONE, ASSET),
+                (self._pair[1], WriteState.DONE, WriteKind.ASSET),
             ).fetchall()
         return [number for (number,) in rows]
 
@@ -307,18 +332,19 @@ class Journal:
 
 def is_done(entry: JournalEntry | None) -> bool:
     """Whether there is nothing left to do for it."""
-    return entry is not None and entry.state == DONE
+    return entry is not None and entry.state == WriteState.DONE
 
 
 def in_doubt(entry: JournalEntry | None) -> bool:
     """Whether it may have happened and nobody knows."""
-    return entry is not None and entry.state in (INTENDED, PARKED)
+    return entry is not None and entry.state in (WriteState.INTENDED, WriteState.PARKED)
 
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
     values = dict(zip(_COLUMNS.split(", "), row, strict=True))
     for name in ("wanted", "held", "before"):
         values[name] = msgspec.json.decode(values[name]) if values[name] else {}
+    values["kind"], values["state"] = WriteKind(values["kind"]), WriteState(values["state"])
     return JournalEntry(**values)
 
 

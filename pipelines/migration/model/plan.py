@@ -16,6 +16,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import StopError
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.records.files import COVER
 from pipelines.records.tables import PERSONAL
@@ -32,16 +33,6 @@ PEOPLE = "people.parquet"
 """The rows of users: personal data, encrypted where `personal_key_env` is set."""
 MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"
 
-CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
-    "create",
-    "patch",
-    "unchanged",
-    "conflict",
-    "skipped",
-    "quarantined",
-)
-"""What a plan does with a record of the source. Quarantined: it cannot be sent, and is listed in issues.tsv."""
-
 FORMAT = 2
 """Of plan.json; a later one may be read by a later version only."""
 
@@ -52,8 +43,7 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
     kind: str
     """cover or asset."""
     position: int
-    action: str
-    """upload, there (the target has it) or missing (the snapshot lacks its content)."""
+    action: FileAction
     asset_id: int | None = None
     """The asset in the source."""
     name: str | None = None
@@ -72,9 +62,6 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
         if self.sha256 is None or self.size is None:
             raise ValueError(f"the content of {self.kind} {self.position} is missing")
         return self.sha256, self.size
-
-
-UPLOAD, THERE, MISSING = "upload", "there", "missing"
 
 
 class PlannedReference(msgspec.Struct, omit_defaults=True):
@@ -121,11 +108,11 @@ class FileCounts(msgspec.Struct, kw_only=True):
 
     def count(self, file: PlannedFile) -> None:
         """Take one more file into account."""
-        if file.action == UPLOAD:
+        if file.action == FileAction.UPLOAD:
             self.upload += 1
             self.bytes += file.size or 0
             self.covers += file.kind == COVER
-        elif file.action == THERE:
+        elif file.action == FileAction.THERE:
             self.there += 1
         else:
             self.missing += 1
@@ -172,7 +159,7 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     seal: str = ""
     """SHA-256 of this document without its seal."""
 
-    def count(self, action: str) -> int:
+    def count(self, action: Action) -> int:
         """Over all resources."""
         return sum(one.get(action, 0) for one in self.counts.values())
 
@@ -184,7 +171,7 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     @property
     def writes(self) -> int:
         """Records that are created or changed, and files that are uploaded."""
-        return self.count(CREATE) + self.count(PATCH)
+        return self.count(Action.CREATE) + self.count(Action.PATCH)
 
     @property
     def empty(self) -> bool:
@@ -198,7 +185,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     resource: str
     source_id: int
     target_id: int | None
-    action: str
+    action: Action
     matched_by: str | None
     title: str | None
     payload: dict[str, Any]
@@ -224,7 +211,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     @property
     def attached(self) -> list[PlannedFile]:
         """Its files that are uploaded, but for the cover, which goes with the record itself."""
-        return [one for one in self.files if one.kind != COVER and one.action == UPLOAD]
+        return [one for one in self.files if one.kind != COVER and one.action == FileAction.UPLOAD]
 
     @property
     def matched(self) -> int:
@@ -263,7 +250,7 @@ class Plan:
         """The target's publications as they were when the plan was made."""
         return ComparableLibrary(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
 
-    def rows(self, *actions: str, resources: Collection[str] = ()) -> Iterator[PlanRow]:
+    def rows(self, *actions: Action, resources: Collection[str] = ()) -> Iterator[PlanRow]:
         """The rows with these actions, of these resources, or all, people first; one row group in memory."""
         for path, key in self.tables(resources):
             with storage_errors(self.folder), open_table(path, key) as file:

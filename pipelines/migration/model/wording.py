@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import IDENTIFIER_FIELDS, LAST_DAY_OF_V2
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED, PlanFacts
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import REFERENCES
 from pipelines.records.advice import Advice, advice_of
 from pipelines.records.forms import WRITTEN
@@ -19,12 +20,12 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 
 ACTIONS = {
-    CREATE: "created",
-    PATCH: "changed",
-    UNCHANGED: "there already",
-    CONFLICT: "to be decided by a person",
-    SKIPPED: "left out, as a person decided",
-    QUARANTINED: "cannot be sent",
+    Action.CREATE: "created",
+    Action.PATCH: "changed",
+    Action.UNCHANGED: "there already",
+    Action.CONFLICT: "to be decided by a person",
+    Action.SKIPPED: "left out, as a person decided",
+    Action.QUARANTINED: "cannot be sent",
 }
 """What is done with a record → the same in words."""
 
@@ -218,7 +219,7 @@ def plural(resource: str) -> str:
 
 def _records(resource: str, counts: Mapping[str, int]) -> str:
     """One resource in a sentence: 5,445 publications will be created and 12 changed; 20 are there already, 3 wait for a decision."""
-    created, changed = counts.get(CREATE, 0), counts.get(PATCH, 0)
+    created, changed = counts.get(Action.CREATE, 0), counts.get(Action.PATCH, 0)
     what = noun(resource) if (created or changed) == 1 else plural(resource)
     if created and changed:
         told = f"{created:,} {what} will be created and {changed:,} changed"
@@ -229,10 +230,10 @@ def _records(resource: str, counts: Mapping[str, int]) -> str:
     rest = [
         f"{count:,} {one if count == 1 else many}"
         for action, one, many in (
-            (UNCHANGED, "is there already", "are there already"),
-            (CONFLICT, "waits for a decision", "wait for a decision"),
-            (SKIPPED, "is left out, as decided", "are left out, as decided"),
-            (QUARANTINED, "cannot be sent", "cannot be sent"),
+            (Action.UNCHANGED, "is there already", "are there already"),
+            (Action.CONFLICT, "waits for a decision", "wait for a decision"),
+            (Action.SKIPPED, "is left out, as decided", "are left out, as decided"),
+            (Action.QUARANTINED, "cannot be sent", "cannot be sent"),
         )
         if (count := counts.get(action, 0))
     ]

@@ -10,11 +10,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.model.journal import CREATE, DONE, PATCH, Journal
+from pipelines.migration.model.actions import Decision
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
 from pipelines.migration.model.plan_folders import plan_name, plans_folder
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.migration.plan.conflicts import Decision, newest_table, read_decisions
+from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions
 from pipelines.migration.plan.publications import Totals, requests_to_read
 from pipelines.migration.plan.scope import notes_on
 from pipelines.settings.settings import Settings
@@ -23,7 +24,7 @@ from pipelines.store.encryption import PersonalKey
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
-APPLIED_ONCE = frozenset({"create", "source"})
+APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE})
 """Decisions that overwrite or add: what was done because of one is not done again because of it."""
 
 
@@ -80,16 +81,18 @@ def facts_of(
     )
 
 
-def decisions_so_far(data: DataFolder, journal: Journal, source: str, target: str) -> list[Decision]:
+def decisions_so_far(data: DataFolder, journal: Journal, source: str, target: str) -> list[RecordDecision]:
     """What people decided of the last plan's conflicts; what was applied since is no open question any more."""
     newest = newest_table(data, source, target)
     if newest is None:
         return []
     asked, table = newest
 
-    def applied(one: Decision) -> bool:
+    def applied(one: RecordDecision) -> bool:
         return one.decision in APPLIED_ONCE and any(
-            entry.state == DONE and entry.kind in (CREATE, PATCH) and entry.begun_at >= asked
+            entry.state == WriteState.DONE
+            and entry.kind in (WriteKind.CREATE, WriteKind.PATCH)
+            and entry.begun_at >= asked
             for entry in journal.of_record(one.resource, one.source_id)
         )
 

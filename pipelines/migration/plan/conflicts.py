@@ -18,8 +18,9 @@ import msgspec
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.formatting import display_both, value_of
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, FACTS, PlanRow
+from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.wording import advice_on
 from pipelines.records.tables import PERSONAL
@@ -28,9 +29,6 @@ from pipelines.report.issues import shown, write_lines
 from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder
-
-CREATE, SKIP, MATCH, SOURCE, TARGET = "create", "skip", "match", "source", "target"
-"""What a person may decide: it is new, leave it out, it is that one of the target; the source's values count, or the target's."""
 
 COLUMNS = (
     "resource",
@@ -58,12 +56,12 @@ _DECISION = re.compile(r"(create|skip|match|source|target)(?:[\s:=#]*(\d+))?[\s.
 _NUMBER = re.compile(r"[\s#']*(\d{1,19})(?:\.0)?\s*")
 
 
-class Decision(NamedTuple):
+class RecordDecision(NamedTuple):
     """What a person decided of a record. `target_id`: the record of the target that is meant; without one only to create or to skip."""
 
     resource: str
     source_id: int
-    decision: str
+    decision: Decision
     target_id: int | None
     title: str
 
@@ -73,7 +71,7 @@ class Decision(NamedTuple):
         return self.decision if self.target_id is None else f"{self.decision} {self.target_id}"
 
 
-Decisions = Mapping[tuple[str, int], Decision]
+Decisions = Mapping[tuple[str, int], RecordDecision]
 """By resource and the record of the source."""
 
 
@@ -86,10 +84,10 @@ def write_conflicts(path: Path, rows: Iterable[PlanRow], decided: Decisions) -> 
         write_lines(COLUMNS, _lines(rows, decided), file)
 
 
-def read_decisions(path: Path) -> list[Decision]:
+def read_decisions(path: Path) -> list[RecordDecision]:
     """The decisions in a file that a person has edited. Raises `ConfigurationError` with every line that cannot be understood."""
     mistakes: list[str] = []
-    found: dict[tuple[str, int], tuple[int, Decision]] = {}
+    found: dict[tuple[str, int], tuple[int, RecordDecision]] = {}
     taken: dict[tuple[str, int], int] = {}
     for line, cells in _rows(path):
         try:
@@ -103,7 +101,10 @@ def read_decisions(path: Path) -> list[Decision]:
 
 
 def _check_alone(
-    line: int, one: Decision, found: dict[tuple[str, int], tuple[int, Decision]], taken: dict[tuple[str, int], int]
+    line: int,
+    one: RecordDecision,
+    found: dict[tuple[str, int], tuple[int, RecordDecision]],
+    taken: dict[tuple[str, int], int],
 ) -> None:
     """Raise `ValueError` where another line decides otherwise of the record, or takes the same one of the target."""
     what = f"'{one.written}' for {one.resource} {one.source_id}"
@@ -159,7 +160,7 @@ def newest_table(data: DataFolder, source_base_url: str, target_base_url: str) -
 def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str | int]]:
     again = set()
     for row in rows:
-        if row.action == CONFLICT:
+        if row.action == Action.CONFLICT:
             earlier = decided.get((row.resource, row.source_id))
             if earlier:
                 again.add((row.resource, row.source_id))
@@ -242,7 +243,7 @@ def _columns(cells: Sequence[str]) -> list[str]:
     return [(re.findall(r"\w+", one.casefold()) or [""])[0] for one in cells]
 
 
-def _decision(cells: Mapping[str, str]) -> Decision | None:
+def _decision(cells: Mapping[str, str]) -> RecordDecision | None:
     """The decision of one line. Raises `ValueError` with what is wrong with it."""
     said = _plain(cells.get("decision", ""))
     if not said:
@@ -250,7 +251,7 @@ def _decision(cells: Mapping[str, str]) -> Decision | None:
     found = _DECISION.fullmatch(said)
     if not found:
         raise ValueError(f"'{_quoted(cells['decision'])}' is no decision")
-    decision, number = found.groups()
+    decision, number = Decision(found[1]), found[2]
     resource = _plain(cells.get("resource", "")).replace(" ", "_")
     if resource not in RESOURCES:
         raise ValueError(
@@ -261,16 +262,16 @@ def _decision(cells: Mapping[str, str]) -> Decision | None:
         raise ValueError(
             f"'{said}', but '{_quoted(cells.get('source_id', ''))}' in column source_id is not the number of a record"
         )
-    if decision in (CREATE, SKIP):
+    if decision in (Decision.CREATE, Decision.SKIP):
         if number:
             raise ValueError(f"'{said}': {decision} takes no number")
-        return Decision(resource, source, decision, None, cells.get("title", ""))
+        return RecordDecision(resource, source, decision, None, cells.get("title", ""))
     target = _id(number) if number else _id(cells.get("candidates", ""))
     if target is None:
         raise ValueError(
             f"'{said}' does not tell which record of the target: write its number behind it ({decision} 123)"
         )
-    return Decision(resource, source, decision, target, cells.get("title", ""))
+    return RecordDecision(resource, source, decision, target, cells.get("title", ""))
 
 
 def _id(text: str) -> int | None:

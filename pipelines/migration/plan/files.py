@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.migration.model.journal import ASSET, COVER, DONE, JournalEntry
-from pipelines.migration.model.plan import CREATE, MISSING, PATCH, THERE, UPLOAD, PlannedFile
-from pipelines.records.files import ASSET as AN_ASSET
-from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import KEPT, AttachedFile, attached_files
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
 from pipelines.records.forms import tell_unsent_of_files
 from pipelines.records.residue import leave, residue_json
 from pipelines.records.values import decode_record
@@ -55,9 +54,13 @@ def planned_files(
     each once; a cover that is there is left.
     """
     kept = {(one["kind"], one["position"]): one for one in contents}
-    ours = {entry.part: entry for entry in written if entry.kind in (ASSET, COVER) and entry.state == DONE}
-    free = [one for one in there if one.kind == AN_ASSET]
-    has_cover = any(one.kind == A_COVER for one in there)
+    ours = {
+        entry.part: entry
+        for entry in written
+        if entry.kind in (WriteKind.ASSET, WriteKind.COVER) and entry.state == WriteState.DONE
+    }
+    free = [one for one in there if one.kind == ASSET]
+    has_cover = any(one.kind == COVER for one in there)
     for entry in ours.values():
         free = [one for one in free if one.asset_id != entry.asset_id]
     found = []
@@ -66,7 +69,7 @@ def planned_files(
         file = PlannedFile(
             kind=one.kind,
             position=one.position,
-            action=UPLOAD,
+            action=FileAction.UPLOAD,
             asset_id=one.asset_id,
             name=one.name,
             content_type=one.content_type or one.mime_type or OCTETS,
@@ -75,18 +78,18 @@ def planned_files(
             sha256=content.get("sha256"),
         )
         if content.get("status") != KEPT or file.sha256 is None:
-            file.action = MISSING
+            file.action = FileAction.MISSING
             file.problem = content.get("problem") or "its content was not fetched"
         elif (known := ours.get(part_of(file))) is not None:
-            file.action, file.target_asset_id = THERE, known.asset_id
-        elif one.kind == A_COVER:
-            replaces = any(entry.kind == COVER for entry in ours.values())
-            file.action = THERE if has_cover and not replaces else UPLOAD
+            file.action, file.target_asset_id = FileAction.THERE, known.asset_id
+        elif one.kind == COVER:
+            replaces = any(entry.kind == WriteKind.COVER for entry in ours.values())
+            file.action = FileAction.THERE if has_cover and not replaces else FileAction.UPLOAD
         else:
             same = next((other for other in free if _alike(file, one, other)), None)
             if same is not None:
                 free.remove(same)
-                file.action, file.target_asset_id = THERE, same.asset_id
+                file.action, file.target_asset_id = FileAction.THERE, same.asset_id
         found.append(file)
     return found
 
@@ -109,10 +112,10 @@ def requests_of(
     One for the record, a cover's included, which takes one for the form to upload it with; an attached file takes that and one more for the
     asset (service-api.md, Upload sequence), unless files go with the record that is created (`together`).
     """
-    assets = sum(one.action == UPLOAD and one.kind == AN_ASSET for one in files)
-    covers = sum(one.action == UPLOAD and one.kind == A_COVER for one in files)
+    assets = sum(one.action == FileAction.UPLOAD and one.kind == ASSET for one in files)
+    covers = sum(one.action == FileAction.UPLOAD and one.kind == COVER for one in files)
     return (
-        (action == CREATE or (action == PATCH and bool(payload or covers)))
+        (action == Action.CREATE or (action == Action.PATCH and bool(payload or covers)))
         + covers
-        + assets * (1 if together and action == CREATE else 2)
+        + assets * (1 if together and action == Action.CREATE else 2)
     )

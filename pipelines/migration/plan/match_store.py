@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import msgspec
 import pyarrow as pa
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, UNCHANGED
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.records.tables import PERSONAL
 from pipelines.records.values import decode_record, whole_number
@@ -26,7 +26,7 @@ from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import TableWriter, open_table, row_batches
 
 if TYPE_CHECKING:
-    from pipelines.migration.plan.conflicts import Decision
+    from pipelines.migration.plan.conflicts import RecordDecision
 
 STEP = 2000
 """Records in memory at once."""
@@ -150,9 +150,9 @@ class MatchStore:
         rows = []
         for resource, source_id, target_id, action in zip(*columns, strict=True):
             self._read.add(resource)
-            if action == CREATE and to_be_created:
+            if action == Action.CREATE and to_be_created:
                 rows.append((resource, source_id, None))
-            elif target_id is not None and action in (PATCH, UNCHANGED, CONFLICT):
+            elif target_id is not None and action in (Action.PATCH, Action.UNCHANGED, Action.CONFLICT):
                 rows.append((resource, source_id, target_id))
         self._insert("became", rows)
 
@@ -179,7 +179,7 @@ class MatchStore:
         self._insert("ours (id, exact, folded, record)", rows)
         self._insert("theirs", ((number, *_keys(other, values), seal(_json(values))) for number, values in theirs))
 
-    def match(self, other: ResourceType, journal: Journal, decisions: Mapping[int, Decision]) -> None:
+    def match(self, other: ResourceType, journal: Journal, decisions: Mapping[int, RecordDecision]) -> None:
         """Find out which are one: by a decision, the journal, the id within one library, and what names them."""
         written = journal.written(other.resource)
         self._insert("written", ((one.source_id, one.target_id, _json(one.wanted), _json(one.held)) for one in written))

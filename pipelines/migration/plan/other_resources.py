@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED, PlannedReference
+from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import (
     AFTER,
@@ -37,7 +38,6 @@ from pipelines.migration.plan.match_store import (
     numbered,
 )
 from pipelines.migration.plan.publications import NOTHING_TO_SEND, Totals, as_json, batched
-from pipelines.migration.plan.three_way_merge import SKIPPED
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.records.tables import Column, Table
@@ -46,7 +46,7 @@ from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import TableWriter, table_writer
 
 if TYPE_CHECKING:
-    from pipelines.migration.plan.conflicts import Decision
+    from pipelines.migration.plan.conflicts import RecordDecision
 
 LOCATION_MISSING, AT_MISSING_LOCATION = "location_missing", "at_missing_location"
 REFERENCE_MISSING, TASK_COMPLETED = "reference_missing", "task_completed"
@@ -71,7 +71,7 @@ def plan_other(
     *,
     ids: Path,
     journal: Journal,
-    decisions: Mapping[int, Decision],
+    decisions: Mapping[int, RecordDecision],
     overwrite: bool = False,
 ) -> Totals:
     """Append a row for each record of the source. `ids`: where those of the target are kept, to know later what is new there."""
@@ -133,7 +133,9 @@ def _ours(room: MatchStore, other: ResourceType, record: dict[str, Any]) -> Jour
     return JournalledRecord(values=values, references=references, unsent=unsent, reason=reason)
 
 
-def _row(other: ResourceType, found: MatchResult, decision: Decision | None, totals: Totals, *, overwrite: bool) -> Row:
+def _row(
+    other: ResourceType, found: MatchResult, decision: RecordDecision | None, totals: Totals, *, overwrite: bool
+) -> Row:
     """One row of the plan, in the order of its columns."""
     ours, theirs = other.compared(found.ours.values), other.compared(found.theirs or {})
     verdicts: _Verdicts = {}
@@ -151,12 +153,12 @@ def _row(other: ResourceType, found: MatchResult, decision: Decision | None, tot
         for name in sent
         if name not in references
     }
-    before = {name: (found.theirs or {}).get(name) for name in sent} if action == PATCH else {}
-    expected = {name: digest(ours.get(name)) for name in (other.fields if action == CREATE else sent)}
+    before = {name: (found.theirs or {}).get(name) for name in sent} if action == Action.PATCH else {}
+    expected = {name: digest(ours.get(name)) for name in (other.fields if action == Action.CREATE else sent)}
     expected |= {name: digest(theirs.get(name)) for name, verdict in verdicts.items() if verdict == "same"}
     for name in references:
         expected.pop(name, None)
-    conflicts = [name for name, verdict in verdicts.items() if verdict in (CONFLICT, "edited")]
+    conflicts = [name for name, verdict in verdicts.items() if verdict in (Action.CONFLICT, "edited")]
     unsent = residue_json(found.ours.unsent)
     _count(totals, other, found, action, unsent)
     return (
@@ -179,30 +181,30 @@ def _row(other: ResourceType, found: MatchResult, decision: Decision | None, tot
 
 
 def _action(  # noqa: PLR0911  one line a case
-    other: ResourceType, found: MatchResult, decision: Decision | None, verdicts: _Verdicts
+    other: ResourceType, found: MatchResult, decision: RecordDecision | None, verdicts: _Verdicts
 ) -> tuple[str, str | None]:
     if decision is not None and decision.decision == "skip":
-        return SKIPPED, None
+        return Action.SKIPPED, None
     if found.reason is not None:
-        return CONFLICT, found.reason
+        return Action.CONFLICT, found.reason
     if found.target_id is not None:
         if "edited" in verdicts.values():
-            return CONFLICT, "edited_in_target"
-        if CONFLICT in verdicts.values():
-            return CONFLICT, "fields_differ"
-        return (PATCH if PATCH in verdicts.values() else UNCHANGED), None
+            return Action.CONFLICT, "edited_in_target"
+        if Action.CONFLICT in verdicts.values():
+            return Action.CONFLICT, "fields_differ"
+        return (Action.PATCH if Action.PATCH in verdicts.values() else Action.UNCHANGED), None
     if not other.created:
-        return QUARANTINED, LOCATION_MISSING
+        return Action.QUARANTINED, LOCATION_MISSING
     if found.ours.reason is not None:
-        return QUARANTINED, found.ours.reason
-    return (CREATE, None) if found.ours.values else (QUARANTINED, NOTHING_TO_SEND)
+        return Action.QUARANTINED, found.ours.reason
+    return (Action.CREATE, None) if found.ours.values else (Action.QUARANTINED, NOTHING_TO_SEND)
 
 
 def _sent(other: ResourceType, found: MatchResult, action: str, verdicts: _Verdicts) -> list[str]:
     """The fields that are sent."""
-    if action == CREATE:
+    if action == Action.CREATE:
         return [name for name in other.fields if name in found.ours.values]
-    return [name for name in other.fields if verdicts.get(name) == PATCH] if action == PATCH else []
+    return [name for name in other.fields if verdicts.get(name) == Action.PATCH] if action == Action.PATCH else []
 
 
 def _verdict(  # noqa: PLR0911, PLR0917  one line a rule, in the order of classifying.py
@@ -211,7 +213,7 @@ def _verdict(  # noqa: PLR0911, PLR0917  one line a rule, in the order of classi
     ours: str | None,
     theirs: str | None,
     found: MatchResult,
-    decision: Decision | None,
+    decision: RecordDecision | None,
     *,
     overwrite: bool,
 ) -> str:
@@ -220,28 +222,28 @@ def _verdict(  # noqa: PLR0911, PLR0917  one line a rule, in the order of classi
     if ours == theirs:
         return "same"
     if decided == "source" or (overwrite and ours is not None):
-        return PATCH
+        return Action.PATCH
     if decided == "target":
         return "kept"
     if found.held:
         as_before = digest(ours) == (found.wanted or {}).get(name)
         if digest(theirs) == found.held.get(name):
-            return "same" if as_before else PATCH
-        return "edited" if as_before else CONFLICT
+            return "same" if as_before else Action.PATCH
+        return "edited" if as_before else Action.CONFLICT
     if ours is None:
         return "kept"
     if name in other.guarded:
-        return CONFLICT
+        return Action.CONFLICT
     if theirs is None:
-        return PATCH
-    return _of_lists(ours, theirs) if name in other.lists else CONFLICT
+        return Action.PATCH
+    return _of_lists(ours, theirs) if name in other.lists else Action.CONFLICT
 
 
 def _of_lists(ours: str, theirs: str) -> str:
     mine, other = ({compact_json(one) for one in _entries(text)} for text in (ours, theirs))
     if mine <= other:
         return "kept"
-    return PATCH if other <= mine else CONFLICT
+    return Action.PATCH if other <= mine else Action.CONFLICT
 
 
 def _entries(text: str) -> Iterator[Any]:
@@ -258,10 +260,10 @@ def _count(totals: Totals, other: ResourceType, found: MatchResult, action: str,
         for path, count in counts.items():
             totals.unsent[f"{other.resource}.{path}"] += count
         totals.unsent = bounded(totals.unsent)
-    if action == CREATE:
+    if action == Action.CREATE:
         totals.requests += 1
         totals.mails += other.resource == USERS
-    elif action == PATCH:
+    elif action == Action.PATCH:
         totals.requests += 1
 
 
@@ -282,7 +284,7 @@ class PlanRows(Protocol):
         folder: Path,
         *,
         journal: Journal,
-        decisions: Collection[Decision],
+        decisions: Collection[RecordDecision],
         same_library: bool,
     ) -> dict[str, Totals]:
         """Append the rows of every resource."""
@@ -297,7 +299,7 @@ def plan_all(
     resources: Collection[str],
     people: tuple[Path, PersonalKey | None],
     journal: Journal,
-    decisions: Collection[Decision],
+    decisions: Collection[RecordDecision],
     same_library: bool = False,
     overwrite: bool = False,
 ) -> dict[str, Totals]:

@@ -18,19 +18,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, digest, sent_json
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import (
-    CONFLICT,
-    CREATE,
-    PATCH,
-    QUARANTINED,
-    UNCHANGED,
-    UPLOAD,
-    FileCounts,
-    PlannedFile,
-    PlannedReference,
-)
+from pipelines.migration.model.plan import FileCounts, PlannedFile, PlannedReference
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
 from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, compare_libraries
@@ -46,7 +37,7 @@ from pipelines.store.parquet import TableWriter, exactly, literal, quoted, row_b
 if TYPE_CHECKING:
     import duckdb
 
-    from pipelines.migration.plan.conflicts import Decision
+    from pipelines.migration.plan.conflicts import RecordDecision
     from pipelines.migration.plan.match_store import MatchStore
 
 ORGANIZATION = "organization"
@@ -87,7 +78,7 @@ def plan_publications(
     *,
     journal: Journal,
     files: str | None,
-    decisions: Iterable[Decision] = (),
+    decisions: Iterable[RecordDecision] = (),
     same_library: bool = False,
     overwrite: bool = False,
     together: bool = False,
@@ -131,7 +122,7 @@ def written_batches(journal: Journal, resource: str = PUBLICATIONS) -> Iterator[
         yield table_batch(WRITTEN, transposed(batch, WRITTEN))
 
 
-def _decision_batches(decisions: Iterable[Decision]) -> Iterator[pa.RecordBatch]:
+def _decision_batches(decisions: Iterable[RecordDecision]) -> Iterator[pa.RecordBatch]:
     rows = [(one.source_id, one.decision, one.target_id) for one in decisions if one.resource == PUBLICATIONS]
     yield table_batch(DECISIONS, transposed(rows, DECISIONS))
 
@@ -160,7 +151,7 @@ def _prepare(
     """)  # noqa: S608  names of ours, addresses quoted
     database.execute(
         f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN classified AS c ON c.target_id = target.id "  # noqa: S608
-        f"AND (c.action IN ('{PATCH}', '{CONFLICT}') OR target.files IS NOT NULL)"
+        f"AND (c.action IN ('{Action.PATCH}', '{Action.CONFLICT}') OR target.files IS NOT NULL)"
     )
 
 
@@ -242,11 +233,11 @@ def _row(  # noqa: PLR0917  what a row is made of
         record["unsent"] = unsent_with_files(record["unsent"], record["files"])
     payload: dict[str, str] = {}
     before: dict[str, msgspec.Raw] = {}
-    if action == CREATE:
+    if action == Action.CREATE:
         payload = sent_json(record, told)
         if not payload:
-            action, reason = QUARANTINED, NOTHING_TO_SEND
-    elif action == PATCH:
+            action, reason = Action.QUARANTINED, NOTHING_TO_SEND
+    elif action == Action.PATCH:
         ours, held = sent_json(record, patched), sent_json(theirs, patched) if theirs else {}
         payload = {name: ours.get(name, "[]" if name in NOTHING else "null") for name in patched}
         before = {name: msgspec.Raw(held.get(name, "null").encode()) for name in patched}
@@ -255,8 +246,8 @@ def _row(  # noqa: PLR0917  what a row is made of
         payload = {name: text for name, text in payload.items() if name not in references}
     expected = _expected(record, outcome, payload, told)
     files = _files(record, outcome, theirs, journal) if action in _WITH_FILES and record["files"] is not None else []
-    if action == UNCHANGED and any(one.action == UPLOAD for one in files):
-        action = PATCH
+    if action == Action.UNCHANGED and any(one.action == FileAction.UPLOAD for one in files):
+        action = Action.PATCH
     _count(totals, action, outcome["matched_by"], patched, files)
     totals.invalid += record["invalid"]
     totals.requests += requests_of(action, {**payload, **references}, files, together=totals.together)
@@ -289,20 +280,20 @@ def _expected(
     """Field → digest of what the target must show; what is still to be created is not known yet."""
     names = (
         [name for name in told if name in payload or name not in REFERENCES]
-        if outcome["action"] == CREATE
+        if outcome["action"] == Action.CREATE
         else [*payload, *outcome["same"]]
     )
     held = msgspec.json.decode(outcome["held"]) if outcome["held"] else {}
     return {name: held[name] if name in held else digest(record[name]) for name in names}
 
 
-_WITH_FILES = (CREATE, PATCH, UNCHANGED)
+_WITH_FILES = (Action.CREATE, Action.PATCH, Action.UNCHANGED)
 
 
 def _files(
     record: dict[str, Any], outcome: dict[str, Any], theirs: dict[str, Any] | None, journal: Journal
 ) -> list[PlannedFile]:
-    written = journal.of_record(PUBLICATIONS, record["id"]) if outcome["action"] != CREATE else []
+    written = journal.of_record(PUBLICATIONS, record["id"]) if outcome["action"] != Action.CREATE else []
     there = described_files(theirs["files"] if theirs else None)
     return planned_files(described_files(record["files"]), outcome["contents"] or [], there, written)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError, StopError
 from pipelines.humanize import counted
-from pipelines.migration.model.plan import CREATE, PATCH, PEOPLE, QUARANTINED, Plan
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import PEOPLE, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, chosen_resources, referenced_resources
 from pipelines.migration.model.target_reading import ResourceReading, local_table
 from pipelines.migration.plan.match_store import TargetListing
@@ -98,7 +99,7 @@ def written_others(plan: Plan) -> list[str]:
     return [
         one
         for one in plan.facts.resources
-        if one != PUBLICATIONS and counts[one].get(CREATE, 0) + counts[one].get(PATCH, 0)
+        if one != PUBLICATIONS and counts[one].get(Action.CREATE, 0) + counts[one].get(Action.PATCH, 0)
     ]
 
 
@@ -115,7 +116,7 @@ def notes_on(found: Mapping[str, Totals], key: PersonalKey | None) -> list[str]:
             f"This plan holds personal data: names and addresses of users are in {PEOPLE}, {how}. Keep its folder where only those see it "
             "who may, and remove it when it has served."
         )
-    missing = found["locations"].actions[QUARANTINED] if "locations" in found else 0
+    missing = found["locations"].actions[Action.QUARANTINED] if "locations" in found else 0
     if missing:
         notes.append(
             f"{counted(missing, 'location')} of hard copies must be made in the target by a person, with the same name: the service lets "

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import Field
 from pipelines.store.parquet import literal, quoted
 
 if TYPE_CHECKING:
     import duckdb
-
-CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED = "create", "patch", "unchanged", "conflict", "skipped"
-"""What may be done with a record."""
 
 
 def merge_three_ways(
@@ -43,9 +41,9 @@ def merge_three_ways(
         SELECT
             source_id, target_id,
             CASE
-                WHEN len(conflicts) > 0 THEN '{CONFLICT}'
-                WHEN len(fields) > 0 THEN '{PATCH}'
-                ELSE '{UNCHANGED}'
+                WHEN len(conflicts) > 0 THEN '{Action.CONFLICT}'
+                WHEN len(fields) > 0 THEN '{Action.PATCH}'
+                ELSE '{Action.UNCHANGED}'
             END AS action,
             matched_by, fields, conflicts,
             [one.key for one in map_entries(verdicts) if one.value = 'same'] AS same,
@@ -69,10 +67,10 @@ def merge_three_ways(
             )
         )
         UNION ALL
-        SELECT source_id, NULL, '{CONFLICT}', NULL, [], [], [], reason, candidates FROM unclear
+        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates FROM unclear
         UNION ALL
         SELECT
-            id, NULL, CASE WHEN decision = 'skip' THEN '{SKIPPED}' ELSE '{CREATE}' END,
+            id, NULL, CASE WHEN decision = 'skip' THEN '{Action.SKIPPED}' ELSE '{Action.CREATE}' END,
             CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, []
         FROM source
         LEFT JOIN decisions ON decisions.source_id = source.id

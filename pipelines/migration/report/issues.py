@@ -16,8 +16,9 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.formatting import display_both
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, Plan, PlannedFile
+from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.migration.plan.conflicts import differing, numbers
 from pipelines.records.advice import advice_on_finding
@@ -53,9 +54,9 @@ _POINTER = "('/' || replace(replace({name}, '~', '~0'), '/', '~1'))"
 _NOTED = f"""
     SELECT
         resource, source_id, target_id, action, title, reason, candidates, differing, unsent,
-        CASE WHEN files LIKE '%"{MISSING}"%' THEN files END AS files
+        CASE WHEN files LIKE '%"{FileAction.MISSING}"%' THEN files END AS files
     FROM file
-    WHERE action IN ('{CONFLICT}', '{QUARANTINED}') OR unsent IS NOT NULL OR files LIKE '%"{MISSING}"%'
+    WHERE action IN ('{Action.CONFLICT}', '{Action.QUARANTINED}') OR unsent IS NOT NULL OR files LIKE '%"{FileAction.MISSING}"%'
 """  # noqa: S608  words of ours
 
 _CHANGES = f"""(
@@ -71,7 +72,7 @@ _CHANGES = f"""(
         SELECT
             resource, source_id, field,
             payload -> {_POINTER.format(name="field")} AS ours, before -> {_POINTER.format(name="field")} AS theirs
-        FROM (SELECT *, unnest(json_keys(payload)) AS field FROM file WHERE action = '{PATCH}')
+        FROM (SELECT *, unnest(json_keys(payload)) AS field FROM file WHERE action = '{Action.PATCH}')
     )
 )"""  # noqa: S608  words of ours
 """Each field of a patch. A list that holds all that stands there, and more, replaces nothing."""
@@ -91,7 +92,7 @@ _REPLACED = f"SELECT count(*) FROM (SELECT DISTINCT resource, source_id FROM {_C
 _EXAMPLES = f"""
     SELECT source_id, title, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
     FROM file
-    WHERE action = '{PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
+    WHERE action = '{Action.PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
     ORDER BY source_id
 """  # noqa: S608  words of ours
 
@@ -196,18 +197,18 @@ class _Noting:
             yield number if resource == PUBLICATIONS else record, *line
 
     def _told(self, record: str, row: Mapping[str, Any]) -> Iterator[_Told]:
-        if row["action"] in (CONFLICT, QUARANTINED):
+        if row["action"] in (Action.CONFLICT, Action.QUARANTINED):
             yield self._unwritten(record, row)
         if row["unsent"]:
             for path, value in msgspec.json.decode(row["unsent"]).items():
                 yield self._unsent(record, row["resource"], path, value)
         if row["files"]:
             for one in _FILES.decode(row["files"]):
-                if one.action == MISSING:
+                if one.action == FileAction.MISSING:
                     yield self._missing(record, one)
 
     def _unwritten(self, record: str, row: Mapping[str, Any]) -> _Told:
-        reason, conflict = row["reason"] or "", row["action"] == CONFLICT
+        reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
         problem, suggestion = advice_on(reason)
         fields = msgspec.json.decode(row["differing"]) if row["differing"] else {}
         candidates = msgspec.json.decode(row["candidates"]) if row["candidates"] else []

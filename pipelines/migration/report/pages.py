@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
-from pipelines.migration.model.plan import (
-    CONFLICT,
-    CREATE,
-    HTML,
-    MARKDOWN,
-    PATCH,
-    QUARANTINED,
-    SKIPPED,
-    UNCHANGED,
-    End,
-    FileCounts,
-    Plan,
-    PlanFacts,
-)
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
 from pipelines.migration.model.wording import (
     ACTIONS,
     advice_on,
@@ -54,12 +42,12 @@ NARROW = 7
 """Days before the end of version 2 below which a page warns: what goes wrong has to be mended in them."""
 
 COLOURS = {
-    CREATE: "plain",
-    PATCH: "unrecognised",
-    UNCHANGED: "valid",
-    SKIPPED: "repaired",
-    CONFLICT: "invalid",
-    QUARANTINED: "invalid",
+    Action.CREATE: "plain",
+    Action.PATCH: "unrecognised",
+    Action.UNCHANGED: "valid",
+    Action.SKIPPED: "repaired",
+    Action.CONFLICT: "invalid",
+    Action.QUARANTINED: "invalid",
 }
 """Action → its colour; the two that need a person have one."""
 
@@ -149,7 +137,7 @@ def _context(facts: PlanFacts, looked: PlanSummary, now: datetime) -> dict[str, 
         "overwrite": facts.overwrite,
         "patched": [_patched(one) for one in looked.patched],
         "conflicts": _groups(looked.conflicts),
-        "waiting": _who("wait", facts.count(CONFLICT), "record"),
+        "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
         "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
         "unfit": _groups(looked.unfit),
         "nameless": counted(facts.unfit, "record") if facts.unfit else "",
@@ -194,11 +182,11 @@ def _alarm(facts: PlanFacts, now: datetime) -> str:
 
 
 def _tiles(facts: PlanFacts, looked: PlanSummary, now: datetime) -> list[dict[str, str]]:
-    tiles = [(f"{facts.count(CREATE):,}", "to be created"), (f"{facts.count(PATCH):,}", "to be changed")]
+    tiles = [(f"{facts.count(Action.CREATE):,}", "to be created"), (f"{facts.count(Action.PATCH):,}", "to be changed")]
     if looked.replaced:
         tiles.append((f"{looked.replaced:,}", "in which something is replaced"))
-    if facts.count(CONFLICT):
-        tiles.append((f"{facts.count(CONFLICT):,}", "to be decided by a person"))
+    if facts.count(Action.CONFLICT):
+        tiles.append((f"{facts.count(Action.CONFLICT):,}", "to be decided by a person"))
     if facts.files.upload:
         tiles.append((f"{facts.files.upload:,}", f"files to be uploaded, {size(facts.files.bytes)}"))
     if not facts.empty:

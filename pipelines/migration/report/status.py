@@ -12,22 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.formatting import display_text, value_of
-from pipelines.migration.model.journal import (
-    ASSET,
-    COVER,
-    DONE,
-    INTENDED,
-    PARKED,
-    REFUSED,
-    UNDONE,
-    Journal,
-    JournalEntry,
-)
-from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import PATCH as PATCHED
-from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
 from pipelines.records.forms import WRITTEN
@@ -35,8 +24,10 @@ from pipelines.store.durable import storage_errors
 
 PROBLEMS_TOLD = 1000
 
-REQUESTS = {CREATED: 1, PATCHED: 1, COVER: 1, ASSET: 2}
+REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
 """Of each write that is done, so many are not needed any more: as `files.requests_of` counts them."""
+
+_UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
 
 class Work(msgspec.Struct, kw_only=True):
@@ -54,8 +45,8 @@ class StatusProblem(msgspec.Struct, kw_only=True):
     resource: str
     source_id: int
     target_id: int | None
-    kind: str
-    state: str
+    kind: WriteKind
+    state: WriteState
     status: int | None
     message: str
 
@@ -118,7 +109,7 @@ class RecordView(msgspec.Struct, kw_only=True):
 def status_of(plan: Plan, journal: Journal) -> PlanStatus:
     """How far a plan is."""
     counts, facts = journal.counts(plan.name), plan.facts
-    done = {kind: counts.get((kind, DONE), 0) for kind in REQUESTS}
+    done = {kind: counts.get((kind, WriteState.DONE), 0) for kind in REQUESTS}
     planned, written = _planned(plan), _work(done)
     left = (
         0
@@ -127,7 +118,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
     )
     kept = verifications(plan)
 
-    def of(state: str) -> int:
+    def of(state: WriteState) -> int:
         return sum(count for (_kind, its), count in counts.items() if its == state)
 
     return PlanStatus(
@@ -135,16 +126,14 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         created_at=facts.created_at,
         planned=planned,
         done=written,
-        refused=of(REFUSED),
-        parked=of(PARKED),
-        unanswered=of(INTENDED),
-        undone=of(UNDONE),
+        refused=of(WriteState.REFUSED),
+        parked=of(WriteState.PARKED),
+        unanswered=of(WriteState.INTENDED),
+        undone=of(WriteState.UNDONE),
         requests_left=left,
         minutes_left=left / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
-        problems=[
-            _problem(one) for one in islice(journal.of_plan(plan.name, REFUSED, PARKED, INTENDED), PROBLEMS_TOLD)
-        ],
+        problems=[_problem(one) for one in islice(journal.of_plan(plan.name, *_UNFINISHED), PROBLEMS_TOLD)],
         verification=read_verification(kept[-1]) if kept else None,
     )
 
@@ -158,7 +147,7 @@ def three_way(
         (
             one
             for one in reversed(journal.of_record(row.resource, source_id))
-            if one.plan == plan.name and one.kind in (CREATED, PATCHED)
+            if one.plan == plan.name and one.kind in (WriteKind.CREATE, WriteKind.PATCH)
         ),
         None,
     )
@@ -210,12 +199,20 @@ def _planned(plan: Plan) -> Work:
         )
     files = plan.facts.files
     return Work(
-        create=found.get(CREATE, 0), patch=found.get(PATCH, 0), files=files.upload - files.covers, covers=files.covers
+        create=found.get(Action.CREATE, 0),
+        patch=found.get(Action.PATCH, 0),
+        files=files.upload - files.covers,
+        covers=files.covers,
     )
 
 
-def _work(done: Mapping[str, int]) -> Work:
-    return Work(create=done[CREATED], patch=done[PATCHED], files=done[ASSET], covers=done[COVER])
+def _work(done: Mapping[WriteKind, int]) -> Work:
+    return Work(
+        create=done[WriteKind.CREATE],
+        patch=done[WriteKind.PATCH],
+        files=done[WriteKind.ASSET],
+        covers=done[WriteKind.COVER],
+    )
 
 
 def _problem(one: JournalEntry) -> StatusProblem:
@@ -227,7 +224,7 @@ def _problem(one: JournalEntry) -> StatusProblem:
         kind=one.kind,
         state=one.state,
         status=one.status,
-        message=one.message or (unseen if one.state == INTENDED else one.state),
+        message=one.message or (unseen if one.state == WriteState.INTENDED else one.state),
     )
 
 

@@ -26,10 +26,10 @@ from pipelines.migration.apply.other_resources import TargetLists
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, STEP, ComparableLibrary
-from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import INTENDED, PARKED, Journal, JournalEntry
-from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow, plan_row
+from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
@@ -282,8 +282,8 @@ class _Taking:
         plan, row = self.undoing.plan.name, task.row
         if row.resource != PUBLICATIONS:
             return task, _doubt(task, plan)
-        created = next((one for one in task.of(plan) if one.kind == CREATED), None)
-        if created is None or created.state not in (INTENDED, PARKED):
+        created = next((one for one in task.of(plan) if one.kind == WriteKind.CREATE), None)
+        if created is None or created.state not in (WriteState.INTENDED, WriteState.PARKED):
             return task, ""
         if self._writer.settle(row, created, looks=len(PAUSES)):
             self.undoing.journal.undone(created.number)
@@ -330,8 +330,8 @@ def _listed(task: _Task) -> TargetRecord | None:
 
 def _doubt(task: _Task, plan: str) -> str:
     """Why nobody can tell whether the record was created."""
-    created = next((one for one in task.of(plan) if one.kind == CREATED), None)
-    if created is None or created.state not in (INTENDED, PARKED):
+    created = next((one for one in task.of(plan) if one.kind == WriteKind.CREATE), None)
+    if created is None or created.state not in (WriteState.INTENDED, WriteState.PARKED):
         return ""
     return created.message or "the answer to its creation was never seen; it is looked up when this is done really"
 
@@ -342,7 +342,7 @@ def _backwards(plan: Plan) -> Iterator[list[PlanRow]]:
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan_row(row) for row in reversed(rows) if row["action"] in (CREATE, PATCH)]
+                yield [plan_row(row) for row in reversed(rows) if row["action"] in (Action.CREATE, Action.PATCH)]
 
 
 def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, advice_on, evidence
 from pipelines.migration.plan import three_way_merge
 from pipelines.migration.plan.other_resources import UNFIT
@@ -22,7 +22,14 @@ def test_every_reason_is_told_and_no_other() -> None:
 
 
 def test_every_action_and_every_evidence_is_told() -> None:
-    assert set(ACTIONS) == {CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED}
+    assert set(ACTIONS) == {
+        Action.CREATE,
+        Action.PATCH,
+        Action.UNCHANGED,
+        Action.CONFLICT,
+        Action.SKIPPED,
+        Action.QUARANTINED,
+    }
     assert {"decision", "journal", "id", "identifier", "content", "fingerprint", "name"} == set(EVIDENCE)
 
 

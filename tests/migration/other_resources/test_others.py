@@ -12,7 +12,8 @@ import pytest
 
 from pipelines.drill import drill
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.model.plan import CONFLICT, CREATE, HTML, PEOPLE, QUARANTINED
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import HTML, PEOPLE
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
@@ -80,13 +81,17 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
             assert persons[there["assignee_id"]]["email"] == people[task["assignee_id"]]["email"]
 
     again = desk.plan(snapshot, resources=EVERYTHING)
-    assert (again.facts.empty, again.facts.requests, again.facts.count(CONFLICT)) == (True, 0, 0)
+    assert (again.facts.empty, again.facts.requests, again.facts.count(Action.CONFLICT)) == (True, 0, 0)
     assert desk.apply(plan).requests == 0
 
     with desk.migration() as migration:
         rehearsed, undone = migration.undo(plan), migration.undo(plan, really=True)
     kept = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
-    assert (rehearsed.deleted, rehearsed.left) == (undone.deleted, undone.left) == (facts.count(CREATE) - kept, kept)
+    assert (
+        (rehearsed.deleted, rehearsed.left)
+        == (undone.deleted, undone.left)
+        == (facts.count(Action.CREATE) - kept, kept)
+    )
     assert {one.resource for one in undone.examples} == {"authorities", "tasks"}, "of which the service deletes none"
     assert {one: listed(desk, one) for one in was} == was
 
@@ -115,7 +120,7 @@ def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_b
     with desk.migration() as migration:
         [finding] = migration.verify(plan).findings
     assert (finding.problem, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
-    [conflict] = rows(desk.plan(snapshot, resources=["users"]), "publications", CONFLICT)
+    [conflict] = rows(desk.plan(snapshot, resources=["users"]), "publications", Action.CONFLICT)
     assert (conflict.reason, [*conflict.differing]) == ("edited_in_target", ["contributor"])
     desk.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(listed(desk, "users"))}})
     with desk.migration() as migration:
@@ -139,7 +144,7 @@ def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, s
     assert len(contributors(desk)) == 1
     desk.apply(plan)
     later = desk.plan(snapshot, resources=["users"])
-    assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
+    assert [row.source_id for row in later.rows(Action.PATCH, resources=["publications"])] == [2, 3, 4]
     assert desk.apply(later).applied.complete
     assert contributors(desk) == contributors(desk, "library")
 
@@ -173,7 +178,9 @@ def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapsh
     for path in (desk.config.parent / "library-data").glob("state.db*"):
         path.unlink()
     plan = desk.plan(snapshot, resources=EVERYTHING)
-    assert [(row.resource, row.title, row.reason, row.differing) for row in plan.rows(CREATE, CONFLICT)] == []
+    assert [
+        (row.resource, row.title, row.reason, row.differing) for row in plan.rows(Action.CREATE, Action.CONFLICT)
+    ] == []
     assert plan.facts.empty
 
 
@@ -247,7 +254,7 @@ def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_ge
     assert plan.facts.counts["users"] == {"unchanged": 6, "conflict": 1, "create": 1}
     assert plan.facts.mails == 1
     assert any("personal data" in note for note in plan.facts.notes)
-    [conflict] = rows(plan, "users", CONFLICT)
+    [conflict] = rows(plan, "users", Action.CONFLICT)
     assert (conflict.title, list(conflict.differing)) == (tobias["name"], ["roles"])
     page = plan.path(HTML).read_text("utf-8")
     assert "1 person" in page
@@ -262,7 +269,7 @@ def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_ge
 def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot, resources=["collections", "authorities"])
     desk.apply(plan)
-    made = rows(plan, "authorities", CREATE)[:2]
+    made = rows(plan, "authorities", Action.CREATE)[:2]
     there = listed(desk, "authorities")
     desk.call("PATCH", f"authorities/{named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
     desk.call("POST", "authorities", {"name": made[1].title, "kind": made[1].payload["kind"]})
@@ -284,9 +291,9 @@ def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(des
     stacks = named(listed(desk, "locations"), "Closed stacks")
     desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "Basement"})
     plan = desk.plan(snapshot, resources=["hard_copies"])
-    [missing] = rows(plan, "locations", QUARANTINED)
+    [missing] = rows(plan, "locations", Action.QUARANTINED)
     assert (missing.title, missing.reason) == ("Closed stacks", "location_missing")
-    waiting = rows(plan, "hard_copies", QUARANTINED)
+    waiting = rows(plan, "hard_copies", Action.QUARANTINED)
     assert waiting
     assert {row.reason for row in waiting} == {"at_missing_location"}
     assert any("1 location" in note for note in plan.facts.notes)
@@ -307,7 +314,7 @@ def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapsho
     for _ in range(2):
         desk.call("POST", "authorities", {"name": first["name"].upper(), "kind": first["kind"]})
     plan = desk.plan(snapshot, resources=["authorities"])
-    [row] = rows(plan, "authorities", CONFLICT)
+    [row] = rows(plan, "authorities", Action.CONFLICT)
     assert (row.source_id, row.reason) == (first["id"], "several_targets")
     assert len(row.candidates) == 2
 
@@ -315,7 +322,7 @@ def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapsho
 def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Snapshot) -> None:
     """Trap B14."""
     plan = desk.plan(snapshot, resources=["authorities", "collections"])
-    row = rows(plan, "authorities", CREATE)[-1]
+    row = rows(plan, "authorities", Action.CREATE)[-1]
     desk.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
     changes = len(desk.writes())
     with pytest.raises(StopError, match=rf"stale.*authorities {row.source_id} was to be created"):

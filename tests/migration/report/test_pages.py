@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from selenium import webdriver
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.formatting import display_both, display_text
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, CREATE, HTML, ISSUES, MARKDOWN, PATCH, Plan
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.pages import make_pages, plan_picture
@@ -43,7 +44,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 def made(plan: Plan, now: datetime = NOW) -> Plan:
     make_pages(plan, now=now)
-    write_conflicts(plan.path(CONFLICTS), plan.rows(CONFLICT), {})
+    write_conflicts(plan.path(CONFLICTS), plan.rows(Action.CONFLICT), {})
     return plan
 
 
@@ -82,7 +83,7 @@ def test_the_sum_of_it_is_told_in_a_few_lines(usual: Plan) -> None:
     ],
 )
 def test_the_margin_counts_from_the_end_of_the_work_in_the_zone_of_the_reader(now: datetime, end: str) -> None:
-    display_text = headline(facts(requests=3600, counts={"publications": {CREATE: 1}}), now)
+    display_text = headline(facts(requests=3600, counts={"publications": {Action.CREATE: 1}}), now)
     assert display_text == ["1 publication will be created.", f"3,600 requests, 1 h 0 min at 60 a minute: {end}"]
 
 
@@ -220,7 +221,7 @@ def test_a_browser_opens_it_without_errors_network_or_scripts(
 def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     """DuckDB takes some names for paths within JSON."""
     names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
-    rows = [row(1, PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
+    rows = [row(1, Action.PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
     looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
     assert {one.field: one.replaced for one in looked.patched} == dict.fromkeys(names, 1)
     assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
@@ -238,7 +239,7 @@ def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
     one, two = {"name": "Maps"}, {"name": "Printing"}
     changes = [([one, two], [two]), ([one], [two]), (None, [one]), ([one], None), ([one], [])]
     rows = [
-        row(number, PATCH, payload={"categories": ours}, before={"categories": theirs})
+        row(number, Action.PATCH, payload={"categories": ours}, before={"categories": theirs})
         for number, (ours, theirs) in enumerate(changes)
     ]
     looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
