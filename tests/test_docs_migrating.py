@@ -22,8 +22,8 @@ from pipelines.migration.model.actions import Decision, FileAction
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.wording import ACTIONS, REASONS
 from pipelines.migration.plan.files import requests_of
-from pipelines.migration.plan.other_resources import UNFIT
 from pipelines.migration.plan.publications import requests_to_read
+from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
 from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT
 
@@ -117,7 +117,7 @@ def test_the_tables_have_every_action_decision_and_reason() -> None:
         Decision.SOURCE,
         Decision.TARGET,
     }
-    reasons = {advice.problem for reason, advice in REASONS.items() if reason not in UNFIT}
+    reasons = {advice.problem for reason, advice in REASONS.items() if reason not in QUARANTINE_REASONS}
     assert {row[0] for row in table("problem")} == reasons
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.backup.flow import Backup
-from pipelines.migration.flow import Migration, Result
+from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.model.plan import Plan
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
@@ -117,7 +117,7 @@ class Desk:
         with self.migration() as migration:
             return migration.plan(snapshot, "new", **options)
 
-    def apply(self, plan: Plan, **options: Any) -> Result:
+    def apply(self, plan: Plan, **options: Any) -> AppliedPlan:
         """What a plan says, written."""
         with self.migration() as migration:
             return migration.apply(plan, **options)

@@ -56,7 +56,7 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
-        self._shown = FileVisibility(client, journal.attached_to)
+        self._shown = FileVisibility(client, journal.ids_with_new_files)
 
     def attach(self, row: PlanRow, target_id: int, file: PlannedFile, known: JournalEntry | None) -> None:
         """Attach one file, unless an earlier process did. Raises `FailedWriteError` where that cannot be."""

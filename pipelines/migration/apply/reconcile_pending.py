@@ -39,7 +39,7 @@ def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: 
     for _source_id, content, _ids in found:
         waiting[content] = waiting.get(content, 0) + 1
     for source_id, content, ids in found:
-        free = sorted(set(ids) - plan.knew(PUBLICATIONS, ids) - journal.known(PUBLICATIONS, ids))
+        free = sorted(set(ids) - plan.ids_when_planned(PUBLICATIONS, ids) - journal.known_ids(PUBLICATIONS, ids))
         if free and len(free) <= waiting[content]:
             entry = doubtful[source_id]
             journal.done(entry.number, target_id=free[0], held=entry.wanted)

@@ -270,7 +270,7 @@ class ApplyRun:
             told = outside_text(" ".join(outcome.problems), 2000)
             if len(applied.failures) < FAILURES_TOLD:
                 applied.failures.append(
-                    Failure(resource=row.resource, source_id=row.source_id, title=row.told, problem=told)
+                    Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=told)
                 )
             self._check_failures()
         self._on_row(applied)

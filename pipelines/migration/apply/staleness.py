@@ -24,7 +24,7 @@ _STALE = """
     LEFT JOIN read_parquet({before}) AS b ON b.id = p.target_id
     LEFT JOIN target AS t ON t.id = p.target_id
     LEFT JOIN source AS s ON s.id = p.source_id
-    LEFT JOIN classified AS c ON c.source_id = p.source_id
+    LEFT JOIN merged AS c ON c.source_id = p.source_id
     ANTI JOIN begun ON begun.source_id = p.source_id
     WHERE p.resource = 'publications' AND p.action IN ('{create}', '{patch}')
       AND (CASE

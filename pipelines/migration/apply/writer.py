@@ -89,7 +89,7 @@ class Writer:
                 target_id = self._create(row, known.get((WriteKind.CREATE, "")), cover, outcome)
                 known = self._known(row)
             else:
-                target_id = row.matched
+                target_id = row.existing_target_id
                 payload = {} if is_done(known.get((WriteKind.PATCH, ""))) else row.payload
                 if payload or cover is not None:
                     self._change(row, target_id, payload, cover, outcome)
@@ -124,7 +124,7 @@ class Writer:
         for name, reference in row.references.items():
             ids: list[int] = []
             for source_id, known in zip(reference.source_ids, reference.target_ids, strict=True):
-                target_id = known or self._journal.became(reference.resource, source_id)
+                target_id = known or self._journal.target_id_of(reference.resource, source_id)
                 if target_id is None and reference.as_object:
                     outcome.problems.append(
                         f"{name}: {reference.resource} {source_id} was not created; the next plan sets it."
@@ -315,7 +315,7 @@ class Writer:
             else:
                 records = {one["id"]: one for one in finding.records}
                 free = sorted(self._new(row.resource, records))
-                if free and len(free) <= self._journal.twins(row.resource, content):
+                if free and len(free) <= self._journal.count_twins(row.resource, content):
                     self._journal.done(number, target_id=free[0], held=self._held(row, records[free[0]], row.expected))
                     return records[free[0]]
                 ids, why = sorted(records), "more than were sent"
@@ -347,4 +347,4 @@ class Writer:
     def _new(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Those of which nobody knew when the plan was made, and that are not what another write made."""
         wanted = set(ids)
-        return wanted - self._knew(resource, wanted) - self._journal.known(resource, wanted) if wanted else wanted
+        return wanted - self._knew(resource, wanted) - self._journal.known_ids(resource, wanted) if wanted else wanted

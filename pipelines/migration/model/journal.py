@@ -203,7 +203,7 @@ class Journal:
             yield from found
             last = found[-1].number
 
-    def became(self, resource: str, source_id: int) -> int | None:
+    def target_id_of(self, resource: str, source_id: int) -> int | None:
         """The record of the target that an earlier write made or changed for this one of the source; the last one counts."""
         with self._file.transaction() as db:
             row = db.execute(
@@ -213,7 +213,7 @@ class Journal:
             ).fetchone()
         return row[0] if row else None
 
-    def known(self, resource: str, ids: Iterable[int]) -> set[int]:
+    def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Which of these records of the target are what entries made or changed."""
         wanted = list(ids)
         marks = ", ".join("?" * len(wanted))
@@ -235,7 +235,7 @@ class Journal:
             ).fetchall()
         return {number for (number,) in rows}
 
-    def twins(self, resource: str, content: str) -> int:
+    def count_twins(self, resource: str, content: str) -> int:
         """How many intended creates have this content: the service's records of it may be any of theirs."""
         with self._file.transaction() as db:
             (count,) = db.execute(
@@ -272,21 +272,21 @@ class Journal:
         if current is not None:
             yield current
 
-    def told(self, plan: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def columns_of_plan(self, plan: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """These columns of each entry of a plan, oldest first, JSON as text."""
         return self._stream(
             f"SELECT {', '.join(columns)} FROM migration_writes WHERE source = ? AND target = ? AND plan = ? ORDER BY number",  # noqa: S608
             (*self._pair, plan),
         )
 
-    def made(self, resource: str) -> Iterator[tuple[int, int | None]]:
+    def created_records(self, resource: str) -> Iterator[tuple[int, int | None]]:
         """The records of the target that any plan of any source created, and the assets that one attached, each with its record."""
         return self._stream(
             "SELECT target_id, asset_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
             (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
 
-    def attached_to(self) -> list[int]:
+    def ids_with_new_files(self) -> list[int]:
         """Some records of the target to which a file was attached, the last ones first."""
         with self._file.transaction() as db:
             rows = db.execute(

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.files import COVER
 from pipelines.records.tables import PERSONAL
 from pipelines.store.durable import sha256_of, storage_errors
@@ -164,6 +165,16 @@ class PlanFacts(msgspec.Struct, kw_only=True):
         return sum(one.get(action, 0) for one in self.counts.values())
 
     @property
+    def written_other_resources(self) -> list[str]:
+        """The other resources of which the plan creates or changes any record."""
+        return [
+            resource
+            for resource in self.resources
+            if resource != PUBLICATIONS
+            and self.counts[resource].get(Action.CREATE, 0) + self.counts[resource].get(Action.PATCH, 0)
+        ]
+
+    @property
     def minutes(self) -> float:
         """How long applying takes at the budget of the target."""
         return self.requests / self.requests_per_minute
@@ -204,7 +215,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return bool(self.payload or self.references)
 
     @property
-    def told(self) -> str:
+    def display_title(self) -> str:
         """What it is called, for results and messages; of a person nothing."""
         return "" if self.resource in PERSONAL else self.title or ""
 
@@ -214,7 +225,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
         return [one for one in self.files if one.kind != COVER and one.action == FileAction.UPLOAD]
 
     @property
-    def matched(self) -> int:
+    def existing_target_id(self) -> int:
         """The record in the target that it is."""
         if self.target_id is None:
             raise ValueError(f"{self.resource} {self.source_id} has none")
@@ -242,13 +253,13 @@ class Plan:
     def source(self) -> ComparableLibrary:
         """The source's publications as they were compared."""
         return ComparableLibrary(
-            self.folder / "source", self.facts.source.records.get("publications", 0), self.facts.unfit
+            self.folder / "source", self.facts.source.records.get(PUBLICATIONS, 0), self.facts.unfit
         )
 
     @property
     def target(self) -> ComparableLibrary:
         """The target's publications as they were when the plan was made."""
-        return ComparableLibrary(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
+        return ComparableLibrary(self.folder / "target", self.facts.target.records.get(PUBLICATIONS, 0), 0)
 
     def rows(self, *actions: Action, resources: Collection[str] = ()) -> Iterator[PlanRow]:
         """The rows with these actions, of these resources, or all, people first; one row group in memory."""
@@ -283,10 +294,10 @@ class Plan:
         """The file with the ids that a resource beside the publications had in the target when the plan was made."""
         return self.folder / "target" / f"{resource}.parquet"
 
-    def knew(self, resource: str, ids: Collection[int]) -> set[int]:
+    def ids_when_planned(self, resource: str, ids: Collection[int]) -> set[int]:
         """Which of these records were in the target when the plan was made."""
         with storage_errors(self.folder):
-            path = self.target.path(RECORDS) if resource == "publications" else self.ids_path(resource)
+            path = self.target.path(RECORDS) if resource == PUBLICATIONS else self.ids_path(resource)
             found = pq.read_table(path, columns=["id"], filters=[("id", "in", list(ids))])
         return {number for number in found.column("id").to_pylist() if number is not None}
 

@@ -169,23 +169,23 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
                 row.source_id,
                 "" if row.resource in PERSONAL else shown(row.title or ""),
                 " ".join(advice_on(row.reason)),
-                numbers(row.candidates if row.target_id is None else [row.target_id]),
-                ", ".join(row.differing) if row.resource in PERSONAL else differing(row.differing),
+                target_numbers(row.candidates if row.target_id is None else [row.target_id]),
+                ", ".join(row.differing) if row.resource in PERSONAL else differences(row.differing),
                 earlier.written if earlier else "",
             )
     for key, one in sorted(decided.items()):
         if key not in again:
-            target = numbers([] if one.target_id is None else [one.target_id])
+            target = target_numbers([] if one.target_id is None else [one.target_id])
             yield (one.resource, one.source_id, shown(one.title), DECIDED, target, "", one.written)
 
 
-def differing(fields: Mapping[str, Sequence[str | None]]) -> str:
+def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
     """What differs: `title: «source» | «target»`."""
     pairs = ((field, *display_both(field, *map(value_of, values))) for field, values in fields.items())
     return " · ".join(f"{shown(field, 40)}: «{ours}» | «{theirs}»" for field, ours, theirs in pairs)
 
 
-def numbers(ids: Iterable[int]) -> str:
+def target_numbers(ids: Iterable[int]) -> str:
     """Numbers of the target, which a spreadsheet takes for text: `#12 or #34`."""
     return " or ".join(f"#{one}" for one in ids)
 

@@ -20,7 +20,7 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.formatting import display_both
 from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
-from pipelines.migration.plan.conflicts import differing, numbers
+from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
 from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
@@ -158,7 +158,7 @@ def summarise(plan: Plan) -> PlanSummary:
     return looked
 
 
-def sorts(counts: Mapping[str, int]) -> dict[str, int]:
+def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
     """Counts by path, without positions in lists, the commonest first."""
     added: dict[str, int] = {}
     for path, count in counts.items():
@@ -216,7 +216,7 @@ class _Noting:
             candidates = [row["target_id"]]
         hidden = row["resource"] == PEOPLE
         title = NOT_SHOWN if hidden else self._show(row["title"] or "")
-        what = differing(fields) if fields and not hidden else numbers(candidates)
+        what = differences(fields) if fields and not hidden else target_numbers(candidates)
         groups = self._looked.conflicts if conflict else self._looked.unfit
         _add(groups, reason, IssueExample(record, title, what))
         if conflict:

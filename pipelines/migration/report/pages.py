@@ -21,7 +21,14 @@ from pipelines.migration.model.wording import (
     margin,
     plural,
 )
-from pipelines.migration.report.issues import IssueExample, IssueGroup, PatchedField, PlanSummary, sorts, summarise
+from pipelines.migration.report.issues import (
+    IssueExample,
+    IssueGroup,
+    PatchedField,
+    PlanSummary,
+    counts_by_path,
+    summarise,
+)
 from pipelines.report.issues import shown
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
@@ -52,7 +59,7 @@ COLOURS = {
 """Action → its colour; the two that need a person have one."""
 
 
-def make_pages(plan: Plan, *, now: datetime) -> PlanSummary:
+def write_pages(plan: Plan, *, now: datetime) -> PlanSummary:
     """Write plan.md, plan.html and issues.tsv beside the rows of a plan. `now`: when it would begin."""
     looked = summarise(plan)
     context = _context(plan.facts, looked, now)
@@ -113,7 +120,7 @@ def _plot_of_fields(looked: PlanSummary) -> Plot:
 
 def _context(facts: PlanFacts, looked: PlanSummary, now: datetime) -> dict[str, Any]:
     """What the templates put into their places."""
-    unsent = sorts(facts.unsent)
+    unsent = counts_by_path(facts.unsent)
     return {
         "plan": facts.plan,
         "source": _end(facts.source),

@@ -33,7 +33,7 @@ from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
-from pipelines.migration.plan.publications import NOTHING
+from pipelines.migration.plan.publications import EMPTY_VALUES
 from pipelines.migration.undo.inverse_operations import OPEN, InverseOperations, TargetRecord, inverse_operations
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import WRITTEN, form_of
@@ -134,7 +134,7 @@ class _Undoing:
     def judge(self, task: _Task, shown: TargetRecord | None) -> InverseOperations:
         """What is to be done about a record."""
         other = RESOURCE_TYPES.get(task.row.resource)
-        empty = NOTHING if other is None else {name: [] for name in other.lists}
+        empty = EMPTY_VALUES if other is None else {name: [] for name in other.lists}
         steps = inverse_operations(
             task.row,
             task.entries,
@@ -172,7 +172,7 @@ class _Undoing:
                         resource=row.resource,
                         source_id=row.source_id,
                         target_id=task.target_id(self.plan.name),
-                        title=fit(row.told),
+                        title=fit(row.display_title),
                         reason=fit("; ".join(why), 1000),
                     )
                 )
@@ -244,7 +244,7 @@ class _Taking:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._done = self._temporary = 0
-        self._shown = FileVisibility(client, undoing.journal.attached_to)
+        self._shown = FileVisibility(client, undoing.journal.ids_with_new_files)
         self.put_off = False
         """Whether a record could not be taken back for now, so that what it may refer to has to stay for now."""
 

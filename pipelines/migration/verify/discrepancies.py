@@ -19,7 +19,7 @@ from pipelines.migration.model.comparable import CONTRIBUTOR, STEP, ComparableLi
 from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.plan.contributors import show_contributors
+from pipelines.migration.plan.contributors import map_contributors
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.forms import WRITTEN
 from pipelines.records.publications import REFERENCES
@@ -156,15 +156,15 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, room: Path, journal:
         for name, side in (("source", plan.source), ("before", plan.target), ("target", now)):
             for view in side.views(name):
                 database.execute(view)
-        led = show_contributors(database, plan.source, became=journal.became)
+        led = map_contributors(database, plan.source, find_target=journal.target_id_of)
         rows = f"read_parquet({literal(exactly(plan.path(ROWS)))})"
         database.execute(f"CREATE TEMP VIEW planned AS FROM {rows} WHERE resource = '{PUBLICATIONS}'")
         if led:
             database.execute(_LED.format(rows=rows))
         for table, batches in (
             (FINDINGS, ()),
-            (ENTRIES, _batches(ENTRIES, journal.told(plan.name, _ENTRY))),
-            (MADE, _batches(MADE, journal.made(PUBLICATIONS))),
+            (ENTRIES, _batches(ENTRIES, journal.columns_of_plan(plan.name, _ENTRY))),
+            (MADE, _batches(MADE, journal.created_records(PUBLICATIONS))),
         ):
             database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
             database.execute(f"CREATE TABLE {table.name} AS FROM given")

@@ -16,7 +16,7 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
-from pipelines.migration.plan.match_store import TargetListing
+from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.verify.run import LONGEST, VerificationFinding
 from pipelines.report.issues import shown
@@ -90,7 +90,7 @@ class OtherResourcesComparison:
         expected = dict(row.expected)
         for name, reference in row.references.items():
             ids = [
-                known or self.journal.became(reference.resource, number)
+                known or self.journal.target_id_of(reference.resource, number)
                 for number, known in zip(reference.source_ids, reference.target_ids, strict=True)
             ]
             payload[name] = ids if reference.many else ids[0]

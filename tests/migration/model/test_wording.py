@@ -9,7 +9,7 @@ from pathlib import Path
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, advice_on, evidence
 from pipelines.migration.plan import three_way_merge
-from pipelines.migration.plan.other_resources import UNFIT
+from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
 
 SQL = [(files("sql") / "migration" / name).read_text("utf-8") for name in ("match.sql", "match_by_keys.sql")]
 PYTHON = [Path(module.__file__).read_text("utf-8") for module in (three_way_merge,)]
@@ -18,7 +18,7 @@ PYTHON = [Path(module.__file__).read_text("utf-8") for module in (three_way_merg
 def test_every_reason_is_told_and_no_other() -> None:
     """What is quoted there and has an underscore within is a reason; planning names some more."""
     quoted = set(re.findall(r"'([a-z]+(?:_[a-z]+)+)'", "".join(SQL + PYTHON)))
-    assert quoted | UNFIT == set(REASONS)
+    assert quoted | QUARANTINE_REASONS == set(REASONS)
 
 
 def test_every_action_and_every_evidence_is_told() -> None:

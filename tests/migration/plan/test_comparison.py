@@ -57,7 +57,7 @@ def comparison(
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[tuple[Any, ...], int]:
-    rows = database.execute("SELECT action, matched_by, reason, count(*) FROM classified GROUP BY ALL").fetchall()
+    rows = database.execute("SELECT action, matched_by, reason, count(*) FROM merged GROUP BY ALL").fetchall()
     return {tuple(row[:3]): row[3] for row in rows}
 
 
@@ -80,7 +80,7 @@ def test_the_same_library_in_version_3(tmp_path: Path, library: list[Record]) ->
 def test_another_library_that_holds_all_of_it(tmp_path: Path, library: list[Record]) -> None:
     """A8: no record is made again. Every match is the right one; what fits more than once, or nothing identifies, is not guessed at."""
     with comparison(tmp_path, library, map(migrated, library)) as database:
-        found = database.execute("SELECT source_id, target_id, action FROM classified").fetchall()
+        found = database.execute("SELECT source_id, target_id, action FROM merged").fetchall()
     assert len(found) == len(library)
     assert {action for _one, other, action in found if other is not None} == {"unchanged"}
     assert all(other == one + SHIFT for one, other, _action in found if other is not None)
@@ -107,7 +107,7 @@ def test_a_third_of_it_is_there_some_twice_and_some_edited(tmp_path: Path, libra
         del by_id[one["id"]]["identifiers"][1:], by_id[one["id"]]["authors"]
     with comparison(tmp_path, known, theirs) as database:
         columns = "source_id, action, fields, conflicts, reason, candidates"
-        found = {row[0]: row[1:] for row in database.execute(f"SELECT {columns} FROM classified").fetchall()}
+        found = {row[0]: row[1:] for row in database.execute(f"SELECT {columns} FROM merged").fetchall()}
     assert {one["id"]: found[one["id"]] for one in twice} == {
         one["id"]: ("conflict", [], [], "several_targets", [one["id"] + SHIFT, one["id"] + 2 * SHIFT]) for one in twice
     }
@@ -125,7 +125,7 @@ def test_a_decision_settles_a_conflict(tmp_path: Path, library: list[Record]) ->
         [{"source_id": ours["id"], "decision": "source", "target_id": theirs["id"]}], DECISIONS.schema
     )
     with comparison(tmp_path, [ours], [theirs], decisions=[decision]) as database:
-        assert database.execute("SELECT action, fields FROM classified").fetchall() == [("patch", ["title"])]
+        assert database.execute("SELECT action, fields FROM merged").fetchall() == [("patch", ["title"])]
 
 
 def test_references_count_within_one_library_only(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_references_count_within_one_library_only(tmp_path: Path) -> None:
     theirs = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}], "contributor": {"id": 9}}
     for same, action in ((False, "unchanged"), (True, "conflict")):
         with comparison(tmp_path / action, [ours], [theirs], same_library=same) as database:
-            assert database.execute("SELECT action FROM classified").fetchall() == [(action,)]
+            assert database.execute("SELECT action FROM merged").fetchall() == [(action,)]
 
 
 def test_what_is_no_record_is_counted(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Found:
     """Source id → target id and how; source id → candidates and why."""
 
     matched: dict[int, tuple[int, str]]
-    unclear: dict[int, tuple[tuple[int, ...], str]]
+    ambiguous: dict[int, tuple[tuple[int, ...], str]]
 
 
 def matched(
@@ -60,10 +60,10 @@ def matched(
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database)
         rows = database.execute("SELECT source_id, target_id, matched_by FROM matched").fetchall()
-        unclear = database.execute("SELECT source_id, candidates, reason FROM unclear").fetchall()
+        ambiguous = database.execute("SELECT source_id, candidates, reason FROM ambiguous").fetchall()
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows), "matched twice"
-    assert len({row[0] for row in unclear}) == len(unclear)
-    return Found({s: (t, how) for s, t, how in rows}, {s: (tuple(found), why) for s, found, why in unclear})
+    assert len({row[0] for row in ambiguous}) == len(ambiguous)
+    return Found({s: (t, how) for s, t, how in rows}, {s: (tuple(found), why) for s, found, why in ambiguous})
 
 
 def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object, ...]]) -> None:
@@ -84,13 +84,13 @@ def in_python(source: Side, target: Side, written: dict[int, int], *, same_libra
         if one in source.keys and other in target.keys:
             take(one, other, "journal")
         elif one in source.keys:
-            found.unclear[one] = ((other,), "deleted_in_target")
+            found.ambiguous[one] = ((other,), "deleted_in_target")
     for one in source.keys:
-        if same_library and one in target.keys and one not in {*found.matched, *found.unclear} and one not in taken:
+        if same_library and one in target.keys and one not in {*found.matched, *found.ambiguous} and one not in taken:
             take(one, one, "id")
     for how in ("identifier", "content", "fingerprint"):
-        free = [one for one in source.keys if one not in {*found.matched, *found.unclear}]
-        wanted = {other for others, _why in found.unclear.values() for other in others}
+        free = [one for one in source.keys if one not in {*found.matched, *found.ambiguous}]
+        wanted = {other for others, _why in found.ambiguous.values() for other in others}
         open_to = [one for one in target.keys if one not in taken and one not in wanted]
         pairs = {(one, other) for one in free for other in open_to if _agree(source, one, target, other, how)}
         apart = {pair for pair in pairs if _disagree(source.keys[pair[0]], target.keys[pair[1]])}
@@ -112,7 +112,7 @@ def in_python(source: Side, target: Side, written: dict[int, int], *, same_libra
                     if sources > 1
                     else "identifiers_disagree"
                 )
-                found.unclear[one] = (tuple(sorted(others)), why)
+                found.ambiguous[one] = (tuple(sorted(others)), why)
     return found
 
 
@@ -197,8 +197,8 @@ def test_what_hundreds_share_matches_nothing_and_is_no_insert(how: str) -> None:
             side.add(first + number, "preface") if how == "fingerprint" else side.add(first + number, doi="10.1/a")
     found = matched(source, target)
     assert not found.matched
-    assert len(found.unclear) == 300
-    assert found.unclear[1] == (tuple(range(1001, 1011)), "several_targets")
+    assert len(found.ambiguous) == 300
+    assert found.ambiguous[1] == (tuple(range(1001, 1011)), "several_targets")
 
 
 # ---- the strongest evidence comes first
@@ -234,4 +234,4 @@ def test_a_decision_never_makes_a_second_record() -> None:
     target = Side().add(10, doi="x").add(20, doi="b")
     found = matched(source, target, written={3: 10}, decisions={1: ("match", 10), 2: ("source", 99), 4: ("match", 20)})
     assert found.matched == {1: (10, "decision")}
-    assert found.unclear == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}
+    assert found.ambiguous == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}

@@ -19,7 +19,7 @@ FIELDS = (Field("title"), Field("abstract"), Field("categories", is_set=True))
 Record = dict[str, Any]
 
 
-class Desk:
+class Merge:
     """One source record, 1, and one target record, 7, that are known to be one by their identifier."""
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Desk:
         """A person decided."""
         self.database.execute("INSERT INTO decisions VALUES (?, ?, ?)", [source, decision, target])
 
-    def classified(self) -> dict[int, tuple[str, int | None, list[str], list[str], str | None]]:
+    def merged(self) -> dict[int, tuple[str, int | None, list[str], list[str], str | None]]:
         """Source id → action, target id, fields, conflicts, reason."""
         match(self.database)
         merge_three_ways(self.database, FIELDS)
         columns = "source_id, action, target_id, fields, conflicts, reason"
-        rows = self.database.execute(f"SELECT {columns} FROM classified").fetchall()
+        rows = self.database.execute(f"SELECT {columns} FROM merged").fetchall()
         assert len({row[0] for row in rows}) == len(rows), "a record in two classes"
         return {row[0]: (row[1], row[2], *(sorted(names) for names in row[3:5]), row[5]) for row in rows}
 
@@ -68,16 +68,16 @@ def texts(record: Record) -> dict[str, str | None]:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
-    yield desk
-    desk.database.close()
+def merge() -> Iterator[Merge]:
+    merge = Merge()
+    yield merge
+    merge.database.close()
 
 
-def one(desk: Desk, ours: Record, theirs: Record) -> tuple[str, list[str], list[str]]:
-    desk.add("source", 1, ours)
-    desk.add("target", 7, theirs)
-    action, target, fields, conflicts, _reason = desk.classified()[1]
+def one(merge: Merge, ours: Record, theirs: Record) -> tuple[str, list[str], list[str]]:
+    merge.add("source", 1, ours)
+    merge.add("target", 7, theirs)
+    action, target, fields, conflicts, _reason = merge.merged()[1]
     assert target == 7
     return action, fields, conflicts
 
@@ -97,8 +97,8 @@ def one(desk: Desk, ours: Record, theirs: Record) -> tuple[str, list[str], list[
         ({"categories": ["x", "z"]}, {"categories": ["x", "y"]}, ("conflict", [], ["categories"])),
     ],
 )
-def test_a_record_that_nobody_of_us_wrote(desk: Desk, ours: Record, theirs: Record, expected: object) -> None:
-    assert one(desk, ours, theirs) == expected
+def test_a_record_that_nobody_of_us_wrote(merge: Merge, ours: Record, theirs: Record, expected: object) -> None:
+    assert one(merge, ours, theirs) == expected
 
 
 @pytest.mark.parametrize(
@@ -117,31 +117,31 @@ def test_a_record_that_nobody_of_us_wrote(desk: Desk, ours: Record, theirs: Reco
     ],
 )
 def test_a_record_that_an_earlier_plan_wrote(  # noqa: PLR0917  the cases' columns
-    desk: Desk, wanted: str | None, held: str | None, ours: str | None, theirs: str | None, expected: object
+    merge: Merge, wanted: str | None, held: str | None, ours: str | None, theirs: str | None, expected: object
 ) -> None:
-    desk.wrote({"title": wanted}, {"title": held})
-    assert one(desk, {"title": ours}, {"title": theirs}) == expected
+    merge.wrote({"title": wanted}, {"title": held})
+    assert one(merge, {"title": ours}, {"title": theirs}) == expected
 
 
 @pytest.mark.parametrize(
     ("decision", "expected"),
     [("source", ("patch", ["title"], [])), ("target", ("unchanged", [], [])), ("match", ("conflict", [], ["title"]))],
 )
-def test_what_a_person_decided(desk: Desk, decision: str, expected: object) -> None:
-    desk.decide(decision, 7)
-    assert one(desk, {"title": "A"}, {"title": "B"}) == expected
+def test_what_a_person_decided(merge: Merge, decision: str, expected: object) -> None:
+    merge.decide(decision, 7)
+    assert one(merge, {"title": "A"}, {"title": "B"}) == expected
 
 
-def test_the_others(desk: Desk) -> None:
-    desk.add("source", 1, {"title": "new"}, "new")
-    desk.add("source", 2, {"title": "unclear"}, "twice")
-    desk.add("source", 3, {"title": "unwanted"}, "unwanted")
-    desk.add("source", 4, {"title": "new all the same"}, "twice too")
-    desk.decide("skip", source=3)
-    desk.decide("create", source=4)
+def test_the_others(merge: Merge) -> None:
+    merge.add("source", 1, {"title": "new"}, "new")
+    merge.add("source", 2, {"title": "unclear"}, "twice")
+    merge.add("source", 3, {"title": "unwanted"}, "unwanted")
+    merge.add("source", 4, {"title": "new all the same"}, "twice too")
+    merge.decide("skip", source=3)
+    merge.decide("create", source=4)
     for number, key in ((7, "twice"), (8, "twice"), (9, "twice too"), (10, "twice too")):
-        desk.add("target", number, {}, key)
-    assert desk.classified() == {
+        merge.add("target", number, {}, key)
+    assert merge.merged() == {
         1: ("create", None, [], [], None),
         2: ("conflict", None, [], [], "several_targets"),
         3: ("skipped", None, [], [], None),

@@ -20,7 +20,7 @@ from pipelines.migration.model.formatting import display_both, display_text
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
-from pipelines.migration.report.pages import make_pages, plan_picture
+from pipelines.migration.report.pages import plan_picture, write_pages
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
 from tests.migration.by_hand import facts, row
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
@@ -43,7 +43,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def made(plan: Plan, now: datetime = NOW) -> Plan:
-    make_pages(plan, now=now)
+    write_pages(plan, now=now)
     write_conflicts(plan.path(CONFLICTS), plan.rows(Action.CONFLICT), {})
     return plan
 
@@ -222,7 +222,7 @@ def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     """DuckDB takes some names for paths within JSON."""
     names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
     rows = [row(1, Action.PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
-    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    looked = write_pages(example(tmp_path / "plan", rows), now=NOW)
     assert {one.field: one.replaced for one in looked.patched} == dict.fromkeys(names, 1)
     assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
 
@@ -242,7 +242,7 @@ def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
         row(number, Action.PATCH, payload={"categories": ours}, before={"categories": theirs})
         for number, (ours, theirs) in enumerate(changes)
     ]
-    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    looked = write_pages(example(tmp_path / "plan", rows), now=NOW)
     assert [(each.records, each.replaced) for each in looked.patched] == [(5, 2)]
     assert [each.record for each in looked.patched[0].examples] == ["publication 1", "publication 2"]
     assert looked.replaced == 2

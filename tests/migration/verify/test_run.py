@@ -42,7 +42,7 @@ def verified(desk: Desk, plan: Plan, **options: Any) -> MigrationVerification:
 def became(desk: Desk, plan: Plan) -> dict[int, int]:
     """Record of the source → record of the target that was made of it."""
     ends = plan.facts.source.base_url, plan.facts.target.base_url
-    with desk.migration() as migration, migration.journal(*ends) as journal:
+    with desk.migration() as migration, migration.session.journal(*ends) as journal:
         return {one.source_id: one.target_id for one in journal.written("publications")}
 
 
