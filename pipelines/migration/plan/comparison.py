@@ -53,7 +53,10 @@ DECISIONS = Table(
     (
         Column("source_id", _NUMBER, "The publication in the source.", required=True),
         Column(
-            "decision", _TEXT, "create, skip, match, source (ours counts) or target (theirs counts).", required=True
+            "decision",
+            _TEXT,
+            "create, skip, match, source (its values count) or target (its values count).",
+            required=True,
         ),
         Column("target_id", _NUMBER, "The publication in the target that is meant."),
     ),
@@ -123,5 +126,5 @@ def compare_libraries(
         mapped = map_contributors(database, source)
         match(database)
         fields = [field for field in FIELDS if same_library or field.name not in REFERENCES or field.name in mapped]
-        merge_three_ways(database, fields, overwrite=overwrite, kept={CONTRIBUTOR: UNKNOWN} if mapped else {})
+        merge_three_ways(database, fields, overwrite=overwrite, keep_target_at={CONTRIBUTOR: UNKNOWN} if mapped else {})
         yield database

@@ -53,7 +53,7 @@ def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
     records, path = literal(exactly(side.path(RECORDS))), side.path(CONTRIBUTORS)
     with storage_errors(path), duckdb.connect() as database, table_writer(path, CONTRIBUTORS) as writer:
         found = database.execute(
-            f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  an address of ours
+            f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own address
         )
         while ids := found.fetchmany(STEP):
             rows = [_contributor(users, source_id) for (source_id,) in ids]
@@ -94,5 +94,5 @@ def map_contributors(
         END AS {CONTRIBUTOR})
         FROM read_parquet({literal(exactly(side.path(RECORDS)))}) AS r
         LEFT JOIN contributors AS c ON c.source_id = CAST(r.{CONTRIBUTOR} ->> '$.id' AS BIGINT)
-    """)  # noqa: S608  names and addresses of ours
+    """)  # noqa: S608  our own names and addresses
     return (CONTRIBUTOR,)

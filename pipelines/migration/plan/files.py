@@ -1,4 +1,4 @@
-"""Which files of a publication are to be uploaded, and which its record in the target has already. No file is attached twice (I8)."""
+"""Plans the files of a publication: which are uploaded, and which its record in the target already has. No file is attached twice (I8)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from pipelines.records.residue import leave, residue_json
 from pipelines.records.values import decode_record
 
 OCTETS = "application/octet-stream"
-"""What a file is called that nobody named the type of."""
+"""The content type of a file whose type is unknown."""
 
 
 def part_of(file: PlannedFile) -> str:
-    """What tells a file from the others of its record, in the journal: which one it is in the source, and its content."""
+    """The name of a file in the journal, unique within its record: its place in the source, and its content."""
     which = file.asset_id if file.asset_id is not None else f"at{file.position}"
     return f"{file.kind}/{which}/{file.sha256}"
 
 
 def described_files(text: str | None) -> list[AttachedFile]:
-    """The files of a record as it was laid out: the column `files` of `sides.RECORDS`."""
+    """The files of a record, from the column `files` of `comparable.RECORDS`."""
     return attached_files(decode_record(text.encode())) if text else []
 
 
 def unsent_with_files(unsent: str | None, files: str) -> str | None:
-    """What version 3 will not hold of a record, its files included. Both: columns of `sides.RECORDS`."""
+    """What is not moved of a record, including its files. Both parameters are columns of `comparable.RECORDS`."""
     of_files: dict[str, Any] = {}
     tell_unsent_of_files(decode_record(files.encode()), of_files)
     if not of_files:
@@ -46,26 +46,25 @@ def planned_files(
     there: Sequence[AttachedFile],
     written: Sequence[JournalEntry],
 ) -> list[PlannedFile]:
-    """What to do with each file of a record.
+    """Plan each file of a record.
 
-    `described`: as the source's record tells them. `contents`: what of them was kept (rows of publication_files). `there`: the target's.
-    `written`: what the journal knows of this record. A file that we attached and that is still there counts; one that somebody has
-    removed there since is attached again only by a new content. Else, files of the target are taken to be the same by name and size,
-    each once; a cover that is there is left.
+    `described`: the files of the source's record. `contents`: their rows of publication_files. `there`: the files of the target's record.
+    `written`: the journal's entries of this record. A file that an earlier plan attached is not attached again, even where somebody has
+    removed it since; new content is. Other files of the target are recognised by name and size, each once. A cover in the target is kept.
     """
-    kept = {(one["kind"], one["position"]): one for one in contents}
-    ours = {
+    stored = {(content["kind"], content["position"]): content for content in contents}
+    attached = {
         entry.part: entry
         for entry in written
         if entry.kind in (WriteKind.ASSET, WriteKind.COVER) and entry.state == WriteState.DONE
     }
     free = [one for one in there if one.kind == ASSET]
     has_cover = any(one.kind == COVER for one in there)
-    for entry in ours.values():
+    for entry in attached.values():
         free = [one for one in free if one.asset_id != entry.asset_id]
-    found = []
+    planned = []
     for one in described:
-        content = kept.get((one.kind, one.position), {})
+        content = stored.get((one.kind, one.position), {})
         file = PlannedFile(
             kind=one.kind,
             position=one.position,
@@ -80,22 +79,22 @@ def planned_files(
         if content.get("status") != KEPT or file.sha256 is None:
             file.action = FileAction.MISSING
             file.problem = content.get("problem") or "its content was not fetched"
-        elif (known := ours.get(part_of(file))) is not None:
+        elif (known := attached.get(part_of(file))) is not None:
             file.action, file.target_asset_id = FileAction.THERE, known.asset_id
         elif one.kind == COVER:
-            replaces = any(entry.kind == WriteKind.COVER for entry in ours.values())
+            replaces = any(entry.kind == WriteKind.COVER for entry in attached.values())
             file.action = FileAction.THERE if has_cover and not replaces else FileAction.UPLOAD
         else:
             same = next((other for other in free if _alike(file, one, other)), None)
             if same is not None:
                 free.remove(same)
                 file.action, file.target_asset_id = FileAction.THERE, same.asset_id
-        found.append(file)
-    return found
+        planned.append(file)
+    return planned
 
 
 def _alike(file: PlannedFile, one: AttachedFile, other: AttachedFile) -> bool:
-    """By size, and by the name of the file, or, where the service tells none, by the name that readers see."""
+    """Whether both have the same size and file name, or, without file names, the same name for readers."""
     sizes = {file.size, one.size}
     if other.size is None or other.size not in sizes:
         return False
@@ -107,10 +106,10 @@ def _alike(file: PlannedFile, one: AttachedFile, other: AttachedFile) -> bool:
 def requests_of(
     action: str, payload: Mapping[str, Any] | str | None, files: Sequence[PlannedFile], *, together: bool = False
 ) -> int:
-    """Requests to the library that writing a record takes; the storage's do not count.
+    """Requests to the library for one record; those to the storage do not count.
 
-    One for the record, a cover's included, which takes one for the form to upload it with; an attached file takes that and one more for the
-    asset (service-api.md, Upload sequence), unless files go with the record that is created (`together`).
+    The record takes one, and includes its cover. Each upload takes one for its presigned form, and an attached file one more for the asset
+    (service.md#upload), unless files are sent with the record that is created (`together`).
     """
     assets = sum(one.action == FileAction.UPLOAD and one.kind == ASSET for one in files)
     covers = sum(one.action == FileAction.UPLOAD and one.kind == COVER for one in files)

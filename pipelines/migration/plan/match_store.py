@@ -153,7 +153,7 @@ class MatchStore:
     ) -> None:
         """Replace both sides by those of another resource."""
         for table in ("source", "target", "written", "decided", "matched", "ambiguous"):
-            self._db.execute(f"DELETE FROM {table}")  # noqa: S608  names of ours
+            self._db.execute(f"DELETE FROM {table}")  # noqa: S608  our own names
         seal = sealing(resource_type, self._key)
         rows = ((number, *_keys(resource_type, one.values), seal(_json(one))) for number, one in source)
         self._insert("source (id, exact, folded, record)", rows)
@@ -203,7 +203,7 @@ class MatchStore:
         with storage_errors(self._path):
             for step in in_steps(rows):
                 marks = ", ".join("?" * len(step[0]))
-                self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", step)  # noqa: S608  names of ours
+                self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", step)  # noqa: S608  our own names
 
     def __enter__(self) -> Self:
         return self

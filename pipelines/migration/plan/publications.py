@@ -112,7 +112,7 @@ def _prepare(
         if files
         else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
     )
-    contributors = f"SELECT id, {CONTRIBUTOR} AS mapped FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  a name of ours
+    contributors = f"SELECT id, {CONTRIBUTOR} AS mapped FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own name
     column, join = (", v.mapped", f"LEFT JOIN ({contributors}) AS v ON v.id = s.id") if mapped else ("", "")
     database.execute(f"""
         CREATE TABLE outcome AS
@@ -123,7 +123,7 @@ def _prepare(
         LEFT JOIN compared_target AS t ON t.id = c.target_id
         LEFT JOIN ({content}) AS f ON f.publication_id = s.id
         {join}
-    """)  # noqa: S608  names of ours, addresses quoted
+    """)  # noqa: S608  our own names, addresses quoted
     database.execute(
         f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN merged AS c ON c.target_id = target.id "  # noqa: S608
         f"AND (c.action IN ('{Action.PATCH}', '{Action.CONFLICT}') OR target.files IS NOT NULL)"

@@ -22,19 +22,20 @@ def merge_three_ways(
     fields: Sequence[Field],
     *,
     overwrite: bool = False,
-    kept: Mapping[str, str] | None = None,
+    keep_target_at: Mapping[str, str] | None = None,
 ) -> None:
     """Make the table `merged`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates.
 
     Reads the input tables of `matching.match` and its result. `source` and `target` have a column of compact JSON for each field, null
     where the field is empty; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what the service
     then had. In the result, `fields` are patched, `conflicts` wait for a person, and `same` need nothing. `overwrite`: the source's value
-    counts wherever it has one. `kept`: field → the value of the source with which the target keeps its own.
+    counts wherever it has one. `keep_target_at`: field → the value of the source with which the target keeps its own.
     """
-    kept = kept or {}
+    keep_target_at = keep_target_at or {}
     _digest_sides(database, fields)
     verdicts = ", ".join(
-        f"{literal(field.name)}: {_verdict(field, kept.get(field.name), overwrite=overwrite)}" for field in fields
+        f"{literal(field.name)}: {_verdict(field, keep_target_at.get(field.name), overwrite=overwrite)}"
+        for field in fields
     )
     database.execute(f"""
         CREATE OR REPLACE TABLE merged AS
@@ -79,7 +80,7 @@ def merge_three_ways(
         LEFT JOIN decisions ON decisions.source_id = source.id
         ANTI JOIN matched ON matched.source_id = source.id
         ANTI JOIN ambiguous ON ambiguous.source_id = source.id
-    """)  # noqa: S608  names of our own fields, quoted
+    """)  # noqa: S608  our own names, quoted
 
 
 def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:
@@ -94,7 +95,7 @@ _TEXT = ":text"
 """Suffix of the column with the JSON of a set, of which a digest cannot tell what it contains."""
 
 
-def _verdict(field: Field, kept: str | None, *, overwrite: bool) -> str:
+def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> str:
     """SQL of the verdict for one field, in the order of `field_merge.merge_field`."""
     source, target = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
     source_unchanged, target_unchanged = (
@@ -102,7 +103,11 @@ def _verdict(field: Field, kept: str | None, *, overwrite: bool) -> str:
         for value, before in ((source, "wanted"), (target, "held"))
     )
     overwritten = f" OR {source} IS NOT NULL" if overwrite else ""
-    keep = "" if kept is None else f"WHEN {source} = md5_number({literal(kept)}) THEN '{FieldVerdict.KEPT}'"
+    keep = (
+        ""
+        if keep_target_at is None
+        else f"WHEN {source} = md5_number({literal(keep_target_at)}) THEN '{FieldVerdict.KEPT}'"
+    )
     sets = ""
     if field.is_set:
         of_source, of_target = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")

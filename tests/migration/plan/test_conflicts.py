@@ -110,7 +110,7 @@ def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written:
 def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: Path) -> None:
     path = decide(file_of(tmp_path, [DIFFERS]), "source")
     assert decided(*read_decisions(path)) == [(2, "source", 56)]
-    with pytest.raises(ConfigurationError, match=r"line 2: 'source' does not tell which .* \(source 123\)"):
+    with pytest.raises(ConfigurationError, match=r"line 2: 'source' names no record .* \(source 123\)"):
         read_decisions(decide(file_of(tmp_path, [UNCLEAR]), "source"))
 
 
@@ -119,7 +119,7 @@ def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: 
     [
         (("crate", ""), r"line 2: 'crate' is no decision"),
         (("match 1 or 2", ""), r"line 2: 'match 1 or 2' is no decision"),
-        (("match", ""), r"line 2: 'match' does not tell which record of the target"),
+        (("match", ""), r"line 2: 'match' names no record of the target"),
         (("create 5", ""), r"line 2: 'create 5': create takes no number"),
         (("match 56", "source"), r"line 3: 'source 56' for publications 2, but line 2 takes 56 of the target"),
         (("?", "=1+1"), r"line 2: '\?' is no decision\n  line 3: '=1\+1' is no decision"),

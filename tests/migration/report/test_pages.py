@@ -103,7 +103,7 @@ def test_page_and_markdown_tell_what_is_replaced_left_and_asked(usual: Plan) -> 
         for words in (
             *headline(usual.facts, NOW),
             LOCATIONS,
-            "In 1 record something that stands in the target is replaced.",
+            "In 1 record a value of the target is replaced.",
             "publication 3 A history of printing → The history of printing".replace(
                 "3 ", "3: " if text is rendered else "3 "
             ),
@@ -140,7 +140,7 @@ def test_each_thing_that_is_not_moved_is_a_line(usual: Plan) -> None:
 
 
 def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
-    for number, (day, words) in enumerate([(20, None), (28, "little room"), (31, "too late")]):
+    for number, (day, words) in enumerate([(20, None), (28, "Little time is left"), (31, "too late")]):
         plan = example(tmp_path / str(number), usual_rows())
         page = text_of(made(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
         assert ('class="alarm"' in page) == (words is not None)
@@ -150,7 +150,7 @@ def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
 def test_the_picture_needs_nothing_else(usual: Plan) -> None:
     picture = plan_picture(usual, now=NOW)
     plots = re.findall(r"!\[([^\]]*)\]\(data:image/svg\+xml;base64,([^)]*)\)", picture)
-    assert [title for title, _ in plots] == ["What happens to the records", "What told that two records are one"]
+    assert [title for title, _ in plots] == ["What happens to the records", "How records were matched"]
     assert all(base64.b64decode(svg).startswith(b"<svg ") for _, svg in plots)
     assert headline(usual.facts, NOW)[-1] in picture
 
