@@ -31,7 +31,7 @@ def value_of(text: str | None) -> Any:
 def display_text(field: str, value: Any) -> str:
     """A value of a field in one line: `A history of printing`, `DOI 10.1000/182; ISBN 9780306406157`, `Doe, Jane; Roe, Richard`."""
     items = value if type(value) is list else [] if value is None else [value]
-    return shown("; ".join(filter(None, (_item(field, one) for one in items))), WHOLE) or NOTHING
+    return shown("; ".join(filter(None, (_item(field, item) for item in items))), WHOLE) or NOTHING
 
 
 def display_both(field: str, source: Any, target: Any, most: int = 80) -> tuple[str, str]:

@@ -161,7 +161,7 @@ class PlanFacts(msgspec.Struct, kw_only=True):
 
     def count(self, action: Action) -> int:
         """The number of records with an action, over all resources."""
-        return sum(one.get(action, 0) for one in self.counts.values())
+        return sum(actions.get(action, 0) for actions in self.counts.values())
 
     @property
     def written_other_resources(self) -> list[str]:
@@ -221,7 +221,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     @property
     def attached(self) -> list[PlannedFile]:
         """The files that are uploaded, except the cover, which is sent with the record."""
-        return [one for one in self.files if one.kind != COVER and one.action == FileAction.UPLOAD]
+        return [file for file in self.files if file.kind != COVER and file.action == FileAction.UPLOAD]
 
     @property
     def existing_target_id(self) -> int:

@@ -57,9 +57,9 @@ def all_plans(data: DataFolder) -> list[Plan]:
 def find_plan(data: DataFolder, name: str) -> Plan:
     """The plan that a person names by its name or its folder."""
     folder = plans_folder(data) / name
-    for one in (folder, Path(name)):
-        if re.fullmatch(r"[^\0]+", name) and (one / FACTS).is_file():
-            return read_plan(one, data.keys)
+    for candidate in (folder, Path(name)):
+        if re.fullmatch(r"[^\0]+", name) and (candidate / FACTS).is_file():
+            return read_plan(candidate, data.keys)
     names = [plan.name for plan in all_plans(data)]
     existing = (
         f"there are {', '.join(names[-5:])}"

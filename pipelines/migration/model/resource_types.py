@@ -65,7 +65,7 @@ class ResourceType:
         if name == "email":
             value = _folded(value)
         elif name in self.lists and type(value) is list:
-            return f"[{','.join(sorted({compact_json(one) for one in value}))}]"
+            return f"[{','.join(sorted({compact_json(entry) for entry in value}))}]"
         return compact_json(value)
 
     def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
@@ -89,8 +89,8 @@ AUTHORITIES = ResourceType(
     "authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"})
 )
 RESOURCE_TYPES = {
-    one.resource: one
-    for one in (
+    resource_type.resource: resource_type
+    for resource_type in (
         AUTHORITIES,
         ResourceType(
             USERS,
@@ -123,7 +123,7 @@ RESOURCE_TYPES = {
 }
 """Resource → how it is moved."""
 
-REFERENCES = frozenset(name for one in RESOURCE_TYPES.values() for name in one.references)
+REFERENCES = frozenset(name for resource_type in RESOURCE_TYPES.values() for name in resource_type.references)
 """Every field with ids of other records."""
 
 BEFORE = ("authorities", USERS)
@@ -141,13 +141,13 @@ def chosen_resources(names: Iterable[str]) -> tuple[str, ...]:
         raise ValueError(f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}")
     if "hard_copies" in wanted:
         wanted.add(LOCATIONS)
-    return tuple(one for one in (*BEFORE, *AFTER) if one in wanted)
+    return tuple(name for name in (*BEFORE, *AFTER) if name in wanted)
 
 
 def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
-    needed = {name for one in resources for name in RESOURCE_TYPES[one].references.values()}
-    return tuple(one for one in (*BEFORE, *AFTER) if one in needed and one not in resources)
+    needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
+    return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
 
 
 def compared_fields(resource: str, text: str) -> dict[str, str]:
@@ -165,8 +165,8 @@ def _id_of(value: Any) -> int | None:
 def _entries(value: Any, *, ids: bool) -> list[Any]:
     """The different entries of a list."""
     entries = value if isinstance(value, list) else []
-    plain = [_id_of(one) if ids else (one.get("name") if isinstance(one, dict) else one) for one in entries]
-    return [*dict.fromkeys(one for one in plain if isinstance(one, int if ids else str))]
+    plain = [_id_of(entry) if ids else (entry.get("name") if isinstance(entry, dict) else entry) for entry in entries]
+    return [*dict.fromkeys(entry for entry in plain if isinstance(entry, int if ids else str))]
 
 
 def _plain(value: Any) -> Any:

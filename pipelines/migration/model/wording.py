@@ -150,8 +150,8 @@ def advice_on_unsent(path: str, value: object) -> Advice:
     found = _ONE_FIELD.fullmatch(path)
     name = found[1] if found else ""
     if name in IDENTIFIER_FIELDS and isinstance(value, str):
-        read = next((one for one in STANDARD_KINDS.read(name, value) if one.verdict not in GOOD), None)
-        return advice_of(read.rule, read.type) if read else OTHER_FORM
+        invalid = next((found for found in STANDARD_KINDS.read(name, value) if found.verdict not in GOOD), None)
+        return advice_of(invalid.rule, invalid.type) if invalid else OTHER_FORM
     if name in IDENTIFIER_FIELDS:
         return NO_IDENTIFIER
     if name in REFERENCES:

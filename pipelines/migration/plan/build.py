@@ -106,7 +106,7 @@ class PlanBuilder:
                 path.unlink()
         facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
         plan = Plan(folder, facts, session.data.keys)
-        decided = {(one.resource, one.source_id): one for one in decisions}
+        decided = {(decision.resource, decision.source_id): decision for decision in decisions}
         write_conflicts(folder / CONFLICTS, plan.rows(Action.CONFLICT), decided)
         return plan
 
@@ -123,8 +123,10 @@ def plan_facts(
     tenant, manifest, now = settings.tenant(request.target), request.source.manifest, request.now
     _library, per_minute = settings.budget_of(request.target)
     publications = totals[PUBLICATIONS]
-    writes = sum(one.requests for one in totals.values())
-    reads = sum(requests_to_read(one.target) for name, one in totals.items() if one.requests or name == PUBLICATIONS)
+    writes = sum(total.requests for total in totals.values())
+    reads = sum(
+        requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
+    )
     return PlanFacts(
         plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
@@ -134,28 +136,28 @@ def plan_facts(
             base_url=manifest.base_url,
             api=manifest.api,
             snapshot=manifest.snapshot,
-            records={name: one.source for name, one in totals.items()},
+            records={name: total.source for name, total in totals.items()},
         ),
         target=End(
             tenant=request.target,
             base_url=tenant.base_url,
             api=tenant.api,
             snapshot=f"{now:%Y%m%dT%H%M%SZ}",
-            records={name: one.target for name, one in totals.items()},
+            records={name: total.target for name, total in totals.items()},
         ),
         same_library=inputs.same_library,
         overwrite=inputs.overwrite,
         resources=[*totals],
-        counts={name: dict(one.actions) for name, one in totals.items()},
-        matched_by=dict(sum((one.matched_by for one in totals.values()), Counter[str]())),
+        counts={name: dict(total.actions) for name, total in totals.items()},
+        matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
         fields=dict(publications.fields),
         files=publications.files,
         requests=writes + reads if writes else 0,
         requests_per_minute=per_minute,
-        unfit=sum(one.unfit for one in totals.values()),
-        unsent=dict(sum((one.unsent for one in totals.values()), Counter[str]()).most_common()),
+        unfit=sum(total.unfit for total in totals.values()),
+        unsent=dict(sum((total.unsent for total in totals.values()), Counter[str]()).most_common()),
         invalid_identifiers=publications.invalid,
-        mails=sum(one.mails for one in totals.values()),
+        mails=sum(total.mails for total in totals.values()),
         notes=plan_notes(request.source, totals, key),
         decisions=len(inputs.decisions),
         rows_sha256=sha256_of(inputs.folder / ROWS),

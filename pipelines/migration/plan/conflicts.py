@@ -102,20 +102,20 @@ def read_decisions(path: Path) -> list[RecordDecision]:
 
 def _check_unique(
     line: int,
-    one: RecordDecision,
+    decision: RecordDecision,
     found: dict[tuple[str, int], tuple[int, RecordDecision]],
     taken: dict[tuple[str, int], int],
 ) -> None:
     """Raise `ValueError` where another line has another decision about the record, or the same record of the target."""
-    what = f"'{one.written}' for {one.resource} {one.source_id}"
-    first_line, first_decision = found.setdefault((one.resource, one.source_id), (line, one))
-    if one.written != first_decision.written:
+    what = f"'{decision.written}' for {decision.resource} {decision.source_id}"
+    first_line, first_decision = found.setdefault((decision.resource, decision.source_id), (line, decision))
+    if decision.written != first_decision.written:
         raise ValueError(f"{what}, but line {first_line} says '{first_decision.written}'. Keep one of them")
-    if one.target_id is not None and first_line == line:
-        first = taken.setdefault((one.resource, one.target_id), line)
+    if decision.target_id is not None and first_line == line:
+        first = taken.setdefault((decision.resource, decision.target_id), line)
         if first != line:
             raise ValueError(
-                f"{what}, but line {first} takes {one.target_id} of the target, and only one record can be it. "
+                f"{what}, but line {first} takes {decision.target_id} of the target, and only one record can be it. "
                 "Write skip or create for the other"
             )
 
@@ -175,10 +175,10 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
                 ", ".join(row.differing) if row.resource in PERSONAL else differences(row.differing),
                 earlier.written if earlier else "",
             )
-    for key, one in sorted(decided.items()):
+    for key, decision in sorted(decided.items()):
         if key not in again:
-            target = target_numbers([] if one.target_id is None else [one.target_id])
-            yield (one.resource, one.source_id, shown(one.title), DECIDED, target, "", one.written)
+            target = target_numbers([] if decision.target_id is None else [decision.target_id])
+            yield (decision.resource, decision.source_id, shown(decision.title), DECIDED, target, "", decision.written)
 
 
 def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
@@ -189,7 +189,7 @@ def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
 
 def target_numbers(ids: Iterable[int]) -> str:
     """Ids of the target in a form that a spreadsheet keeps as text: `#12 or #34`."""
-    return " or ".join(f"#{one}" for one in ids)
+    return " or ".join(f"#{number}" for number in ids)
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
@@ -203,7 +203,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             for line, cells in enumerate(csv.reader(file, delimiter=separator, strict=True), start=1):
                 if not columns:
                     columns = heading if _columns(cells) == heading else []
-                elif any(one.strip() for one in cells):
+                elif any(cell.strip() for cell in cells):
                     yield line, dict(zip(columns, cells, strict=False))
         except csv.Error as error:
             raise ConfigurationError(
@@ -242,7 +242,7 @@ def _heading(path: Path, beginning: str) -> tuple[str, list[str]]:
 
 def _columns(cells: Sequence[str]) -> list[str]:
     """The names of columns: the first word of each heading."""
-    return [(re.findall(r"\w+", one.casefold()) or [""])[0] for one in cells]
+    return [(re.findall(r"\w+", cell.casefold()) or [""])[0] for cell in cells]
 
 
 def _decision(cells: Mapping[str, str]) -> RecordDecision | None:

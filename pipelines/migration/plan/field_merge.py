@@ -77,7 +77,7 @@ def merge_field(  # noqa: PLR0911  one line per rule, in the order of the SQL
 
 def _merge_sets(source: str, target: str) -> FieldVerdict:
     """The larger set counts; two sets that each have something of their own are a conflict."""
-    source_entries, target_entries = ({compact_json(one) for one in _entries(text)} for text in (source, target))
+    source_entries, target_entries = ({compact_json(entry) for entry in _entries(text)} for text in (source, target))
     if source_entries <= target_entries:
         return FieldVerdict.KEPT
     return FieldVerdict.PATCH if target_entries <= source_entries else FieldVerdict.CONFLICT

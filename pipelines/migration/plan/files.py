@@ -58,21 +58,21 @@ def planned_files(
         for entry in written
         if entry.kind in (WriteKind.ASSET, WriteKind.COVER) and entry.state == WriteState.DONE
     }
-    free = [one for one in there if one.kind == ASSET]
-    has_cover = any(one.kind == COVER for one in there)
+    free = [file for file in there if file.kind == ASSET]
+    has_cover = any(file.kind == COVER for file in there)
     for entry in attached.values():
-        free = [one for one in free if one.asset_id != entry.asset_id]
+        free = [file for file in free if file.asset_id != entry.asset_id]
     planned = []
-    for one in described:
-        content = stored.get((one.kind, one.position), {})
+    for source_file in described:
+        content = stored.get((source_file.kind, source_file.position), {})
         file = PlannedFile(
-            kind=one.kind,
-            position=one.position,
+            kind=source_file.kind,
+            position=source_file.position,
             action=FileAction.UPLOAD,
-            asset_id=one.asset_id,
-            name=one.name,
-            content_type=one.content_type or one.mime_type or OCTETS,
-            filename=one.filename,
+            asset_id=source_file.asset_id,
+            name=source_file.name,
+            content_type=source_file.content_type or source_file.mime_type or OCTETS,
+            filename=source_file.filename,
             size=content.get("bytes"),
             sha256=content.get("sha256"),
         )
@@ -81,11 +81,11 @@ def planned_files(
             file.problem = content.get("problem") or "its content was not fetched"
         elif (known := attached.get(part_of(file))) is not None:
             file.action, file.target_asset_id = FileAction.THERE, known.asset_id
-        elif one.kind == COVER:
+        elif source_file.kind == COVER:
             replaces = any(entry.kind == WriteKind.COVER for entry in attached.values())
             file.action = FileAction.THERE if has_cover and not replaces else FileAction.UPLOAD
         else:
-            same = next((other for other in free if _alike(file, one, other)), None)
+            same = next((other for other in free if _alike(file, source_file, other)), None)
             if same is not None:
                 free.remove(same)
                 file.action, file.target_asset_id = FileAction.THERE, same.asset_id
@@ -93,14 +93,14 @@ def planned_files(
     return planned
 
 
-def _alike(file: PlannedFile, one: AttachedFile, other: AttachedFile) -> bool:
+def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) -> bool:
     """Whether both have the same size and file name, or, without file names, the same name for readers."""
-    sizes = {file.size, one.size}
+    sizes = {file.size, source_file.size}
     if other.size is None or other.size not in sizes:
         return False
-    if one.filename and other.filename:
-        return one.filename == other.filename
-    return one.name == other.name
+    if source_file.filename and other.filename:
+        return source_file.filename == other.filename
+    return source_file.name == other.name
 
 
 def requests_of(
@@ -111,8 +111,8 @@ def requests_of(
     The record takes one, and includes its cover. Each upload takes one for its presigned form, and an attached file one more for the asset
     (service.md#upload), unless files are sent with the record that is created (`together`).
     """
-    assets = sum(one.action == FileAction.UPLOAD and one.kind == ASSET for one in files)
-    covers = sum(one.action == FileAction.UPLOAD and one.kind == COVER for one in files)
+    assets = sum(file.action == FileAction.UPLOAD and file.kind == ASSET for file in files)
+    covers = sum(file.action == FileAction.UPLOAD and file.kind == COVER for file in files)
     return (
         (action == Action.CREATE or (action == Action.PATCH and bool(payload or covers)))
         + covers

@@ -155,7 +155,7 @@ class MatchStore:
         for table in ("source", "target", "written", "decided", "matched", "ambiguous"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608  our own names
         seal = sealing(resource_type, self._key)
-        rows = ((number, *_keys(resource_type, one.values), seal(_json(one))) for number, one in source)
+        rows = ((number, *_keys(resource_type, record.values), seal(_json(record))) for number, record in source)
         self._insert("source (id, exact, folded, record)", rows)
         self._insert(
             "target", ((number, *_keys(resource_type, values), seal(_json(values))) for number, values in target)
@@ -164,7 +164,10 @@ class MatchStore:
     def match(self, resource_type: ResourceType, journal: Journal, decisions: Mapping[int, RecordDecision]) -> None:
         """Match both sides: by decisions, by the journal, by the id within one library, and by the key of a record."""
         written = journal.written(resource_type.resource)
-        self._insert("written", ((one.source_id, one.target_id, _json(one.wanted), _json(one.held)) for one in written))
+        self._insert(
+            "written",
+            ((record.source_id, record.target_id, _json(record.wanted), _json(record.held)) for record in written),
+        )
         for decision in decisions.values():
             if decision.target_id is None:
                 self._insert("decided", [(decision.source_id,)])

@@ -109,7 +109,9 @@ def _plan_resource(  # noqa: PLR0917  both sides, and what they are matched with
 ) -> Totals:
     """Append a row for each record of the source, and keep the ids of the target, so that new ones are recognised later."""
     totals = _load(store, resource_type, source, target)
-    decisions = {one.source_id: one for one in inputs.decisions if one.resource == resource_type.resource}
+    decisions = {
+        decision.source_id: decision for decision in inputs.decisions if decision.resource == resource_type.resource
+    }
     store.match(resource_type, inputs.journal, decisions)
     with table_writer(inputs.folder / "target" / f"{resource_type.resource}.parquet", IDS) as known:
         for ids in store.target_ids():

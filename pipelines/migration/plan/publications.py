@@ -89,7 +89,9 @@ def _written_row(record: WrittenRecord) -> WrittenRow:
 
 def _decision_batches(decisions: Iterable[RecordDecision]) -> Iterator[pa.RecordBatch]:
     rows = [
-        DecisionRow(one.source_id, one.decision, one.target_id) for one in decisions if one.resource == PUBLICATIONS
+        DecisionRow(decision.source_id, decision.decision, decision.target_id)
+        for decision in decisions
+        if decision.resource == PUBLICATIONS
     ]
     yield table_batch(DECISIONS, transposed([*rows], DECISIONS))
 

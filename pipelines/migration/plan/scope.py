@@ -67,7 +67,7 @@ def chosen_other_resources(source: Snapshot, names: Iterable[str]) -> tuple[str,
 
 
 def _referring(resource: str, chosen: Iterable[str]) -> str:
-    return " and ".join(one for one in chosen if resource in referenced_resources([one]))
+    return " and ".join(name for name in chosen if resource in referenced_resources([name]))
 
 
 def plan_notes(source: Snapshot, totals: Mapping[str, Totals], key: PersonalKey | None) -> list[str]:

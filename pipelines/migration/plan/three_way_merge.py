@@ -47,7 +47,7 @@ def merge_three_ways(
                 ELSE '{Action.UNCHANGED}'
             END AS action,
             matched_by, fields, conflicts,
-            [one.key for one in map_entries(verdicts) if one.value = '{FieldVerdict.SAME}'] AS same,
+            [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.SAME}'] AS same,
             CASE
                 WHEN list_contains(map_values(verdicts), '{FieldVerdict.EDITED}') THEN 'edited_in_target'
                 WHEN len(conflicts) > 0 THEN 'fields_differ'
@@ -56,10 +56,10 @@ def merge_three_ways(
         FROM (
             SELECT
                 *,
-                [one.key for one in map_entries(verdicts) if one.value = '{FieldVerdict.PATCH}'] AS fields,
+                [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.PATCH}'] AS fields,
                 [
-                    one.key for one in map_entries(verdicts)
-                    if one.value IN ('{FieldVerdict.CONFLICT}', '{FieldVerdict.EDITED}')
+                    entry.key for entry in map_entries(verdicts)
+                    if entry.value IN ('{FieldVerdict.CONFLICT}', '{FieldVerdict.EDITED}')
                 ] AS conflicts
             FROM (
                 SELECT m.source_id, m.target_id, m.matched_by, MAP {{{verdicts}}} AS verdicts

@@ -222,7 +222,7 @@ class _IssueLines:
         _add(groups, reason, IssueExample(record, title, details))
         if conflict:
             suggestion = f"{suggestion} Write it into {CONFLICTS}."
-        return ", ".join(self._show(one) for one in fields), details or title, problem, suggestion
+        return ", ".join(self._show(name) for name in fields), details or title, problem, suggestion
 
     def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Issue:
         name, group, personal = self._path(path)

@@ -96,14 +96,16 @@ def proof_picture(found: MigrationVerification) -> str:
 
 def plots_of(facts: PlanFacts) -> dict[str, Plot]:
     """The plots of the facts: what happens to the records, and how they were matched."""
-    actions = [one for one in COLOURS if facts.count(one)]
+    actions = [action for action in COLOURS if facts.count(action)]
     records = [
-        Bar(plural(resource), [counts.get(one, 0) for one in actions], f"{sum(counts.values()):,}")
+        Bar(plural(resource), [counts.get(action, 0) for action in actions], f"{sum(counts.values()):,}")
         for resource, counts in facts.counts.items()
         if any(counts.values())
     ]
-    matches = [Bar(evidence(one), [count], f"{count:,}") for one, count in _most(facts.matched_by)]
-    colours, legend = zip(*((COLOURS[one], ACTIONS[one]) for one in actions), strict=True) if actions else ((), ())
+    matches = [Bar(evidence(matched_by), [count], f"{count:,}") for matched_by, count in _most(facts.matched_by)]
+    colours, legend = (
+        zip(*((COLOURS[action], ACTIONS[action]) for action in actions), strict=True) if actions else ((), ())
+    )
     return {
         "records": Plot("What happens to the records", colours, records, legend),
         "matches": Plot("How records were matched", ("valid",), matches),
@@ -112,8 +114,8 @@ def plots_of(facts: PlanFacts) -> dict[str, Plot]:
 
 def _field_plot(summary: PlanSummary) -> Plot:
     bars = [
-        Bar(shown(one.field, 24), [one.records - one.replaced, one.replaced], f"{one.records:,}")
-        for one in summary.patched[:BARS]
+        Bar(shown(field.field, 24), [field.records - field.replaced, field.replaced], f"{field.records:,}")
+        for field in summary.patched[:BARS]
     ]
     return Plot("Fields that are changed", ("plain", "invalid"), bars, ("added", "replaced"))
 
@@ -131,18 +133,21 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "empty": facts.empty,
         "lines": headline(facts, now),
         "alarm": _alarm(facts, now),
-        "notes": [shown(one, 1000) for one in facts.notes],
+        "notes": [shown(note, 1000) for note in facts.notes],
         "tiles": _tiles(facts, summary, now),
-        "actions": [{"name": ACTIONS[one], "colour": COLOURS[one]} for one in COLOURS if facts.count(one)],
+        "actions": [{"name": ACTIONS[action], "colour": COLOURS[action]} for action in COLOURS if facts.count(action)],
         "resources": [
-            {"name": plural(name), "counts": [f"{counts.get(one, 0):,}" for one in COLOURS if facts.count(one)]}
+            {
+                "name": plural(name),
+                "counts": [f"{counts.get(action, 0):,}" for action in COLOURS if facts.count(action)],
+            }
             for name, counts in facts.counts.items()
         ],
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
         "replaced": counted(summary.replaced, "record") if summary.replaced else "",
         "overwrite": facts.overwrite,
-        "patched": [_patched(one) for one in summary.patched],
+        "patched": [_patched(field) for field in summary.patched],
         "conflicts": _groups(summary.conflicts),
         "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
         "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
@@ -152,7 +157,9 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
         "invalid": _who("break", facts.invalid_identifiers, "identifier"),
         "invalid_verb": "is" if facts.invalid_identifiers == 1 else "are",
-        "matches": [{"evidence": evidence(one), "count": f"{count:,}"} for one, count in _most(facts.matched_by)],
+        "matches": [
+            {"evidence": evidence(matched_by), "count": f"{count:,}"} for matched_by, count in _most(facts.matched_by)
+        ],
         "files": _files(facts.files),
         "missing": counted(facts.files.missing, "file") if facts.files.missing else "",
         "missing_examples": summary.missing.examples,
@@ -228,13 +235,13 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
     return times
 
 
-def _patched(one: PatchedField) -> dict[str, Any]:
+def _patched(field: PatchedField) -> dict[str, Any]:
     return {
-        "resource": plural(one.resource),
-        "field": shown(one.field, 40),
-        "records": f"{one.records:,}",
-        "replaced": f"{one.replaced:,}",
-        "examples": one.examples,
+        "resource": plural(field.resource),
+        "field": shown(field.field, 40),
+        "records": f"{field.records:,}",
+        "replaced": f"{field.replaced:,}",
+        "examples": field.examples,
     }
 
 
@@ -244,11 +251,11 @@ def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
         {
             "problem": advice_on(reason).problem,
             "suggestion": advice_on(reason).suggestion,
-            "count": f"{one.count:,}",
-            "examples": one.examples,
-            "more": f"{one.count - len(one.examples):,}" if one.count > len(one.examples) else "",
+            "count": f"{group.count:,}",
+            "examples": group.examples,
+            "more": f"{group.count - len(group.examples):,}" if group.count > len(group.examples) else "",
         }
-        for reason, one in sorted(groups.items(), key=lambda one: -one[1].count)
+        for reason, group in sorted(groups.items(), key=lambda group: -group[1].count)
     ]
 
 

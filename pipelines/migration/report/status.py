@@ -134,7 +134,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         requests_left=remaining,
         minutes_left=remaining / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
-        problems=[_problem(one) for one in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_PROBLEMS)],
+        problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_PROBLEMS)],
         verification=read_verification(stored[-1]) if stored else None,
     )
 
@@ -146,9 +146,9 @@ def three_way(
     row = _row(plan, source_id)
     entry = next(
         (
-            one
-            for one in reversed(journal.of_record(row.resource, source_id))
-            if one.plan == plan.name and one.kind in (WriteKind.CREATE, WriteKind.PATCH)
+            entry
+            for entry in reversed(journal.of_record(row.resource, source_id))
+            if entry.plan == plan.name and entry.kind in (WriteKind.CREATE, WriteKind.PATCH)
         ),
         None,
     )
@@ -175,7 +175,7 @@ def _view(
     live_value = None if live is None else live.get(name)
 
     def text_of(value: str | None) -> str:
-        text = next((one for one in (*known, live_value) if digest(one) == value), None)
+        text = next((text for text in (*known, live_value) if digest(text) == value), None)
         return (
             display_text(name, value_of(text))
             if text is not None or value is None
@@ -216,21 +216,21 @@ def _work(done: Mapping[WriteKind, int]) -> Work:
     )
 
 
-def _problem(one: JournalEntry) -> StatusProblem:
+def _problem(entry: JournalEntry) -> StatusProblem:
     lost = "its response was lost; applying the plan again looks it up"
     return StatusProblem(
-        resource=one.resource,
-        source_id=one.source_id,
-        target_id=one.target_id,
-        kind=one.kind,
-        state=one.state,
-        status=one.status,
-        message=one.message or (lost if one.state == WriteState.INTENDED else one.state),
+        resource=entry.resource,
+        source_id=entry.source_id,
+        target_id=entry.target_id,
+        kind=entry.kind,
+        state=entry.state,
+        status=entry.status,
+        message=entry.message or (lost if entry.state == WriteState.INTENDED else entry.state),
     )
 
 
 def _row(plan: Plan, source_id: int) -> PlanRow:
-    found = [one for one in _rows(plan.path(ROWS), "source_id", source_id) if one["resource"] == PUBLICATIONS]
+    found = [row for row in _rows(plan.path(ROWS), "source_id", source_id) if row["resource"] == PUBLICATIONS]
     if not found:
         raise ConfigurationError(f"Plan {plan.name} has no publication {source_id} of '{plan.facts.source.tenant}'.")
     return plan_row(found[0])
