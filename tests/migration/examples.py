@@ -1,4 +1,4 @@
-"""Two plans made by hand: one as it is met, and one of records that mean harm."""
+"""Rows of two plans: a usual one, and one of hostile records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
 
 
 def usual_rows() -> list[PlanRow]:
-    """One of everything."""
+    """One row of each kind."""
     upload = PlannedFile(kind="asset", position=0, action=FileAction.UPLOAD, name="Contents", size=1_200_000)
     lost = PlannedFile(
         kind="cover", position=0, action=FileAction.MISSING, filename="cover.jpg", problem="404 Not Found"
@@ -56,7 +56,7 @@ def usual_rows() -> list[PlanRow]:
 
 
 def hostile_rows() -> list[PlanRow]:
-    """Every hostile text wherever a record's text is shown."""
+    """Every hostile text in every displayed field."""
     rows = []
     for number, text in enumerate(HOSTILE, start=1):
         lost = PlannedFile(kind="asset", position=0, action=FileAction.MISSING, name=text, filename=text, problem=text)
@@ -71,8 +71,8 @@ def hostile_rows() -> list[PlanRow]:
     return rows
 
 
-def example(folder: Path, rows: Sequence[PlanRow], **told: Any) -> Plan:
-    """A plan of some rows, with the facts that follow from them."""
+def example(folder: Path, rows: Sequence[PlanRow], **values: Any) -> Plan:
+    """A plan with these rows and the facts that follow from them."""
     counts: dict[str, dict[str, int]] = {}
     for one in rows:
         actions = counts.setdefault(one.resource, {})
@@ -93,6 +93,6 @@ def example(folder: Path, rows: Sequence[PlanRow], **told: Any) -> Plan:
             "unsent": Counter(path for one in rows for path in one.unsent),
             "files": files,
             "requests": 6021,
-            **told,
+            **values,
         },
     )

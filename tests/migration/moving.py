@@ -1,4 +1,4 @@
-"""A library of version 2, an empty one of version 3 beside it, and a desk from which one is moved into the other."""
+"""A library of version 2, an empty one of version 3, and the configuration that moves one into the other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ BASIC = 'username_env = "TEST_USER"\npassword_env = "TEST_PASSWORD"'
 
 
 class Hurried(SystemClock):
-    """A clock on which a minute of waiting is over in a second."""
+    """A clock on which a minute of waiting takes a second."""
 
     def sleep(self, seconds: float) -> None:
         """Wait a sixtieth of it."""
@@ -73,7 +73,7 @@ class Desk:
         return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
 
     def through(self, url: str) -> Desk:
-        """The same libraries by another way, with a real sign-in whose tokens last two seconds, and a journal of its own."""
+        """The same libraries through a proxy, with a real sign-in whose tokens last two seconds, and a journal of their own."""
         folder = self.config.parent / "through"
         folder.mkdir()
         shutil.copytree(self.config.parent / "library-data", folder / "library-data")
@@ -103,7 +103,7 @@ class Desk:
 
     @contextmanager
     def migration(self) -> Iterator[Migration]:
-        """The steps of a migration, with a clock that hurries."""
+        """The steps of a migration, with a fast clock."""
         with Migration(load_settings(self.config), clock=Hurried()) as migration:
             yield migration
 
@@ -113,17 +113,17 @@ class Desk:
             return migration.find_source("old")
 
     def plan(self, snapshot: Snapshot, **options: Any) -> Plan:
-        """A plan into the target."""
+        """Plan a move into the target."""
         with self.migration() as migration:
             return migration.plan(snapshot, "new", **options)
 
     def apply(self, plan: Plan, **options: Any) -> AppliedPlan:
-        """What a plan says, written."""
+        """Apply a plan."""
         with self.migration() as migration:
             return migration.apply(plan, **options)
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """A request of somebody else to version 3 of the target."""
+        """Send a request of another client to version 3 of the target."""
         answer = httpx.request(
             method,
             f"{self.sandbox.base_url(self.target)}/api/v3/{path}",
@@ -148,6 +148,6 @@ class Desk:
         return self.sandbox.counts(self.target)["requests"]
 
     def writes(self) -> list[tuple[str, str]]:
-        """Method and path of the last requests to the target that write."""
+        """Method and path of the last writing requests to the target."""
         seen = self.sandbox.requests(self.target)
         return [(one["method"], one["path"]) for one in seen if one["method"] != "GET"]

@@ -1,4 +1,4 @@
-"""A library moved into another: what is planned is written, once, and nothing else (I8; traps A5, A8, A15, B7, B9, B14)."""
+"""A library is moved into another: exactly what is planned is written, once (I8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.migration.moving import Desk
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:
-    """What of a record is the same in both libraries."""
+    """The fields of a record that are the same in both libraries."""
     fields = form_of(record).fields
     return {name: value for name, value in fields.items() if name not in {"contributor", "organization"}}
 
@@ -50,8 +50,8 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(desk
     assert sum(record["cover"] is not None for record in held) == facts.files.covers
 
 
-def test_what_was_moved_is_not_moved_again(desk: Desk, snapshot: Snapshot) -> None:
-    """I8: run twice, the second run writes nothing; a second plan is empty (trap B7)."""
+def test_moved_records_are_not_moved_again(desk: Desk, snapshot: Snapshot) -> None:
+    """I8: the second run writes nothing, and a second plan is empty."""
     plan = desk.plan(snapshot)
     desk.apply(plan)
     before = desk.requests()
@@ -64,8 +64,8 @@ def test_what_was_moved_is_not_moved_again(desk: Desk, snapshot: Snapshot) -> No
     assert desk.apply(second).requests == 0
 
 
-def test_without_a_journal_the_same_records_are_found_again(desk: Desk, snapshot: Snapshot) -> None:
-    """Identifiers and contents match what another machine wrote; nothing is made twice."""
+def test_without_a_journal_the_same_records_are_matched(desk: Desk, snapshot: Snapshot) -> None:
+    """I8: identifiers and contents match what another machine wrote, and nothing is created twice."""
     desk.apply(desk.plan(snapshot))
     for path in (desk.config.parent / "library-data").glob("state.db*"):
         path.unlink()
@@ -74,7 +74,7 @@ def test_without_a_journal_the_same_records_are_found_again(desk: Desk, snapshot
     assert plan.facts.files.upload == 0
 
 
-def test_what_changed_in_the_source_later_is_all_that_a_second_plan_writes(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_second_plan_writes_only_later_changes_of_the_source(desk: Desk, snapshot: Snapshot) -> None:
     desk.apply(desk.plan(snapshot))
     desk.sandbox.fault("edit", "library", path="publications", change=[3], add=1)
     later = desk.back_up("later")
@@ -87,7 +87,7 @@ def test_what_changed_in_the_source_later_is_all_that_a_second_plan_writes(desk:
     assert desk.plan(later).facts.empty
 
 
-def test_what_people_edited_in_the_target_is_a_conflict_until_a_person_decides(desk: Desk, snapshot: Snapshot) -> None:
+def test_an_edit_in_the_target_is_a_conflict_until_a_person_decides(desk: Desk, snapshot: Snapshot) -> None:
     desk.apply(desk.plan(snapshot))
     first = desk.held()[0]["id"]
     desk.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
@@ -105,8 +105,8 @@ def test_what_people_edited_in_the_target_is_a_conflict_until_a_person_decides(d
     assert desk.plan(snapshot).facts.counts["publications"] == {"unchanged": RECORDS - 1, "conflict": 1}
 
 
-def test_records_that_are_there_already_are_not_made_again(desk: Desk, snapshot: Snapshot) -> None:
-    """A third is there, some twice, some edited: no duplicate, edits kept, every ambiguous match listed (trap A8)."""
+def test_records_that_exist_are_not_created_again(desk: Desk, snapshot: Snapshot) -> None:
+    """I8: a third exists, some records twice, some edited. No duplicate is created, edits are kept, every ambiguous match is listed."""
     wanted = [comparable(record) for record in source_records(snapshot)]
     there = wanted[: RECORDS // 3]
     for fields in there:
@@ -180,7 +180,7 @@ def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(desk: Des
     assert desk.held()[0]["title"] == "Edited again, just now"
 
 
-def test_an_approval_names_what_was_looked_at(desk: Desk, snapshot: Snapshot) -> None:
+def test_an_approval_is_the_beginning_of_the_seal(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot)
     with desk.migration() as migration:
         assert migration.approved(plan.name, plan.facts.seal[:8], "new").name == plan.name
@@ -201,7 +201,7 @@ def test_parts_of_a_plan_can_be_written_first(desk: Desk, snapshot: Snapshot) ->
     assert len(desk.held()) == RECORDS
 
 
-def test_too_many_failures_stop_it_with_their_number(desk: Desk, snapshot: Snapshot) -> None:
+def test_too_many_failures_stop_an_apply_with_their_number(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot)
     desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=422, times=1000)
     with pytest.raises(
@@ -214,7 +214,7 @@ def test_too_many_failures_stop_it_with_their_number(desk: Desk, snapshot: Snaps
 
 
 def test_a_service_that_is_down_for_a_while_is_waited_for(desk: Desk, snapshot: Snapshot) -> None:
-    """A long apply runs at night, too: an outage that the tries of one request do not outlast fails no record and ends no run."""
+    """An apply that runs for days survives an outage that outlasts the tries of one request: no record fails, and the run goes on."""
 
     def goes_down() -> None:
         desk.sandbox.reset("faults")
@@ -231,7 +231,7 @@ def test_a_service_that_is_down_for_a_while_is_waited_for(desk: Desk, snapshot: 
     assert len(desk.held()) == RECORDS
 
 
-def test_a_plan_that_changes_most_of_the_target_is_not_begun(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_plan_that_changes_most_of_the_target_is_refused(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot)
     desk.apply(plan)
     facts = msgspec.structs.replace(plan.facts, counts={"publications": {"patch": 150}})
@@ -251,8 +251,8 @@ def test_a_target_of_version_2_is_refused(desk: Desk, snapshot: Snapshot) -> Non
         migration.plan(snapshot, "old")
 
 
-def test_files_go_with_their_record_where_that_is_preferred_and_works(desk: Desk, snapshot: Snapshot) -> None:
-    """A request less for each file; tried on the first record and proved by reading it back (service-api.md: assets_attributes)."""
+def test_files_are_sent_with_their_record_where_that_is_configured_and_works(desk: Desk, snapshot: Snapshot) -> None:
+    """It saves a request for each file. The first record is read back as a proof (service.md#assets)."""
     desk.prefer("files_with_record = true")
     plan = desk.plan(snapshot)
     files = plan.facts.files
@@ -272,7 +272,7 @@ def test_files_go_with_their_record_where_that_is_preferred_and_works(desk: Desk
 def test_a_service_that_does_not_take_files_with_their_record_gets_them_one_by_one(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """It refuses the first record with its files; the record goes without, and no other is tried so (trap B9)."""
+    """I7: the service refuses the first record with files. It is sent without them, and no other record is sent with files."""
     desk.prefer("files_with_record = true")
     plan = desk.plan(snapshot)
     (with_files, *_rest) = [row for row in plan.rows(Action.CREATE) if any(one.kind == "asset" for one in row.files)]

@@ -1,4 +1,4 @@
-"""The jobs of a migration in Dagster: a plan with its picture, a load that a person must have approved, a proof (design: approval)."""
+"""The jobs of a migration in Dagster: a plan with its summary, an apply that a person must approve, and a verification."""
 
 from __future__ import annotations
 

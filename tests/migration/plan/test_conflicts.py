@@ -1,4 +1,4 @@
-"""conflicts.tsv: what a person is asked, and what is read of it after some spreadsheet saved it."""
+"""conflicts.tsv: what it asks a person, and how it is read after a spreadsheet saved it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lines_of(path: Path) -> list[list[str]]:
 
 
 def decide(path: Path, *words: str) -> Path:
-    """Write into the last cells, from the first line on, as an editor would."""
+    """Write into the last cells, from the first line on, like an editor."""
     heading, *lines = lines_of(path)
     text = StringIO(newline="")
     answered = [[*line[:-1], word] for line, word in zip(lines, words, strict=True)]
@@ -62,8 +62,8 @@ def decided(*found: RecordDecision) -> list[tuple[int, str, int | None]]:
     return [(one.source_id, one.decision, one.target_id) for one in found]
 
 
-def test_a_line_tells_what_is_wrong_what_differs_and_what_may_be_written(tmp_path: Path) -> None:
-    """One line for each conflict, the same every time; where two long values part is what is shown of them."""
+def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp_path: Path) -> None:
+    """One line for each conflict, the same every time. Two long values are cut at their first difference."""
     path = file_of(tmp_path, [UNCLEAR, row(7, Action.CREATE), DIFFERS])
     heading, unclear, differs = lines_of(path)
     assert heading == list(COLUMNS)
@@ -78,8 +78,8 @@ def test_a_line_tells_what_is_wrong_what_differs_and_what_may_be_written(tmp_pat
     assert file_of(tmp_path, [UNCLEAR, row(7, Action.CREATE), DIFFERS]).read_bytes() == before
 
 
-def test_what_was_decided_stays_in_the_newest_file(tmp_path: Path) -> None:
-    """A conflict that is one all the same has its decision filled in; the others come after the conflicts."""
+def test_earlier_decisions_stay_in_the_newest_file(tmp_path: Path) -> None:
+    """A conflict that remains has its decision filled in; other decisions come after the conflicts."""
     matched = RecordDecision("publications", 2, "match", 56, "Title 2")
     left = RecordDecision("publications", 9, "skip", None, "Title 9")
     path = file_of(tmp_path, [UNCLEAR, DIFFERS], left, matched)
@@ -107,7 +107,7 @@ def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written:
     assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written))) == [(1, *meant)]
 
 
-def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: Path) -> None:
+def test_source_and_target_need_no_number_where_there_is_one_candidate(tmp_path: Path) -> None:
     path = decide(file_of(tmp_path, [DIFFERS]), "source")
     assert decided(*read_decisions(path)) == [(2, "source", 56)]
     with pytest.raises(ConfigurationError, match=r"line 2: 'source' names no record .* \(source 123\)"):
@@ -115,7 +115,7 @@ def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("crate", ""), r"line 2: 'crate' is no decision"),
         (("match 1 or 2", ""), r"line 2: 'match 1 or 2' is no decision"),
@@ -125,17 +125,19 @@ def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: 
         (("?", "=1+1"), r"line 2: '\?' is no decision\n  line 3: '=1\+1' is no decision"),
     ],
 )
-def test_what_cannot_be_understood_is_told_with_its_line(tmp_path: Path, words: tuple[str, str], told: str) -> None:
-    """File, line, what stands there, what may stand there; all lines at once, and no decision is used."""
+def test_a_line_that_cannot_be_understood_is_an_error_with_its_number(
+    tmp_path: Path, words: tuple[str, str], message: str
+) -> None:
+    """The message names the file, every line, its text, and what may be written. No decision is used."""
     path = decide(file_of(tmp_path, [UNCLEAR, DIFFERS]), *words)
-    with pytest.raises(ConfigurationError, match=told) as caught:
+    with pytest.raises(ConfigurationError, match=message) as caught:
         read_decisions(path)
     assert str(path) in str(caught.value)
     assert "match 123" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "no line with the headings"),
         ("publications\t1\tskip\n", "no line with the headings"),
@@ -145,10 +147,10 @@ def test_what_cannot_be_understood_is_told_with_its_line(tmp_path: Path, words: 
         ('resource\tsource_id\tdecision\nusers\t1\t"skip\nusers\t2\tskip\n', "cannot be read as a table"),
     ],
 )
-def test_a_table_that_lost_its_form_is_an_error(tmp_path: Path, text: str, told: str) -> None:
+def test_a_table_that_lost_its_form_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / CONFLICTS
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         read_decisions(path)
 
 
@@ -192,10 +194,10 @@ ways_to_save = st.builds(
 
 
 @given(some_decisions, ways_to_save)
-def test_what_spreadsheets_make_of_the_file_says_the_same(
+def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[RecordDecision], saved: Saved
 ) -> None:
-    """Whatever the titles hold: another encoding, separator, line end, quotes, capitals, a line above, empty ones below (I13)."""
+    """With any titles: another encoding, separator or line end, quotes, capitals, a line above, empty lines below (I13)."""
     path = tmp_path_factory.getbasetemp() / CONFLICTS
     write_conflicts(path, [UNCLEAR], {one[:2]: one for one in wanted})
     heading, *lines = lines_of(path)

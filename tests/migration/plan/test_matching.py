@@ -1,4 +1,4 @@
-"""Which record is which: sql/migration against the same rules in plain Python (trap A8: several matches are never an insert)."""
+"""Matching: the SQL of sql/migration against the same rules in plain Python. Several matches never make a new record (I8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Keys = frozenset[tuple[str, str]]
 
 @dataclass
 class Side:
-    """The records of one library: id → fingerprint, and id → what identifies it."""
+    """The records of one library: id → fingerprint, and id → identifiers."""
 
     fingerprints: dict[int, str | None] = field(default_factory=dict)
     keys: dict[int, Keys] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Side:
 
 @dataclass
 class Found:
-    """Source id → target id and how; source id → candidates and why."""
+    """Source id → target id and evidence; source id → candidates and reason."""
 
     matched: dict[int, tuple[int, str]]
     ambiguous: dict[int, tuple[tuple[int, ...], str]]
@@ -45,7 +45,7 @@ def matched(
     decisions: dict[int, tuple[str, int | None]] | None = None,
     same_library: bool = False,
 ) -> Found:
-    """What the SQL says."""
+    """The matches of the SQL."""
     with duckdb.connect() as database:
         for name, side in (("source", source), ("target", target)):
             database.execute(f"CREATE TABLE {name} (id BIGINT, fingerprint VARCHAR, content VARCHAR)")
@@ -72,7 +72,7 @@ def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[obje
 
 
 def in_python(source: Side, target: Side, written: dict[int, int], *, same_library: bool) -> Found:  # noqa: C901  rule by rule
-    """The same, record by record."""
+    """The same rules, record by record."""
     found = Found({}, {})
     taken: set[int] = set()
 
@@ -146,7 +146,7 @@ def sides(draw: st.DrawFn, first: int) -> Side:
 
 
 @given(sides(1), sides(4), st.dictionaries(st.integers(1, 7), st.integers(4, 10), max_size=3), st.booleans())
-def test_the_sql_says_what_plain_python_says(
+def test_the_sql_agrees_with_plain_python(
     source: Side, target: Side, written: dict[int, int], same_library: bool
 ) -> None:
     written = {
@@ -165,12 +165,12 @@ def test_one_identifier_in_common_is_a_match() -> None:
     assert found == Found({1: (7, "identifier")}, {})
 
 
-def test_two_records_of_the_target_are_unclear() -> None:
+def test_two_records_of_the_target_are_ambiguous() -> None:
     found = matched(Side().add(1, doi="10.1/a"), Side().add(7, doi="10.1/a").add(8, doi="10.1/a"))
     assert found == Found({}, {1: ((7, 8), "several_targets")})
 
 
-def test_two_records_of_the_source_are_unclear() -> None:
+def test_two_records_of_the_source_are_ambiguous() -> None:
     found = matched(Side().add(1, doi="10.1/a").add(2, doi="10.1/a"), Side().add(7, doi="10.1/a"))
     assert found == Found({}, {1: ((7,), "several_sources"), 2: ((7,), "several_sources")})
 
@@ -190,7 +190,7 @@ def test_an_equal_fingerprint_is_a_match_where_no_identifier_is() -> None:
 
 
 @pytest.mark.parametrize("how", ["doi", "fingerprint"])
-def test_what_hundreds_share_matches_nothing_and_is_no_insert(how: str) -> None:
+def test_a_key_that_hundreds_share_matches_nothing_and_creates_nothing(how: str) -> None:
     source, target = Side(), Side()
     for number in range(300):
         for side, first in ((source, 1), (target, 1001)):
@@ -204,24 +204,24 @@ def test_what_hundreds_share_matches_nothing_and_is_no_insert(how: str) -> None:
 # ---- the strongest evidence comes first
 
 
-def test_the_journal_knows_twins_apart() -> None:
+def test_the_journal_distinguishes_twins() -> None:
     source = Side().add(1, doi="10.1/a").add(2, doi="10.1/a")
     target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a")
     assert matched(source, target, {1: 8, 2: 7}).matched == {1: (8, "journal"), 2: (7, "journal")}
 
 
-def test_what_was_written_and_is_gone_is_asked_about() -> None:
+def test_a_written_record_that_is_gone_is_a_conflict() -> None:
     found = matched(Side().add(1, doi="10.1/a"), Side(), {1: 8})
     assert found == Found({}, {1: ((8,), "deleted_in_target")})
 
 
-def test_ids_count_in_the_same_library_only() -> None:
+def test_ids_count_within_one_library_only() -> None:
     one, other = Side().add(1), Side().add(1)
     assert matched(one, other, same_library=True).matched == {1: (1, "id")}
     assert not matched(one, other).matched
 
 
-def test_a_decision_ends_the_question() -> None:
+def test_a_decision_settles_an_ambiguous_match() -> None:
     source = Side().add(1, doi="10.1/a").add(2, doi="10.1/b").add(3, doi="10.1/c")
     target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a").add(9, doi="10.1/b").add(10, doi="10.1/c")
     found = matched(source, target, None, {1: ("match", 8), 2: ("create", None), 3: ("skip", None)})
@@ -229,7 +229,7 @@ def test_a_decision_ends_the_question() -> None:
 
 
 def test_a_decision_never_makes_a_second_record() -> None:
-    """Trap A8: what somebody meant and is not there, or gave away, is asked again; a decision about nothing takes nothing."""
+    """I8: where the record of a decision does not exist, or another decision took it, a person is asked again."""
     source = Side().add(1, doi="a").add(2, doi="b").add(3, doi="c")
     target = Side().add(10, doi="x").add(20, doi="b")
     found = matched(source, target, written={3: 10}, decisions={1: ("match", 10), 2: ("source", 99), 4: ("match", 20)})

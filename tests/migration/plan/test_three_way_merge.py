@@ -1,4 +1,4 @@
-"""What is to be done with a record, field by field."""
+"""The three-way merge of publications: actions, patched fields and conflicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Record = dict[str, Any]
 
 
 class Merge:
-    """One source record, 1, and one target record, 7, that are known to be one by their identifier."""
+    """The tables of a merge; by default record 1 of the source and record 7 of the target have the same identifier."""
 
     def __init__(self) -> None:
         self.database = duckdb.connect()
@@ -33,19 +33,19 @@ class Merge:
         self.database.execute("CREATE TABLE same_library AS SELECT false AS yes")
 
     def add(self, side: str, number: int, record: Record, key: str | None = "a") -> None:
-        """A record of one side."""
+        """Add a record to one side."""
         row = [number, None, f"{side} {number}", *(texts(record)[field.name] for field in FIELDS)]
         self.database.execute(f"INSERT INTO {side} VALUES (?, ?, ?, ?, ?, ?)", row)
         if key is not None:
             self.database.execute(f"INSERT INTO {side}_keys VALUES (?, 'doi', ?)", [number, key])
 
     def wrote(self, wanted: Record, held: Record, source: int = 1, target: int = 7) -> None:
-        """An earlier plan wrote this, and the service then held that."""
+        """An earlier plan wrote `wanted`, and the service then had `held`."""
         both = [json.dumps({name: digest(text) for name, text in texts(one).items()}) for one in (wanted, held)]
         self.database.execute("INSERT INTO written VALUES (?, ?, ?, ?)", [source, target, *both])
 
     def decide(self, decision: str, target: int | None = None, source: int = 1) -> None:
-        """A person decided."""
+        """Add a decision."""
         self.database.execute("INSERT INTO decisions VALUES (?, ?, ?)", [source, decision, target])
 
     def merged(self) -> dict[int, tuple[str, int | None, list[str], list[str], str | None]]:
@@ -74,16 +74,16 @@ def merge() -> Iterator[Merge]:
     merge.database.close()
 
 
-def one(merge: Merge, ours: Record, theirs: Record) -> tuple[str, list[str], list[str]]:
-    merge.add("source", 1, ours)
-    merge.add("target", 7, theirs)
-    action, target, fields, conflicts, _reason = merge.merged()[1]
-    assert target == 7
+def merge_pair(merge: Merge, source: Record, target: Record) -> tuple[str, list[str], list[str]]:
+    merge.add("source", 1, source)
+    merge.add("target", 7, target)
+    action, target_id, fields, conflicts, _reason = merge.merged()[1]
+    assert target_id == 7
     return action, fields, conflicts
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "expected"),
+    ("source", "target", "expected"),
     [
         ({"title": "A"}, {"title": "A"}, ("unchanged", [], [])),
         ({}, {}, ("unchanged", [], [])),
@@ -97,12 +97,12 @@ def one(merge: Merge, ours: Record, theirs: Record) -> tuple[str, list[str], lis
         ({"categories": ["x", "z"]}, {"categories": ["x", "y"]}, ("conflict", [], ["categories"])),
     ],
 )
-def test_a_record_that_nobody_of_us_wrote(merge: Merge, ours: Record, theirs: Record, expected: object) -> None:
-    assert one(merge, ours, theirs) == expected
+def test_a_record_that_no_plan_wrote(merge: Merge, source: Record, target: Record, expected: object) -> None:
+    assert merge_pair(merge, source, target) == expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "ours", "theirs", "expected"),
+    ("wanted", "held", "source", "target", "expected"),
     [
         pytest.param("A", "A", "A", "A", ("unchanged", [], []), id="nothing_happened"),
         pytest.param("A", "A", "B", "A", ("patch", ["title"], []), id="changed_in_the_source"),
@@ -117,22 +117,22 @@ def test_a_record_that_nobody_of_us_wrote(merge: Merge, ours: Record, theirs: Re
     ],
 )
 def test_a_record_that_an_earlier_plan_wrote(  # noqa: PLR0917  the cases' columns
-    merge: Merge, wanted: str | None, held: str | None, ours: str | None, theirs: str | None, expected: object
+    merge: Merge, wanted: str | None, held: str | None, source: str | None, target: str | None, expected: object
 ) -> None:
     merge.wrote({"title": wanted}, {"title": held})
-    assert one(merge, {"title": ours}, {"title": theirs}) == expected
+    assert merge_pair(merge, {"title": source}, {"title": target}) == expected
 
 
 @pytest.mark.parametrize(
     ("decision", "expected"),
     [("source", ("patch", ["title"], [])), ("target", ("unchanged", [], [])), ("match", ("conflict", [], ["title"]))],
 )
-def test_what_a_person_decided(merge: Merge, decision: str, expected: object) -> None:
+def test_the_decision_of_a_person(merge: Merge, decision: str, expected: object) -> None:
     merge.decide(decision, 7)
-    assert one(merge, {"title": "A"}, {"title": "B"}) == expected
+    assert merge_pair(merge, {"title": "A"}, {"title": "B"}) == expected
 
 
-def test_the_others(merge: Merge) -> None:
+def test_records_without_a_match(merge: Merge) -> None:
     merge.add("source", 1, {"title": "new"}, "new")
     merge.add("source", 2, {"title": "unclear"}, "twice")
     merge.add("source", 3, {"title": "unwanted"}, "unwanted")

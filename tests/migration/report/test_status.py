@@ -1,4 +1,4 @@
-"""How far a plan is, without a request; and one record from all sides (issue text: v2, v3, wanted)."""
+"""The status of a plan, without a request; and one record from all sides."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.migration.moving import Desk
 from tests.migration.verify.test_run import became, verified
 
 
-def test_a_status_tells_what_is_done_and_what_is_left(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_status_has_what_is_done_and_what_remains(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot)
     all_of_it = Work(create=RECORDS, files=3, covers=2)
     with desk.migration() as migration:
@@ -39,7 +39,7 @@ def test_a_status_tells_what_is_done_and_what_is_left(desk: Desk, snapshot: Snap
         assert desk.requests() == asked
 
 
-def test_a_record_is_seen_from_all_sides(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_record_is_displayed_from_all_sides(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot)
     with desk.migration() as migration:
         planned = {one.field: one for one in migration.three_way(plan, 3).fields}
