@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, RoughWay
 from tests.migration.moving import Desk
-from tests.migration.other_resources.whole import EVERYTHING, listed, without
+from tests.migration.other_resources.whole import ALL_RESOURCES, listed, without
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 """How often each is killed, at random instants; a library after the other is moved, or taken back, until it was."""
@@ -18,14 +18,14 @@ KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 SHARE = 0.1
 MOST_RUNS = 200
 UNDELETED = ("authorities", "tasks")
-"""service-api.md: "no delete" of authorities, none of tasks."""
+"""The service deletes neither authorities nor tasks (service.md#other-resources)."""
 
 REFERENCES = {"publication_id": "publications", "location_id": "locations", "assignee_id": "users"}
 
 
 def shown(desk: Desk) -> Counter[str]:
     """What a library holds, whatever its ids: each record, what it refers to by its name."""
-    held = {one: listed(desk, one) for one in EVERYTHING}
+    held = {one: listed(desk, one) for one in ALL_RESOURCES}
     names = {
         resource: {number: one.get("title") or one.get("email") or one.get("name") for number, one in records.items()}
         for resource, records in held.items()
@@ -58,13 +58,13 @@ def test_every_resource_ends_as_if_nothing_had_happened_and_an_undo_leaves_what_
 ) -> None:
     """Resets and 500s before and after the effect, 429, cut bodies, hangs, expired tokens, and kills: nothing twice, nothing lost."""
     before = shown(fewer_people(desk))
-    desk.apply(desk.plan(snapshot, resources=EVERYTHING))
+    desk.apply(desk.plan(snapshot, resources=ALL_RESOURCES))
     undisturbed, dice, kills = shown(desk), random.Random(20261122), Counter[str]()
     while min(kills["apply"], kills["undo"]) < KILLS:
         target = fewer_people(another_target())
         with RoughWay(target.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
             rough = target.through(way.url)
-            plan = rough.plan(rough.newest(), resources=EVERYTHING)
+            plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
             kills["apply"] += run_killed("apply", rough, plan.name, dice, KILLS - kills["apply"])
             assert shown(target) == undisturbed
             kills["undo"] += run_killed("undo", rough, plan.name, dice, KILLS - kills["undo"])

@@ -1,4 +1,4 @@
-"""Users, authorities, collections, hard copies and tasks moved with a library, each referring to what its records became there."""
+"""Users, authorities, collections, hard copies and tasks are moved with a library, and refer to the right records there."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.moving import Desk
 from tests.migration.other_resources.whole import (
+    ALL_RESOURCES,
     CONTRIBUTED,
-    EVERYTHING,
     RECORDS,
     contributors,
     listed,
@@ -33,11 +33,11 @@ from tests.migration.other_resources.whole import (
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_the_plan_says(
+def test_named_resources_move_with_their_references_and_exactly_the_planned_requests(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """A copy is a copy of the same book, a collection holds the same titles, a task is for the same person (A15); I8: twice is once."""
-    plan = desk.plan(snapshot, resources=EVERYTHING)
+    """References lead to the same publications and users (service.md#references); a second apply writes nothing (I8)."""
+    plan = desk.plan(snapshot, resources=ALL_RESOURCES)
     facts = plan.facts
     assert facts.resources == [
         "authorities",
@@ -80,7 +80,7 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
         if task["assignee_id"]:
             assert persons[there["assignee_id"]]["email"] == people[task["assignee_id"]]["email"]
 
-    again = desk.plan(snapshot, resources=EVERYTHING)
+    again = desk.plan(snapshot, resources=ALL_RESOURCES)
     assert (again.facts.empty, again.facts.requests, again.facts.count(Action.CONFLICT)) == (True, 0, 0)
     assert desk.apply(plan).requests == 0
 
@@ -96,10 +96,10 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
     assert {one: listed(desk, one) for one in was} == was
 
 
-def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_be_made(
+def test_contributors_are_the_same_users_also_where_their_accounts_are_still_to_be_created(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """Trap A15: an id counts in its own library; I8: the second plan is empty, and undo leaves what was there."""
+    """Ids are valid in their own library (service.md#references); a second plan is empty, and an undo restores the target (I8)."""
     without(desk, "Yuki")
     was = listed(desk, "publications")
     plan = desk.plan(snapshot, resources=["users"])
@@ -128,11 +128,13 @@ def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_b
     assert listed(desk, "publications") == was
 
 
-def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, snapshot: Snapshot) -> None:
-    """service-api.md: "when an `id` does not exist in the account, the response is 404". Told, never silently left out (I6)."""
+def test_a_publication_moves_without_a_contributor_who_cannot_be_mapped(desk: Desk, snapshot: Snapshot) -> None:
+    """The service answers 404 to an unknown id (service.md#references). The reference is listed as unsent, and the record is moved (I6)."""
     plain = desk.plan(snapshot)
-    told = {row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent}
-    assert [*told] == [*CONTRIBUTED]
+    unsent = {
+        row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent
+    }
+    assert [*unsent] == [*CONTRIBUTED]
     assert not any("contributor" in {**row.payload, **row.expected} for row in plain.rows())
     without(desk, "Yuki")
     plan = desk.plan(snapshot, resources=["users"])
@@ -150,11 +152,11 @@ def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, s
 
 
 def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap B1: users, places, copies, collections, authorities and tasks, too; what only a person can do is told."""
+    """It lists the work that only a person can do."""
     settings = load_settings(desk.config)
     found = drill(settings, open_data(settings), snapshot, now=NOW)
     assert (found.ok, found.problems) == (True, [])
-    held = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in EVERYTHING}
+    held = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in ALL_RESOURCES}
     done = [one for one in listed(desk, "tasks", "library").values() if one["completed_at"]]
     assert found.resources == {**held, "tasks": held["tasks"] - len(done)}
     assert found.records == sum(found.resources.values())
@@ -173,19 +175,19 @@ def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(d
     assert "raw/hard_copies.parquet" in altered.problems[0]
 
 
-def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapshot: Snapshot) -> None:
-    desk.apply(desk.plan(snapshot, resources=EVERYTHING))
+def test_without_a_journal_records_are_matched_by_their_keys(desk: Desk, snapshot: Snapshot) -> None:
+    desk.apply(desk.plan(snapshot, resources=ALL_RESOURCES))
     for path in (desk.config.parent / "library-data").glob("state.db*"):
         path.unlink()
-    plan = desk.plan(snapshot, resources=EVERYTHING)
+    plan = desk.plan(snapshot, resources=ALL_RESOURCES)
     assert [
         (row.resource, row.title, row.reason, row.differing) for row in plan.rows(Action.CREATE, Action.CONFLICT)
     ] == []
     assert plan.facts.empty
 
 
-def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap A16: users are moved only where somebody asks for them; what others refer to is only looked up."""
+def test_other_resources_move_only_where_a_person_names_them(desk: Desk, snapshot: Snapshot) -> None:
+    """Users are moved only where a person names them (service.md#users); referenced records are only matched."""
     assert desk.plan(snapshot).facts.resources == ["publications"]
     plan = desk.plan(snapshot, resources=["tasks"])
     assert plan.facts.resources == ["publications", "tasks"]
@@ -196,10 +198,10 @@ def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot)
         desk.plan(snapshot, resources=["shelves"])
 
 
-def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
+def test_a_plan_has_users_in_a_file_of_their_own_encrypted_where_there_is_a_key(
     desk: Desk, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No name and no address in any other file of a plan, nor in the journal; nothing is read, nor taken back, without the key."""
+    """No other file of the plan and no journal has a name or an address; without the key nothing can be read or undone."""
     monkeypatch.setenv("PEOPLES_KEY", base64.b64encode(bytes(range(32))).decode())
     desk.config.write_text(f'personal_key_env = "PEOPLES_KEY"\n{desk.config.read_text()}')
     there = listed(desk, "users")
@@ -239,10 +241,10 @@ def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
         desk.apply(plan)
 
 
-def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_get_a_mail(
+def test_users_are_matched_by_their_address_in_any_case_and_only_new_ones_get_a_mail(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """Trap A16. Roles are never added to an account that is there: a person is asked."""
+    """service.md#users. Roles are never added to an account that exists: a person is asked."""
     there = listed(desk, "users")
     marta, tobias, yuki = (
         next(one for one in there.values() if one["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
@@ -266,7 +268,7 @@ def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_ge
     assert desk.plan(snapshot, resources=["users"]).facts.counts["users"] == {"unchanged": 7, "conflict": 1}
 
 
-def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_verification_finds_missing_differing_and_duplicated_records(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot, resources=["collections", "authorities"])
     desk.apply(plan)
     made = rows(plan, "authorities", Action.CREATE)[:2]
@@ -286,8 +288,8 @@ def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, sna
     }
 
 
-def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(desk: Desk, snapshot: Snapshot) -> None:
-    """service-api.md: "PATCH /hard_copies/locations (change and `merge` only; no create, no delete)"."""
+def test_a_missing_location_is_quarantined_and_its_copies_wait(desk: Desk, snapshot: Snapshot) -> None:
+    """The service neither creates nor deletes locations (service.md#other-resources)."""
     stacks = named(listed(desk, "locations"), "Closed stacks")
     desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "Basement"})
     plan = desk.plan(snapshot, resources=["hard_copies"])
@@ -307,8 +309,8 @@ def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(des
     assert desk.apply(later).applied.complete
 
 
-def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap A8."""
+def test_an_ambiguous_match_is_a_conflict_and_never_a_create(desk: Desk, snapshot: Snapshot) -> None:
+    """I8."""
     there = {one["name"] for one in listed(desk, "authorities").values()}
     first = next(one for one in listed(desk, "authorities", "library").values() if one["name"] not in there)
     for _ in range(2):
@@ -319,8 +321,8 @@ def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapsho
     assert len(row.candidates) == 2
 
 
-def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap B14."""
+def test_a_record_that_was_created_after_the_plan_makes_it_stale(desk: Desk, snapshot: Snapshot) -> None:
+    """I8."""
     plan = desk.plan(snapshot, resources=["authorities", "collections"])
     row = rows(plan, "authorities", Action.CREATE)[-1]
     desk.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
@@ -330,11 +332,11 @@ def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Sna
     assert len(desk.writes()) == changes
 
 
-def test_lost_answers_make_nothing_twice_and_what_refers_to_a_refused_record_fails_alone(
+def test_lost_responses_create_nothing_twice_and_only_references_to_a_refused_record_fail(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """I8, trap A5: an unclear create is looked up at the ends of its list; trap B9: one record refused does not stop the others."""
-    plan = desk.plan(snapshot, resources=EVERYTHING)
+    """I8: a create with a lost response is looked up at the ends of its list. I7: one refused record does not stop the others."""
+    plan = desk.plan(snapshot, resources=ALL_RESOURCES)
     for resource in ("authorities", "hard_copies", "tasks"):
         desk.sandbox.fault(
             "status", desk.target, path=f"/{resource}$", method="POST", status=500, when="after", times=2
@@ -350,4 +352,4 @@ def test_lost_answers_make_nothing_twice_and_what_refers_to_a_refused_record_fai
     assert desk.apply(plan).applied.failed == 0
     for resource in ("authorities", "hard_copies", "tasks"):
         assert len(listed(desk, resource)) == len(listed(desk, resource, "library")), "none twice, none lost"
-    assert desk.plan(snapshot, resources=EVERYTHING).facts.empty
+    assert desk.plan(snapshot, resources=ALL_RESOURCES).facts.empty

@@ -1,4 +1,4 @@
-"""A library of version 3 with everything in it, and what it holds."""
+"""A library of version 3 with records of every resource, and functions that read it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.backup.flow import Backup
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
@@ -14,8 +15,8 @@ from tests.backup.other_resources.signing import sign_in
 from tests.migration.moving import CONFIG, Desk
 from tests.sandbox.process import SandboxProcess
 
-OTHERS = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
-EVERYTHING = ("publications", *OTHERS)
+OTHER_RESOURCES = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
+ALL_RESOURCES = ("publications", *OTHER_RESOURCES)
 RECORDS = 40
 V3 = 'client_id = "test"\nclient_auth = "none"'
 
@@ -25,12 +26,12 @@ CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
     3: ("Yuki", {}),
     4: ("Yuki", {}),
 }
-"""Publications of the source → who contributed them, and what else they refer to; the first one is in the targets, too."""
+"""Publications of the source → their contributors and other references. The targets have the first publication, too."""
 
 Records = dict[int, dict[str, Any]]
 
 
-def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
+def configured(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
     config = folder / "bookferry.toml"
     addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
     config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
@@ -40,7 +41,7 @@ def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
 
 def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
     with Backup(load_settings(desk.config), with_files=False) as library:
-        for resource in EVERYTHING:
+        for resource in ALL_RESOURCES:
             library.read_raw(tenant, run, resource)
             library.stage(tenant, run, resource)
         library.fetch_files(tenant, run)
@@ -68,7 +69,7 @@ def named(records: Records, name: str | None, field: str = "name") -> dict[str, 
     return found
 
 
-def rows(plan: Plan, resource: str, *actions: str) -> list[PlanRow]:
+def rows(plan: Plan, resource: str, *actions: Action) -> list[PlanRow]:
     return list(plan.rows(*actions, resources=[resource]))
 
 
@@ -77,7 +78,7 @@ def titles(desk: Desk, library: str | None = None) -> dict[int, str]:
 
 
 def contributors(desk: Desk, library: str | None = None) -> dict[str, str]:
-    """Title of a publication → address of who contributed it."""
+    """Title of a publication → address of its contributor."""
     people = {number: one["email"] for number, one in listed(desk, "users", library).items()}
     found = listed(desk, "publications", library).values()
     return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
