@@ -13,7 +13,7 @@ from typing import Any
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.residue import IGNORED
-from pipelines.records.values import compact_json, decode_json, text_of, whole_number
+from pipelines.records.values import compact_json, text_of, whole_number
 
 PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
 
@@ -148,13 +148,6 @@ def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
     """The resources that are read only because these refer to them."""
     needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
     return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
-
-
-def compared_fields(resource: str, text: str) -> dict[str, str]:
-    """A stored record in compared form."""
-    other = RESOURCE_TYPES[resource]
-    record = decode_json(text.encode())
-    return other.compared(other.values(record)) if isinstance(record, dict) else {}
 
 
 def _id_of(value: Any) -> int | None:
