@@ -18,12 +18,12 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import duration
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.apply.run import Limits
-from pipelines.migration.model.actions import Decision, FileAction
+from pipelines.migration.model.actions import Action, Decision, FileAction
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.wording import ACTIONS, REASONS
 from pipelines.migration.plan.files import requests_of
-from pipelines.migration.plan.publications import requests_to_read
 from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
+from pipelines.migration.plan.rows import requests_to_read
 from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT
 
@@ -99,10 +99,10 @@ def test_the_times_are_what_the_code_counts() -> None:
     for row in rows:
         count = int(row[0].replace(",", ""))
         writes = [
-            count * requests_of("create", {"title": "A"}, files[:some]) + requests_to_read(0) for some in range(3)
+            count * requests_of(Action.CREATE, {"title": "A"}, files[:some]) + requests_to_read(0) for some in range(3)
         ]
         assert row[1:] == [duration(requests) for requests in (requests_to_read(count), *writes)]
-    together = 100_000 * requests_of("create", {"title": "A"}, files[:1], together=True) + requests_to_read(0)
+    together = 100_000 * requests_of(Action.CREATE, {"title": "A"}, files[:1], together=True) + requests_to_read(0)
     assert f"(100,000 publications with one file each: {duration(together)} instead)" in TEXT
     assert f"{LAST_DAY_OF_V2:%-d %B %Y}" in TEXT
 
