@@ -274,7 +274,10 @@ class Plan:
     def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
         """Yield the files with rows of these resources, in the order in which they are written, each with its key."""
         if self.facts.people_sha256 and (not resources or not PERSONAL.isdisjoint(resources)):
-            yield self.path(PEOPLE), self._keys.to_read(self.facts.people_key, f"The users of plan {self.name}")
+            yield (
+                self.path(PEOPLE),
+                self._keys.to_read(self.facts.people_key, f"The table of users of plan {self.name}"),
+            )
         yield self.path(ROWS), None
 
     @contextmanager

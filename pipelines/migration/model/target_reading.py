@@ -133,7 +133,7 @@ def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: 
     fingerprint = source.manifest.tables[name].key
     return TargetListing(
         local_table(data, source, name, folder),
-        data.keys.to_read(fingerprint, f"What {source.name} holds of {resource}"),
+        data.keys.to_read(fingerprint, f"The table {name} of {source.name}"),
     )
 
 
