@@ -30,10 +30,10 @@ from pipelines.migration.flow import Migration
 from pipelines.migration.apply.run import Limits
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.settings.loading import load_settings
-from tests.migration.moving import Hurried
+from tests.migration.library_pair import FastClock
 
 def work(config, plan, what):
-    with Migration(load_settings(Path(config)), clock=Hurried()) as migration:
+    with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
         found = find_plan(migration.data, plan)
         if what == "undo":
             undone = migration.undo(found, really=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 from tests.sandbox.process import SandboxProcess
 
 RECORDS = 95
@@ -40,39 +40,39 @@ def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEST_USER", sandbox.user)
         patch.setenv("TEST_PASSWORD", sandbox.password)
-        Desk.at(folder, sandbox, "library", "empty0").back_up()
+        LibraryPair.at(folder, sandbox, "library", "empty0").back_up()
     return folder / "library-data"
 
 
 @pytest.fixture
-def desk(
+def pair(
     sandbox: SandboxProcess,
     numbers: Iterator[int],
     backed_up: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Desk:
+) -> LibraryPair:
     """A library with a snapshot, and an empty target."""
     monkeypatch.setenv("TEST_USER", sandbox.user)
     monkeypatch.setenv("TEST_PASSWORD", sandbox.password)
     sandbox.reset("faults", "settings")
     shutil.copytree(backed_up, tmp_path / "library-data")
-    return Desk.at(tmp_path, sandbox, "library", f"empty{next(numbers)}")
+    return LibraryPair.at(tmp_path, sandbox, "library", f"empty{next(numbers)}")
 
 
 @pytest.fixture
-def snapshot(desk: Desk) -> Snapshot:
+def snapshot(pair: LibraryPair) -> Snapshot:
     """The source, backed up with its files."""
-    return desk.newest()
+    return pair.newest()
 
 
 @pytest.fixture
-def another_target(desk: Desk, numbers: Iterator[int], tmp_path: Path) -> Callable[[], Desk]:
+def another_target(pair: LibraryPair, numbers: Iterator[int], tmp_path: Path) -> Callable[[], LibraryPair]:
     """Makes the same snapshot with another empty target."""
 
-    def make() -> Desk:
+    def make() -> LibraryPair:
         number = next(numbers)
-        shutil.copytree(desk.config.parent / "library-data", tmp_path / f"other{number}" / "library-data")
-        return Desk.at(tmp_path / f"other{number}", desk.sandbox, "library", f"empty{number}")
+        shutil.copytree(pair.config.parent / "library-data", tmp_path / f"other{number}" / "library-data")
+        return LibraryPair.at(tmp_path / f"other{number}", pair.sandbox, "library", f"empty{number}")
 
     return make

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.plan import FileCounts, Plan, PlannedFile, PlanRow
-from tests.migration.by_hand import plan_of, row
+from tests.migration.sample_plans import plan_of, row
 from tests.report.library import HOSTILE
 
 NOW = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)

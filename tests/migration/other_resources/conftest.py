@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.moving import Desk
-from tests.migration.other_resources.whole import CONTRIBUTED, RECORDS, back_up, configured, listed, token_of
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import CONTRIBUTED, RECORDS, back_up, configured, listed, token_of
 from tests.sandbox.process import SandboxProcess
 
 TARGETS = 64
@@ -34,35 +34,35 @@ def numbers() -> Iterator[int]:
 @pytest.fixture(scope="package")
 def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backed-up")
-    desk = configured(folder, sandbox, "target0")
-    there = replace(desk, target="library", token=token_of(desk, "library"))
+    pair = configured(folder, sandbox, "target0")
+    there = replace(pair, target="library", token=token_of(pair, "library"))
     people = {one["name"].partition(" ")[0]: one["id"] for one in listed(there, "users").values()}
     for number, (name, more) in CONTRIBUTED.items():
         there.call("PATCH", f"publications/{number}", {"contributor": {"id": people[name]}, **more})
-    back_up(desk, "run")
+    back_up(pair, "run")
     return folder / "library-data"
 
 
 @pytest.fixture
-def desk(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> Desk:
+def pair(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> LibraryPair:
     sandbox.reset("faults", "settings", "counts")
     shutil.copytree(backed_up, tmp_path / "library-data")
     return configured(tmp_path, sandbox, f"target{next(numbers)}")
 
 
 @pytest.fixture
-def snapshot(desk: Desk) -> Snapshot:
-    with desk.migration() as migration:
+def snapshot(pair: LibraryPair) -> Snapshot:
+    with pair.migration() as migration:
         return migration.find_source("old")
 
 
 @pytest.fixture
 def another_target(
     sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path
-) -> Callable[[], Desk]:
+) -> Callable[[], LibraryPair]:
     """Makes the same snapshot with another target."""
 
-    def make() -> Desk:
+    def make() -> LibraryPair:
         number = next(numbers)
         folder = tmp_path / f"other{number}"
         shutil.copytree(backed_up, folder / "library-data")

@@ -19,7 +19,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
 from pipelines.migration.plan.conflicts import COLUMNS, RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.migration.by_hand import NEW, OLD, plan_of, row
+from tests.migration.sample_plans import NEW, OLD, plan_of, row
 from tests.report.library import HOSTILE
 
 UNCLEAR = row(1, Action.CONFLICT, reason="several_targets", candidates=[12, 34])

@@ -22,8 +22,8 @@ from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
 from pipelines.migration.report.pages import plan_picture, write_pages
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
-from tests.migration.by_hand import facts, row
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
+from tests.migration.sample_plans import facts, row
 from tests.report.test_hostile import FORMULA, _Tags
 
 __all__ = ["browser"]  # the fixture

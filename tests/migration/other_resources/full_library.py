@@ -12,7 +12,7 @@ from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.signing import sign_in
-from tests.migration.moving import CONFIG, Desk
+from tests.migration.library_pair import CONFIG, LibraryPair
 from tests.sandbox.process import SandboxProcess
 
 OTHER_RESOURCES = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
@@ -31,16 +31,16 @@ CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
 Records = dict[int, dict[str, Any]]
 
 
-def configured(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
+def configured(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair:
     config = folder / "bookferry.toml"
     addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
     config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
     sign_in(config, "old", sandbox, "library", SCOPES)
-    return Desk(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
+    return LibraryPair(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
 
 
-def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
-    with Backup(load_settings(desk.config), with_files=False) as library:
+def back_up(pair: LibraryPair, run: str, tenant: str = "old") -> Snapshot:
+    with Backup(load_settings(pair.config), with_files=False) as library:
         for resource in ALL_RESOURCES:
             library.read_raw(tenant, run, resource)
             library.stage(tenant, run, resource)
@@ -48,10 +48,12 @@ def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
         return library.publish(tenant, run)
 
 
-def listed(desk: Desk, resource: str, library: str | None = None) -> Records:
+def listed(pair: LibraryPair, resource: str, library: str | None = None) -> Records:
     """Every record of a resource, by id."""
     path = {"locations": "hard_copies/locations"}.get(resource, resource)
-    there = Desk(desk.config, desk.sandbox, library or desk.target, token_of(desk, library) if library else desk.token)
+    there = LibraryPair(
+        pair.config, pair.sandbox, library or pair.target, token_of(pair, library) if library else pair.token
+    )
     records: Records = {}
     page = 1
     while found := there.call("GET", f"{path}?per_page=50&page={page}")["records"]:
@@ -60,8 +62,8 @@ def listed(desk: Desk, resource: str, library: str | None = None) -> Records:
     return records
 
 
-def token_of(desk: Desk, library: str) -> str:
-    return str(desk.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
+def token_of(pair: LibraryPair, library: str) -> str:
+    return str(pair.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
 
 
 def named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
@@ -73,18 +75,18 @@ def rows(plan: Plan, resource: str, *actions: Action) -> list[PlanRow]:
     return list(plan.rows(*actions, resources=[resource]))
 
 
-def titles(desk: Desk, library: str | None = None) -> dict[int, str]:
-    return {number: one["title"] for number, one in listed(desk, "publications", library).items()}
+def titles(pair: LibraryPair, library: str | None = None) -> dict[int, str]:
+    return {number: one["title"] for number, one in listed(pair, "publications", library).items()}
 
 
-def contributors(desk: Desk, library: str | None = None) -> dict[str, str]:
+def contributors(pair: LibraryPair, library: str | None = None) -> dict[str, str]:
     """Title of a publication → address of its contributor."""
-    people = {number: one["email"] for number, one in listed(desk, "users", library).items()}
-    found = listed(desk, "publications", library).values()
+    people = {number: one["email"] for number, one in listed(pair, "users", library).items()}
+    found = listed(pair, "publications", library).values()
     return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
 
 
-def without(desk: Desk, name: str) -> None:
+def without(pair: LibraryPair, name: str) -> None:
     """Delete a user of the target."""
-    [number] = [number for number, one in listed(desk, "users").items() if one["name"].startswith(name)]
-    desk.call("DELETE", f"users/{number}")
+    [number] = [number for number, one in listed(pair, "users").items() if one["name"].startswith(name)]
+    pair.call("DELETE", f"users/{number}")

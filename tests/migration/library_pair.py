@@ -45,7 +45,7 @@ requests_per_minute = 100000
 BASIC = 'username_env = "TEST_USER"\npassword_env = "TEST_PASSWORD"'
 
 
-class Hurried(SystemClock):
+class FastClock(SystemClock):
     """A clock on which a minute of waiting takes a second."""
 
     def sleep(self, seconds: float) -> None:
@@ -54,7 +54,7 @@ class Hurried(SystemClock):
 
 
 @dataclass(frozen=True)
-class Desk:
+class LibraryPair:
     """A folder with a configuration, and the sandbox behind it."""
 
     config: Path
@@ -64,7 +64,7 @@ class Desk:
     token: str
 
     @classmethod
-    def at(cls, folder: Path, sandbox: SandboxProcess, source: str, target: str) -> Desk:
+    def at(cls, folder: Path, sandbox: SandboxProcess, source: str, target: str) -> LibraryPair:
         """Write the configuration, and sign in to the target."""
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "bookferry.toml"
@@ -72,7 +72,7 @@ class Desk:
         config.write_text(CONFIG.format(**addresses, api="v2", signed=BASIC))
         return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
 
-    def through(self, url: str) -> Desk:
+    def through_proxy(self, url: str) -> LibraryPair:
         """The same libraries through a proxy, with a real sign-in whose tokens last two seconds, and a journal of their own."""
         folder = self.config.parent / "through"
         folder.mkdir()
@@ -80,15 +80,15 @@ class Desk:
         source, target = (url + urlsplit(self.sandbox.base_url(one)).path for one in ("library", self.target))
         text = CONFIG.format(source=source, target=target, api="v2", signed=BASIC)
         (folder / "bookferry.toml").write_text(text.replace('client_id = "test"\nclient_auth = "none"\n', ""))
-        desk = Desk(folder / "bookferry.toml", self.sandbox, self.target, self.token)
-        settings = load_settings(desk.config)
+        pair = LibraryPair(folder / "bookferry.toml", self.sandbox, self.target, self.token)
+        settings = load_settings(pair.config)
         self.sandbox.change(self.target, oauth={"access_token_seconds": 2, "refresh_policy": "until_used"})
         with signing_in(settings, "new", state=folder / "library-data" / "state.db") as login:
             question = login.ask(SCOPES)
             login.finish(question, answer_in(consent(question.url, self.sandbox, SCOPES)))
-        return desk
+        return pair
 
-    def prefer(self, line: str) -> None:
+    def configure(self, line: str) -> None:
         """Add a line to the target's table of the configuration."""
         with self.config.open("a") as file:
             file.write(f"{line}\n")
@@ -104,7 +104,7 @@ class Desk:
     @contextmanager
     def migration(self) -> Iterator[Migration]:
         """The steps of a migration, with a fast clock."""
-        with Migration(load_settings(self.config), clock=Hurried()) as migration:
+        with Migration(load_settings(self.config), clock=FastClock()) as migration:
             yield migration
 
     def newest(self) -> Snapshot:
@@ -134,7 +134,7 @@ class Desk:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
-    def held(self) -> list[dict[str, Any]]:
+    def publications(self) -> list[dict[str, Any]]:
         """Every publication of the target, by id."""
         records: list[dict[str, Any]] = []
         while True:
