@@ -21,7 +21,7 @@ from pipelines.migration.report.pages import plan_picture, proof_picture
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.migration.flow import Result
+    from pipelines.migration.flow import AppliedPlan
     from pipelines.migration.model.plan import Plan
     from pipelines.migration.verify.run import MigrationVerification
 
@@ -183,7 +183,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
     }
 
 
-def _load_metadata(result: "Result") -> Mapping[str, Any]:
+def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
     applied = result.applied
     failures = [(one.resource, one.source_id, one.title, one.problem) for one in applied.failures[:SHOWN]]
     return {

@@ -5,7 +5,7 @@
 
 Nine tenths of the made-up records are in both, under other ids and with the same DOI; in one of a hundred somebody edited the abstract.
 `laid out` is the reading of both raw tables: each record in the form that is compared, in a process for each side. `matched and
-classified` is what DuckDB makes of that. Memory is that of this process, which does the second.
+merged` is what DuckDB makes of that. Memory is that of this process, which does the second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEP = 1000
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description="Measure how fast two libraries are matched and classified.")
+    parser = argparse.ArgumentParser(description="Measure how fast two libraries are matched and merged.")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     arguments = parser.parse_args()
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(folder: Path, records: int) -> dict[str, Any]:
-    """Both libraries made, laid out, matched and classified."""
+    """Both libraries made, laid out, matched and merged."""
     one, other = folder / "one.parquet", folder / "other.parquet"
     make_raw(one, records, first=0, edited=False)
     make_raw(other, records, first=records // 10, edited=True)
@@ -62,7 +62,7 @@ def measure(folder: Path, records: int) -> dict[str, Any]:
     begun = time.perf_counter()
     with compare_libraries(source, target, folder) as database:
         matched = time.perf_counter() - begun
-        rows = database.execute("SELECT action, count(*) FROM classified GROUP BY ALL ORDER BY ALL").fetchall()
+        rows = database.execute("SELECT action, count(*) FROM merged GROUP BY ALL ORDER BY ALL").fetchall()
     return {
         "records": records,
         "laid_out_seconds": round(laid_out, 2),

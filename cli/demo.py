@@ -27,7 +27,7 @@ from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import ExampleQuery, example
 from pipelines.inventory import default_resources
 from pipelines.migration.apply.run import as_json
-from pipelines.migration.flow import Result
+from pipelines.migration.flow import AppliedPlan, MigrationResults
 from pipelines.migration.model.plan import HTML, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.verify.run import MigrationVerification
@@ -135,7 +135,7 @@ class Moved:
     """The steps of the migration."""
 
     plan: Plan
-    result: Result
+    result: AppliedPlan
     proof: MigrationVerification
     again: Plan
     """A second plan, which has nothing left to write."""
@@ -161,16 +161,17 @@ class Moved:
 
 def _move(settings: Settings, snapshot: Snapshot, output: Output) -> Moved:
     output.say("Moving it into the library of version 3: plan, apply, verify, and a second plan ...")
-    with migrating(settings) as (migration, _display):
+    results = MigrationResults()
+    with migrating(settings, results) as (migration, _display):
         source = {"source": snapshot.name}
         run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        plan = made(migration.planned)
+        plan = made(results.plan)
         approved = {"plan": plan.name, "approval": plan.facts.seal}
         run_step(settings, migration, "apply_migration", (TARGET, "migration"), approved)
         proved = {"plan": plan.name, "contents": True}
         run_step(settings, migration, "verify_migration", (TARGET, "migration_proof"), proved)
         run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        return Moved(plan, made(migration.result), made(migration.proved), made(migration.planned))
+        return Moved(plan, made(results.apply), made(results.verification), made(results.plan))
 
 
 def _own_config(folder: Path) -> Path:

@@ -21,22 +21,12 @@ from pipelines.backup.flow import checked_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult, Limits, as_json
-from pipelines.migration.flow import APPROVAL, Migration, Result
-from pipelines.migration.model.plan import (
-    CONFLICT,
-    CONFLICTS,
-    CREATE,
-    HTML,
-    ISSUES,
-    PATCH,
-    QUARANTINED,
-    SKIPPED,
-    UNCHANGED,
-    Plan,
-)
+from pipelines.migration.flow import APPROVAL, AppliedPlan, Migration, MigrationResults
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.model.wording import headline
-from pipelines.migration.plan.build import check_target
+from pipelines.migration.plan.scope import check_target
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.run import UndoResult
 from pipelines.migration.verify.run import MigrationVerification
@@ -67,7 +57,8 @@ def make_plan(
 ) -> ExitStatus:
     """Plan a move: from a fresh backup of a tenant, or from the snapshot that is named."""
     check_target(settings, target)
-    with migrating(settings) as (migration, display):
+    results = MigrationResults()
+    with migrating(settings, results) as (migration, display):
         if source in settings.tenants and fresh:
             if source == target:
                 raise ConfigurationError(
@@ -82,13 +73,13 @@ def make_plan(
             (target, "migration_plan"),
             {"source": source, "resources": list(resources)},
         )
-        plan = made(migration.planned)
+        plan = made(results.plan)
     output.result(plan_document(plan), lambda console: print_plan(console, plan))
     return ExitStatus.DIFFERENCES if detailed and not plan.facts.empty else _planned_status(plan)
 
 
 def _planned_status(plan: Plan) -> ExitStatus:
-    quarantined = plan.facts.count(QUARANTINED) + plan.facts.unfit
+    quarantined = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit
     return ExitStatus.PARTIAL if quarantined else ExitStatus.COMPLETE
 
 
@@ -98,12 +89,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
     return {
         "plan": facts.plan,
-        "create": facts.count(CREATE),
-        "patch": facts.count(PATCH),
-        "unchanged": facts.count(UNCHANGED),
-        "conflict": facts.count(CONFLICT),
-        "quarantined": facts.count(QUARANTINED) + facts.unfit,
-        "skipped": facts.count(SKIPPED),
+        "create": facts.count(Action.CREATE),
+        "patch": facts.count(Action.PATCH),
+        "unchanged": facts.count(Action.UNCHANGED),
+        "conflict": facts.count(Action.CONFLICT),
+        "quarantined": facts.count(Action.QUARANTINED) + facts.unfit,
+        "skipped": facts.count(Action.SKIPPED),
         "files": facts.files.upload,
         "file_counts": cast("dict[str, int]", msgspec.to_builtins(facts.files)),
         "requests": facts.requests,
@@ -129,9 +120,10 @@ def print_plan(console: Console, plan: Plan) -> None:
         console.print(line)
     console.print(f"For librarians: {plan.path(HTML)}")
     console.print(f"Issues: {plan.path(ISSUES)}")
-    if facts.count(CONFLICT):
+    if facts.count(Action.CONFLICT):
         console.print(
-            f"{counted(facts.count(CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan honours what you write there"
+            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan honours what you "
+            "write there"
         )
     if facts.empty:
         console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has all that can be moved.")
@@ -144,7 +136,8 @@ def apply_plan(
 ) -> ExitStatus:
     """Write what a plan says. Giving its name is the approval."""
     actions, ids = _only(only)
-    with migrating(settings) as (migration, _display):
+    results = MigrationResults()
+    with migrating(settings, results) as (migration, _display):
         plan = find_plan(migration.data, name)
         config = {
             "plan": plan.name,
@@ -160,8 +153,8 @@ def apply_plan(
         try:
             run_step(settings, migration, "apply_migration", key, config)
         except BookferryError:
-            if migration.result is not None and not output.as_json:
-                print_failures(output, migration.result.applied)
+            if results.apply is not None and not output.as_json:
+                print_failures(output, results.apply.applied)
             raise
         except BaseException as interruption:
             if not is_stop(interruption):
@@ -169,7 +162,7 @@ def apply_plan(
             stop = StopRequest()
             stop.told = STOPPED.format(plan=plan.name)
             raise stop from None
-        result = made(migration.result)
+        result = made(results.apply)
     output.result(
         {"plan": plan.name, **as_json(result.applied, result.requests)},
         lambda console: print_applied(console, plan, result),
@@ -180,11 +173,12 @@ def apply_plan(
 
 def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool, evidence: Path | None) -> ExitStatus:
     """Read the target again and hold every record against the plan."""
-    with migrating(settings) as (migration, _display):
+    results = MigrationResults()
+    with migrating(settings, results) as (migration, _display):
         plan = find_plan(migration.data, name)
         config = {"plan": plan.name, "contents": contents, "evidence": str(evidence.absolute()) if evidence else ""}
         run_step(settings, migration, "verify_migration", (plan.facts.target.tenant, "migration_proof"), config)
-        proof = made(migration.proved)
+        proof = made(results.verification)
     output.result({"plan": plan.name, **proof_document(proof)}, lambda console: print_proof(console, plan, proof))
     return ExitStatus.COMPLETE if proof.equal else ExitStatus.DIFFERENCES
 
@@ -312,7 +306,7 @@ def print_failures(output: Output, applied: ApplyResult) -> None:
         output.say(f"! {one.resource} {one.source_id}: {one.problem}")
 
 
-def print_applied(console: Console, plan: Plan, result: Result) -> None:
+def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
     """What was written, and the truth in the last line."""
     applied = result.applied
     for one in applied.failures[:SHOWN]:
@@ -336,11 +330,13 @@ def print_applied(console: Console, plan: Plan, result: Result) -> None:
 
 
 @contextmanager
-def migrating(settings: Settings) -> Iterator[tuple[Migration, ProgressDisplay]]:
+def migrating(
+    settings: Settings, results: MigrationResults | None = None
+) -> Iterator[tuple[Migration, ProgressDisplay]]:
     """A migration whose progress is shown."""
     with (
         ProgressDisplay() as display,
-        Migration(settings, on_progress=display.progress, on_wait=display.waiting) as migration,
+        Migration(settings, results=results, on_progress=display.progress, on_wait=display.waiting) as migration,
     ):
         yield migration, display
 

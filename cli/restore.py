@@ -18,9 +18,10 @@ from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.migration.apply.run import Limits, as_json
-from pipelines.migration.flow import Result
-from pipelines.migration.model.plan import CONFLICT, Plan
-from pipelines.migration.plan.build import check_target
+from pipelines.migration.flow import AppliedPlan, MigrationResults
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import Plan
+from pipelines.migration.plan.scope import check_target
 from pipelines.migration.verify.run import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
@@ -42,10 +43,11 @@ def restore_snapshot(
 ) -> ExitStatus:
     """Plan, apply and verify in one go: what the library lacks is created, and nothing of it is deleted."""
     check_target(settings, tenant)
-    with migrating(settings) as (migration, _display):
+    results = MigrationResults()
+    with migrating(settings, results) as (migration, _display):
         config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources)}
         run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)
-        plan = made(migration.planned)
+        plan = made(results.plan)
         if plan_only:
             output.result(plan_document(plan), lambda console: print_plan(console, plan))
             return ExitStatus.COMPLETE
@@ -59,7 +61,7 @@ def restore_snapshot(
         }
         run_step(settings, migration, "apply_migration", (tenant, "migration"), approved)
         run_step(settings, migration, "verify_migration", (tenant, "migration_proof"), {"plan": plan.name})
-        result, proof = made(migration.result), made(migration.proved)
+        result, proof = made(results.apply), made(results.verification)
     document = {
         **plan_document(plan),
         **as_json(result.applied, result.requests),
@@ -68,11 +70,16 @@ def restore_snapshot(
     output.result(document, lambda console: _print(console, plan, result, proof))
     if not proof.equal:
         return ExitStatus.DIFFERENCES
-    left = result.applied.failed + result.applied.quarantined + plan.facts.count(CONFLICT) + plan.facts.files.missing
+    left = (
+        result.applied.failed
+        + result.applied.quarantined
+        + plan.facts.count(Action.CONFLICT)
+        + plan.facts.files.missing
+    )
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
 
-def _print(console: Console, plan: Plan, result: Result, proof: MigrationVerification) -> None:
+def _print(console: Console, plan: Plan, result: AppliedPlan, proof: MigrationVerification) -> None:
     print_applied(console, plan, result)
     print_proof(console, plan, proof)
 

@@ -17,11 +17,11 @@ from pipelines.backup.read import Progress
 from pipelines.humanize import counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
-from pipelines.migration.plan.other_resources import TASK_COMPLETED
-from pipelines.migration.plan.scope import listed_in
-from pipelines.migration.report.issues import sorts
+from pipelines.migration.model.target_reading import snapshot_listing
+from pipelines.migration.plan.quarantine import TASK_COMPLETED
+from pipelines.migration.report.issues import counts_by_path
 from pipelines.service.sandbox_process import CLIENT, make_locations, sandbox_process, sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -66,7 +66,7 @@ def drill(
             plan = migration.plan(snapshot, TENANT, overwrite=True, resources=others)
             applied = migration.apply(plan, limits=ALL).applied
             proof = migration.verify(plan, contents=True)
-        done = sum(row.reason == TASK_COMPLETED for row in plan.rows(QUARANTINED, resources=["tasks"]))
+        done = sum(row.reason == TASK_COMPLETED for row in plan.rows(Action.QUARANTINED, resources=["tasks"]))
     facts = plan.facts
     problems = [*intact.problems, *problems]
     problems += [f"{one.resource} {one.source_id}: {one.problem}" for one in applied.failures]
@@ -74,8 +74,8 @@ def drill(
     problems += [
         f"{count:,} {what}"
         for count, what in (
-            (facts.count(QUARANTINED) + facts.unfit - done, "records cannot be put back"),
-            (facts.count(CONFLICT), "records are conflicts"),
+            (facts.count(Action.QUARANTINED) + facts.unfit - done, "records cannot be put back"),
+            (facts.count(Action.CONFLICT), "records are conflicts"),
             (facts.files.missing, "files are missing in the snapshot"),
         )
         if count
@@ -92,7 +92,7 @@ def drill(
         problems=problems[:MOST_PROBLEMS],
         problems_count=len(problems),
         resources={
-            name: sum(counts.get(action, 0) for action in (CREATE, PATCH, UNCHANGED))
+            name: sum(counts.get(action, 0) for action in (Action.CREATE, Action.PATCH, Action.UNCHANGED))
             for name, counts in facts.counts.items()
         },
         left=_left(made, done, facts.unsent),
@@ -116,7 +116,7 @@ def _others(snapshot: Snapshot) -> tuple[list[str], list[str]]:
 
 def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[dict[str, Any]]:
     """What a person would have to enter."""
-    for record in listed_in(data, snapshot, LOCATIONS, folder).records():
+    for record in snapshot_listing(data, snapshot, LOCATIONS, folder).records():
         values = RESOURCE_TYPES[LOCATIONS].values(record)
         if isinstance(values.get("name"), str):
             yield values
@@ -131,7 +131,7 @@ def _left(made: int, done: int, unsent: Mapping[str, int]) -> list[str]:
         )
     if done:
         found.append(f"{counted(done, 'task')}: done, and nobody shows how one is made that is")
-    paths = list(sorts(unsent).items())[:MOST_LEFT]
+    paths = list(counts_by_path(unsent).items())[:MOST_LEFT]
     found += [
         f"{path} of {counted(count, 'record')}: version 3 has no place for it, or not in this form"
         for path, count in paths

@@ -52,7 +52,7 @@ FLOORS = {
         {"encryption", "objects"},
         {"durable"},
     ),
-    "pipelines.migration": ({"flow"}, {"report"}, {"undo", "verify"}, {"apply"}, {"plan"}, {"model"}),
+    "pipelines.migration": ({"flow"}, {"report"}, {"undo", "verify"}, {"apply"}, {"plan"}, {"session"}, {"model"}),
 }
 """Package → its rooms and modules from the top floor down: each imports from floors below it, never from its own or from one above."""
 

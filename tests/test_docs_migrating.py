@@ -18,12 +18,12 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import duration
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.apply.run import Limits
+from pipelines.migration.model.actions import Action, Decision, FileAction
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.model.wording import ACTIONS, REASONS
-from pipelines.migration.plan.conflicts import CREATE, MATCH, SKIP, SOURCE, TARGET
 from pipelines.migration.plan.files import requests_of
-from pipelines.migration.plan.other_resources import UNFIT
-from pipelines.migration.plan.publications import requests_to_read
+from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
+from pipelines.migration.plan.rows import requests_to_read
 from pipelines.settings.loading import load_settings
 from tests.cli.command import ROOT
 
@@ -93,16 +93,16 @@ def test_every_option_that_the_page_names_is_one_of_its_commands() -> None:
 
 def test_the_times_are_what_the_code_counts() -> None:
     """Creates + 2 per file + 1 per cover + one reading of an empty target, at 60 a minute."""
-    files = [PlannedFile(kind=kind, position=0, action="upload") for kind in ("asset", "cover")]
+    files = [PlannedFile(kind=kind, position=0, action=FileAction.UPLOAD) for kind in ("asset", "cover")]
     rows = table("publications")
     assert [row[0] for row in rows] == ["1,000", "10,000", "100,000"]
     for row in rows:
         count = int(row[0].replace(",", ""))
         writes = [
-            count * requests_of("create", {"title": "A"}, files[:some]) + requests_to_read(0) for some in range(3)
+            count * requests_of(Action.CREATE, {"title": "A"}, files[:some]) + requests_to_read(0) for some in range(3)
         ]
         assert row[1:] == [duration(requests) for requests in (requests_to_read(count), *writes)]
-    together = 100_000 * requests_of("create", {"title": "A"}, files[:1], together=True) + requests_to_read(0)
+    together = 100_000 * requests_of(Action.CREATE, {"title": "A"}, files[:1], together=True) + requests_to_read(0)
     assert f"(100,000 publications with one file each: {duration(together)} instead)" in TEXT
     assert f"{LAST_DAY_OF_V2:%-d %B %Y}" in TEXT
 
@@ -110,8 +110,14 @@ def test_the_times_are_what_the_code_counts() -> None:
 def test_the_tables_have_every_action_decision_and_reason() -> None:
     assert quoted([row[0] for row in table("action")]) == set(ACTIONS)
     decisions = quoted([row[0] for row in table("you write")])
-    assert {word.split()[0] for word in decisions} == {CREATE, SKIP, MATCH, SOURCE, TARGET}
-    reasons = {advice.problem for reason, advice in REASONS.items() if reason not in UNFIT}
+    assert {word.split()[0] for word in decisions} == {
+        Decision.CREATE,
+        Decision.SKIP,
+        Decision.MATCH,
+        Decision.SOURCE,
+        Decision.TARGET,
+    }
+    reasons = {advice.problem for reason, advice in REASONS.items() if reason not in QUARANTINE_REASONS}
     assert {row[0] for row in table("problem")} == reasons
 
 

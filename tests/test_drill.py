@@ -13,12 +13,12 @@ from pipelines.store.maintenance.drills import Drill, last_drill
 from pipelines.store.snapshots.snapshots import Snapshot, blob_key
 from pipelines.store.stores import open_data
 from tests.migration.conftest import RECORDS
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def drilled(desk: Desk, snapshot: Snapshot) -> Drill:
+def drilled(desk: LibraryPair, snapshot: Snapshot) -> Drill:
     settings = load_settings(desk.config)
     return drill(settings, open_data(settings), snapshot, now=NOW)
 
@@ -28,7 +28,7 @@ def kept_files(snapshot: Snapshot) -> list[dict[str, object]]:
     return [row for row in rows if row["status"] == KEPT]
 
 
-def test_a_snapshot_is_put_back_and_read_again_to_the_last_byte(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_snapshot_is_put_back_and_read_again_to_the_last_byte(desk: LibraryPair, snapshot: Snapshot) -> None:
     found = drilled(desk, snapshot)
     assert (found.ok, found.problems, found.records) == (True, [], RECORDS)
     assert found.files == len(kept_files(snapshot)) > 0
@@ -37,7 +37,7 @@ def test_a_snapshot_is_put_back_and_read_again_to_the_last_byte(desk: Desk, snap
     assert not list((desk.config.parent / "library-data").glob(".drill-*"))
 
 
-def test_a_blob_that_lost_a_bit_fails_it(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_blob_that_lost_a_bit_fails_it(desk: LibraryPair, snapshot: Snapshot) -> None:
     blob = desk.config.parent / "library-data" / blob_key(str(kept_files(snapshot)[0]["sha256"]))
     content = bytearray(blob.read_bytes())
     content[len(content) // 2] ^= 1

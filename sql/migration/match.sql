@@ -1,12 +1,12 @@
--- What is known without looking at the records: which record of the source is which record of the target. Reads
+-- Matches the records that can be matched without comparing their content. Reads
 --   source (id), target (id)                      the records of both sides
---   written (source_id, target_id)                what earlier plans made or changed, as the journal says
+--   written (source_id, target_id)                what earlier plans created or changed, according to the journal
 --   decisions (source_id, decision, target_id)    what a person decided
 --   same_library (yes)                            whether both sides are one library, whose ids are the same
--- and makes
+-- and creates
 --   matched (source_id, target_id, matched_by)
---   unclear (source_id, candidates, reason)
--- to which match_by_keys.sql adds. The strongest evidence comes first, and each record of the target is taken once.
+--   ambiguous (source_id, candidates, reason)
+-- to which match_by_keys.sql adds rows. The strongest evidence comes first, and each record of the target is matched once.
 
 CREATE TABLE matched AS
     SELECT decisions.source_id, decisions.target_id, 'decision' AS matched_by
@@ -23,22 +23,23 @@ INSERT INTO matched
     ANTI JOIN decisions ON decisions.source_id = written.source_id
     ANTI JOIN matched ON matched.target_id = written.target_id;
 
--- What was written before and is gone was deleted by somebody.
-CREATE TABLE unclear AS
+-- A record that an earlier plan wrote and that is gone was deleted by somebody.
+CREATE TABLE ambiguous AS
     SELECT written.source_id, [written.target_id] AS candidates, 'deleted_in_target' AS reason
     FROM written
     SEMI JOIN source ON source.id = written.source_id
     ANTI JOIN target ON target.id = written.target_id
     ANTI JOIN decisions ON decisions.source_id = written.source_id;
 
--- Nor is it new if somebody gave the record that it became to another one, or if the record that somebody meant is not there.
-INSERT INTO unclear
+-- A record is not new either if a person matched another record with the one that it was written to, or if the record that a person named
+-- does not exist.
+INSERT INTO ambiguous
     SELECT written.source_id, [written.target_id], 'several_sources'
     FROM written
     SEMI JOIN source ON source.id = written.source_id
     SEMI JOIN matched ON matched.target_id = written.target_id AND matched.source_id <> written.source_id
     ANTI JOIN decisions ON decisions.source_id = written.source_id;
-INSERT INTO unclear
+INSERT INTO ambiguous
     SELECT decisions.source_id, []::BIGINT[], 'decided_is_missing'
     FROM decisions
     SEMI JOIN source ON source.id = decisions.source_id
@@ -52,5 +53,5 @@ INSERT INTO matched
     SEMI JOIN target ON target.id = source.id
     ANTI JOIN matched ON matched.source_id = source.id
     ANTI JOIN matched AS taken ON taken.target_id = source.id
-    ANTI JOIN unclear ON unclear.source_id = source.id
+    ANTI JOIN ambiguous ON ambiguous.source_id = source.id
     ANTI JOIN decisions ON decisions.source_id = source.id;

@@ -1,41 +1,41 @@
--- Matches those that are free by what they have in common. Reads, beside the tables of match.sql,
+-- Matches the free records of both sides that have a key in common. Reads, beside the tables of match.sql,
 --   stage_source (id, type, value), stage_target (…)   the keys of this stage
---   source_keys (id, type, value), target_keys (…)     all identifiers that identify
---   stage (name, gives_way)                            gives_way: identifiers that disagree make two works of a pair
--- What fits more than once is unclear and never new: an insert would make a duplicate (trap A8).
+--   source_keys (id, type, value), target_keys (…)     all identifiers that identify a publication
+--   stage (name, gives_way)                            gives_way: a pair with contradicting identifiers is two works
+-- A record with several possible partners is ambiguous and never new: a create would make a duplicate (I8).
 
 CREATE OR REPLACE TABLE free_source AS
     SELECT stage_source.*
     FROM stage_source
     ANTI JOIN matched ON matched.source_id = stage_source.id
-    ANTI JOIN unclear ON unclear.source_id = stage_source.id
+    ANTI JOIN ambiguous ON ambiguous.source_id = stage_source.id
     ANTI JOIN decisions ON decisions.source_id = stage_source.id;
 CREATE OR REPLACE TABLE free_target AS
     SELECT stage_target.*
     FROM stage_target
     ANTI JOIN matched ON matched.target_id = stage_target.id
-    ANTI JOIN (SELECT unnest(candidates) AS id FROM unclear) AS wanted ON wanted.id = stage_target.id;
+    ANTI JOIN (SELECT unnest(candidates) AS id FROM ambiguous) AS candidate ON candidate.id = stage_target.id;
 
--- A key that many share would make a pair of each with each.
+-- A key that many records share would pair each with each.
 CREATE OR REPLACE TABLE crowds AS
     SELECT type, value
     FROM (SELECT type, value, count(*) AS records FROM free_source GROUP BY ALL) AS s
     JOIN (SELECT type, value, count(*) AS records FROM free_target GROUP BY ALL) AS t USING (type, value)
     WHERE s.records * t.records > 100;
 
-CREATE OR REPLACE TABLE alike AS
+CREATE OR REPLACE TABLE pairs AS
     SELECT DISTINCT s.id AS source_id, t.id AS target_id
     FROM free_source AS s
     JOIN free_target AS t USING (type, value)
     ANTI JOIN crowds USING (type, value);
 
--- With a type of identifier in common and no value of it, they are two works, whatever else they share. Step by step, because DuckDB would
--- begin with all pairs of one type.
+-- Two records that have a type of identifier in common and no value of it are two works, whatever else they share. This goes step by step,
+-- because DuckDB would begin with all pairs of one type.
 CREATE OR REPLACE TABLE source_sides AS
-    SELECT alike.source_id, alike.target_id, s.type, s.value FROM alike JOIN source_keys AS s ON s.id = alike.source_id;
+    SELECT pairs.source_id, pairs.target_id, s.type, s.value FROM pairs JOIN source_keys AS s ON s.id = pairs.source_id;
 CREATE OR REPLACE TABLE target_sides AS
-    SELECT alike.source_id, alike.target_id, t.type, t.value FROM alike JOIN target_keys AS t ON t.id = alike.target_id;
-CREATE OR REPLACE TABLE apart AS
+    SELECT pairs.source_id, pairs.target_id, t.type, t.value FROM pairs JOIN target_keys AS t ON t.id = pairs.target_id;
+CREATE OR REPLACE TABLE contradicting AS
     SELECT DISTINCT source_id, target_id
     FROM (
         SELECT s.source_id, s.target_id, s.type, bool_or(s.value = t.value) AS agrees
@@ -47,14 +47,14 @@ CREATE OR REPLACE TABLE apart AS
 
 CREATE OR REPLACE TABLE candidates AS
     SELECT
-        alike.source_id,
-        alike.target_id,
-        count(*) OVER (PARTITION BY alike.source_id) AS targets,
-        count(*) OVER (PARTITION BY alike.target_id) AS sources,
-        apart.source_id IS NOT NULL AS disagree
-    FROM alike
-    LEFT JOIN apart USING (source_id, target_id)
-    WHERE apart.source_id IS NULL OR NOT (SELECT gives_way FROM stage);
+        pairs.source_id,
+        pairs.target_id,
+        count(*) OVER (PARTITION BY pairs.source_id) AS targets,
+        count(*) OVER (PARTITION BY pairs.target_id) AS sources,
+        contradicting.source_id IS NOT NULL AS disagree
+    FROM pairs
+    LEFT JOIN contradicting USING (source_id, target_id)
+    WHERE contradicting.source_id IS NULL OR NOT (SELECT gives_way FROM stage);
 
 CREATE OR REPLACE TABLE crowded AS
     SELECT DISTINCT s.id AS source_id, t.candidates
@@ -75,7 +75,7 @@ INSERT INTO matched
     ANTI JOIN crowded_targets ON crowded_targets.id = candidates.target_id
     WHERE targets = 1 AND sources = 1 AND NOT disagree;
 
-INSERT INTO unclear
+INSERT INTO ambiguous
     SELECT
         source_id,
         list_sort(list_distinct(flatten(list(found))))[:20],
@@ -98,10 +98,10 @@ INSERT INTO unclear
 DROP TABLE free_source;
 DROP TABLE free_target;
 DROP TABLE crowds;
-DROP TABLE alike;
+DROP TABLE pairs;
 DROP TABLE source_sides;
 DROP TABLE target_sides;
-DROP TABLE apart;
+DROP TABLE contradicting;
 DROP TABLE candidates;
 DROP TABLE crowded;
 DROP TABLE crowded_targets;

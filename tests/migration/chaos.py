@@ -1,4 +1,4 @@
-"""A way to the sandbox on which things go wrong at random, before and after they had their effect; and processes that apply a plan."""
+"""A proxy in front of the sandbox with random faults, before and after a request has its effect; and processes that apply a plan."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 ROOT_PATHS = ("/oauth/", "/_control/")
-"""What nothing happens to: a lost answer of a refresh ends a sign-in under the strict policy, which is tested elsewhere."""
+"""Paths without faults: a lost response to a refresh ends a sign-in under the strict policy, and other tests cover that."""
 
 FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after", "429", "cut", "hang", "lag", "expired")
 
 ZYGOTE = """
 import sys, os
 from pathlib import Path
-import pipelines.service.hooks
-from pipelines.migrating import Migration
-from pipelines.migration.applying import Limits
-from pipelines.migration.plan_folders import find_plan
-from pipelines.settings import load_settings
-from tests.migration.moving import Hurried
+import pipelines.service.webhook
+from pipelines.migration.flow import Migration
+from pipelines.migration.apply.run import Limits
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.settings.loading import load_settings
+from tests.migration.library_pair import FastClock
 
 def work(config, plan, what):
-    with Migration(load_settings(Path(config)), clock=Hurried()) as migration:
+    with Migration(load_settings(Path(config)), clock=FastClock()) as migration:
         found = find_plan(migration.data, plan)
         if what == "undo":
             undone = migration.undo(found, really=True)
@@ -53,18 +53,18 @@ for line in sys.stdin:
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""A process that has everything imported; each line makes a child of it that applies a plan, or undoes one. The service deletes no
-authorities and no tasks: those are left."""
+"""A process with all modules imported. Each line that it reads forks a child, which applies or undoes a plan. An undo leaves authorities
+and tasks, because the service deletes none."""
 
 
 _SIGNATURE = re.compile(rb'(?i)("x-amz-signature":\s*"[0-9a-f]+)[0-9a-f]{4}')
-"""Of a form to upload with: the storage refuses one that is signed otherwise as it refuses one that has expired, with 403."""
+"""Part of a presigned form. The storage refuses a wrong signature like an expired one, with 403."""
 
 _JSON = {"Content-Type": "application/json"}
 
 
 class Applies:
-    """Applies, or undoes, of a plan in processes of their own, which start at once."""
+    """Runs applies or undos of a plan in processes of their own, which start at once."""
 
     def __init__(self) -> None:
         self._zygote = subprocess.Popen(
@@ -76,7 +76,7 @@ class Applies:
         )
 
     def run(self, config: object, plan: str, kill_after: float | None = None, *, what: str = "apply") -> int:
-        """Exit status of one; negative where it was killed, after so many seconds."""
+        """Run one; returns its exit status, negative if it was killed. `kill_after`: seconds."""
         assert self._zygote.stdin is not None
         assert self._zygote.stdout is not None
         self._zygote.stdin.write(f"{config} {plan} {what}\n")
@@ -91,7 +91,7 @@ class Applies:
         return int(self._zygote.stdout.readline())
 
     def close(self) -> str:
-        """End them; what they said of errors."""
+        """End the process; returns its standard error."""
         _, said = self._zygote.communicate()
         return said
 
@@ -102,12 +102,12 @@ def _kill(child: int) -> None:
 
 
 class RoughWay:
-    """Forwards requests to a server; each meets a fault with the chance `share`. `happened` counts them."""
+    """Forwards requests to a server. Each has a fault with the probability `share`; `happened` counts the faults."""
 
     def __init__(self, server: str, share: float, seed: int) -> None:
         self._server = urlsplit(server)
         self.share = share
-        """Of the requests to which something happens; may be changed on the way."""
+        """The probability of a fault; may be changed at any time."""
         self._random = random.Random(seed)
         self._lock = threading.Lock()
         self.happened: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class RoughWay:
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, *_: Any) -> None:
-                """A client that was killed is no news."""
+                """Ignore errors: clients are killed on purpose."""
 
         self._http = Server(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
@@ -141,7 +141,7 @@ class RoughWay:
         self._http.server_close()
 
     def fault_of(self, method: str, path: str) -> str:
-        """What happens to a request."""
+        """The fault of a request; empty for none."""
         with self._lock:
             if self._random.random() >= self.share or any(one in path for one in ROOT_PATHS):
                 return ""
@@ -152,7 +152,7 @@ class RoughWay:
             return fault
 
     def serve(self, request: BaseHTTPRequestHandler) -> None:
-        """Answer a request, or let something happen to it."""
+        """Answer a request, or make it fail."""
         body = request.rfile.read(int(request.headers.get("content-length") or 0))
         fault = self.fault_of(request.command, request.path)
         if fault == "reset before":

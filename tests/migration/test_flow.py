@@ -1,4 +1,4 @@
-"""A library moved into another: what is planned is written, once, and nothing else (I8; traps A5, A8, A15, B7, B9, B14)."""
+"""A library is moved into another: exactly what is planned is written, once (I8)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import pytest
 
 from pipelines.errors import ConfigurationError, SafetyLimitError, StopError, TemporaryError
 from pipelines.migration.apply.run import Limits, Selection, check_limits
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import FACTS, ROWS
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.records.forms import form_of
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 
 
 def comparable(record: dict[str, Any]) -> dict[str, Any]:
-    """What of a record is the same in both libraries."""
+    """The fields of a record that are the same in both libraries."""
     fields = form_of(record).fields
     return {name: value for name, value in fields.items() if name not in {"contributor", "organization"}}
 
@@ -30,209 +31,211 @@ def source_records(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [json.loads(payload) for payload in raw.column("payload").to_pylist()]
 
 
-def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
+def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    plan = pair.plan(snapshot)
     facts = plan.facts
     assert facts.counts == {"publications": {"create": RECORDS}}
     assert facts.files.upload > facts.files.covers > 0
     assets = facts.files.upload - facts.files.covers
     assert facts.requests == RECORDS + 2 * assets + facts.files.covers + 1
-    before = desk.requests()
-    result = desk.apply(plan)
+    before = pair.requests()
+    result = pair.apply(plan)
     assert (result.applied.created, result.applied.failed, result.applied.complete) == (RECORDS, 0, True)
     assert result.applied.files_uploaded == facts.files.upload
-    assert desk.requests() - before == result.requests == facts.requests
-    held = desk.held()
+    assert pair.requests() - before == result.requests == facts.requests
+    held = pair.publications()
     wanted = [comparable(record) for record in source_records(snapshot)]
     assert sorted(map(json.dumps, map(comparable, held))) == sorted(map(json.dumps, wanted))
     assert sum(len(record["assets"]) for record in held) == assets
     assert sum(record["cover"] is not None for record in held) == facts.files.covers
 
 
-def test_what_was_moved_is_not_moved_again(desk: Desk, snapshot: Snapshot) -> None:
-    """I8: run twice, the second run writes nothing; a second plan is empty (trap B7)."""
-    plan = desk.plan(snapshot)
-    desk.apply(plan)
-    before = desk.requests()
-    again = desk.apply(plan)
+def test_moved_records_are_not_moved_again(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I8: the second run writes nothing, and a second plan is empty."""
+    plan = pair.plan(snapshot)
+    pair.apply(plan)
+    before = pair.requests()
+    again = pair.apply(plan)
     assert (again.applied.unchanged, again.applied.created, again.requests) == (RECORDS, 0, 0)
-    assert desk.requests() == before
-    second = desk.plan(snapshot)
+    assert pair.requests() == before
+    second = pair.plan(snapshot)
     assert (second.facts.empty, second.facts.requests) == (True, 0)
     assert second.facts.matched_by == {"journal": RECORDS}
-    assert desk.apply(second).requests == 0
+    assert pair.apply(second).requests == 0
 
 
-def test_without_a_journal_the_same_records_are_found_again(desk: Desk, snapshot: Snapshot) -> None:
-    """Identifiers and contents match what another machine wrote; nothing is made twice."""
-    desk.apply(desk.plan(snapshot))
-    for path in (desk.config.parent / "library-data").glob("state.db*"):
+def test_without_a_journal_the_same_records_are_matched(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I8: identifiers and contents match what another machine wrote, and nothing is created twice."""
+    pair.apply(pair.plan(snapshot))
+    for path in (pair.config.parent / "library-data").glob("state.db*"):
         path.unlink()
-    plan = desk.plan(snapshot)
+    plan = pair.plan(snapshot)
     assert plan.facts.counts == {"publications": {"unchanged": RECORDS}}
     assert plan.facts.files.upload == 0
 
 
-def test_what_changed_in_the_source_later_is_all_that_a_second_plan_writes(desk: Desk, snapshot: Snapshot) -> None:
-    desk.apply(desk.plan(snapshot))
-    desk.sandbox.fault("edit", "library", path="publications", change=[3], add=1)
-    later = desk.back_up("later")
-    desk.sandbox.reset("faults")
-    plan = desk.plan(later)
+def test_a_second_plan_writes_only_later_changes_of_the_source(pair: LibraryPair, snapshot: Snapshot) -> None:
+    pair.apply(pair.plan(snapshot))
+    pair.sandbox.fault("edit", "library", path="publications", change=[3], add=1)
+    later = pair.back_up("later")
+    pair.sandbox.reset("faults")
+    plan = pair.plan(later)
     assert plan.facts.counts["publications"] == {"unchanged": RECORDS - 1, "patch": 1, "create": 1}
     assert plan.facts.fields == {"title": 1}
     assert plan.facts.requests == 2 + 2
-    assert desk.apply(plan).applied.complete
-    assert desk.plan(later).facts.empty
+    assert pair.apply(plan).applied.complete
+    assert pair.plan(later).facts.empty
 
 
-def test_what_people_edited_in_the_target_is_a_conflict_until_a_person_decides(desk: Desk, snapshot: Snapshot) -> None:
-    desk.apply(desk.plan(snapshot))
-    first = desk.held()[0]["id"]
-    desk.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
-    plan = desk.plan(snapshot)
+def test_an_edit_in_the_target_is_a_conflict_until_a_person_decides(pair: LibraryPair, snapshot: Snapshot) -> None:
+    pair.apply(pair.plan(snapshot))
+    first = pair.publications()[0]["id"]
+    pair.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
+    plan = pair.plan(snapshot)
     assert plan.facts.counts["publications"] == {"unchanged": RECORDS - 1, "conflict": 1}
     conflicts = plan.path("conflicts.tsv")
     lines = conflicts.read_text().splitlines()
     row = next(number for number, line in enumerate(lines) if "Edited by a librarian" in line)
     lines[row] = "\t".join([*lines[row].split("\t")[:-1], "source"])
     conflicts.write_text("\n".join(lines))
-    decided = desk.plan(snapshot)
+    decided = pair.plan(snapshot)
     assert decided.facts.counts["publications"] == {"unchanged": RECORDS - 1, "patch": 1}
-    desk.apply(decided)
-    desk.call("PATCH", f"publications/{first}", {"title": "Edited once more"})
-    assert desk.plan(snapshot).facts.counts["publications"] == {"unchanged": RECORDS - 1, "conflict": 1}
+    pair.apply(decided)
+    pair.call("PATCH", f"publications/{first}", {"title": "Edited once more"})
+    assert pair.plan(snapshot).facts.counts["publications"] == {"unchanged": RECORDS - 1, "conflict": 1}
 
 
-def test_records_that_are_there_already_are_not_made_again(desk: Desk, snapshot: Snapshot) -> None:
-    """A third is there, some twice, some edited: no duplicate, edits kept, every ambiguous match listed (trap A8)."""
+def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I8: a third exists, some records twice, some edited. No duplicate is created, edits are kept, every ambiguous match is listed."""
     wanted = [comparable(record) for record in source_records(snapshot)]
     there = wanted[: RECORDS // 3]
     for fields in there:
-        desk.call("POST", "publications", fields)
+        pair.call("POST", "publications", fields)
     twice = [fields for fields in there if fields.get("identifiers")][:3]
     for fields in twice:
-        desk.call("POST", "publications", fields)
+        pair.call("POST", "publications", fields)
     edited = next(fields for fields in there if fields not in twice and fields.get("identifiers"))
-    target = next(record for record in desk.held() if comparable(record) == edited)
-    desk.call("PATCH", f"publications/{target['id']}", {"title": "Their own title"})
-    plan = desk.plan(snapshot)
+    target = next(record for record in pair.publications() if comparable(record) == edited)
+    pair.call("PATCH", f"publications/{target['id']}", {"title": "Their own title"})
+    plan = pair.plan(snapshot)
     counts = plan.facts.counts["publications"]
-    conflicts = {row.title: row for row in plan.rows("conflict")}
+    conflicts = {row.title: row for row in plan.rows(Action.CONFLICT)}
     assert len(conflicts) >= 4
     assert {fields["title"] for fields in twice} <= set(conflicts)
     assert all(len(conflicts[fields["title"]].candidates) >= 2 for fields in twice)
     assert conflicts[edited["title"]].target_id == target["id"]
     assert counts["create"] == RECORDS - len(there)
-    result = desk.apply(plan)
+    result = pair.apply(plan)
     assert result.applied.created == counts["create"]
-    held = desk.held()
+    held = pair.publications()
     assert len(held) == RECORDS + len(twice)
     assert next(record for record in held if record["id"] == target["id"])["title"] == "Their own title"
 
 
 def test_a_refused_record_is_quarantined_with_the_service_s_words_and_the_rest_moves(
-    desk: Desk, snapshot: Snapshot
+    pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    plan = desk.plan(snapshot)
-    desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=422, times=2)
-    result = desk.apply(plan)
+    plan = pair.plan(snapshot)
+    pair.sandbox.fault("status", pair.target, method="POST", path="publications$", status=422, times=2)
+    result = pair.apply(plan)
     assert (result.applied.created, result.applied.failed, result.applied.complete) == (RECORDS - 2, 2, False)
     assert all("This answer was ordered" in one.problem for one in result.applied.failures)
-    mended = desk.apply(plan)
+    mended = pair.apply(plan)
     assert (mended.applied.created, mended.applied.failed, mended.applied.complete) == (2, 0, True)
-    assert len(desk.held()) == RECORDS
+    assert len(pair.publications()) == RECORDS
 
 
-def test_a_plan_that_was_altered_is_refused(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
+def test_a_plan_that_was_altered_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
     rows, facts = plan.path(ROWS), plan.path(FACTS)
     kept = rows.read_bytes()
     rows.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
     with pytest.raises(StopError, match="altered"):
-        desk.apply(plan)
+        pair.apply(plan)
     rows.write_bytes(kept)
     facts.write_text(facts.read_text().replace('"create": 95', '"create": 94'))
-    with desk.migration() as migration, pytest.raises(StopError, match="altered"):
+    with pair.migration() as migration, pytest.raises(StopError, match="altered"):
         find_plan(migration.data, plan.name)
-    assert desk.writes() == []
+    assert pair.writes() == []
 
 
-def test_a_plan_is_refused_once_the_target_has_what_it_would_create(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
+def test_a_plan_is_refused_once_the_target_has_what_it_would_create(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
     fields = comparable(source_records(snapshot)[0])
-    desk.call("POST", "publications", fields)
+    pair.call("POST", "publications", fields)
     with pytest.raises(StopError, match=r"stale.*1 of its records.*seems to be there now"):
-        desk.apply(plan)
-    assert len(desk.held()) == 1
+        pair.apply(plan)
+    assert len(pair.publications()) == 1
 
 
-def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(desk: Desk, snapshot: Snapshot) -> None:
-    desk.apply(desk.plan(snapshot))
-    first = desk.held()[0]["id"]
-    desk.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
-    plan = desk.plan(snapshot, overwrite=True)
-    assert [(row.target_id, list(row.payload)) for row in plan.rows("patch")] == [(first, ["title"])]
-    desk.call("PATCH", f"publications/{first}", {"title": "Edited again, just now"})
+def test_a_plan_is_refused_once_somebody_changed_what_it_would_replace(pair: LibraryPair, snapshot: Snapshot) -> None:
+    pair.apply(pair.plan(snapshot))
+    first = pair.publications()[0]["id"]
+    pair.call("PATCH", f"publications/{first}", {"title": "Edited by a librarian"})
+    plan = pair.plan(snapshot, overwrite=True)
+    assert [(row.target_id, list(row.payload)) for row in plan.rows(Action.PATCH)] == [(first, ["title"])]
+    pair.call("PATCH", f"publications/{first}", {"title": "Edited again, just now"})
     with pytest.raises(StopError, match="stale"):
-        desk.apply(plan)
-    assert desk.held()[0]["title"] == "Edited again, just now"
+        pair.apply(plan)
+    assert pair.publications()[0]["title"] == "Edited again, just now"
 
 
-def test_an_approval_names_what_was_looked_at(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
-    with desk.migration() as migration:
+def test_an_approval_is_the_beginning_of_the_seal(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
+    with pair.migration() as migration:
         assert migration.approved(plan.name, plan.facts.seal[:8], "new").name == plan.name
         for wrong in ("", plan.facts.seal[:7], "00000000"):
             with pytest.raises(ConfigurationError, match="not approved"):
                 migration.approved(plan.name, wrong, "new")
 
 
-def test_parts_of_a_plan_can_be_written_first(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
-    first = desk.apply(plan, selection=Selection(limit=5))
+def test_parts_of_a_plan_can_be_written_first(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
+    first = pair.apply(plan, selection=Selection(limit=5))
     assert (first.applied.created, first.applied.left, first.applied.complete) == (5, RECORDS - 5, False)
-    ids = [row.source_id for row in plan.rows("create")][-2:]
-    two = desk.apply(plan, selection=Selection(ids=ids))
+    ids = [row.source_id for row in plan.rows(Action.CREATE)][-2:]
+    two = pair.apply(plan, selection=Selection(ids=ids))
     assert two.applied.created == 2
-    rest = desk.apply(plan)
+    rest = pair.apply(plan)
     assert (rest.applied.created, rest.applied.unchanged, rest.applied.complete) == (RECORDS - 7, 7, True)
-    assert len(desk.held()) == RECORDS
+    assert len(pair.publications()) == RECORDS
 
 
-def test_too_many_failures_stop_it_with_their_number(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
-    desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=422, times=1000)
+def test_too_many_failures_stop_an_apply_with_their_number(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
+    pair.sandbox.fault("status", pair.target, method="POST", path="publications$", status=422, times=1000)
     with pytest.raises(
         SafetyLimitError, match=r"4 of \d+ records could not be written .*the limits are 3 and"
     ) as stopped:
-        desk.apply(plan, limits=Limits(failures=3))
+        pair.apply(plan, limits=Limits(failures=3))
     assert "This answer was ordered" in str(stopped.value)
-    desk.sandbox.reset("faults")
-    assert desk.apply(plan).applied.complete
+    pair.sandbox.reset("faults")
+    assert pair.apply(plan).applied.complete
 
 
-def test_a_service_that_is_down_for_a_while_is_waited_for(desk: Desk, snapshot: Snapshot) -> None:
-    """A long apply runs at night, too: an outage that the tries of one request do not outlast fails no record and ends no run."""
+def test_a_service_that_is_down_for_a_while_is_waited_for(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """An apply that runs for days survives an outage that outlasts the tries of one request: no record fails, and the run goes on."""
 
     def goes_down() -> None:
-        desk.sandbox.reset("faults")
-        desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=503, times=12)
-        desk.sandbox.fault("status", desk.target, method="GET", path=r"publications\?", status=503, times=12 * 7)
+        pair.sandbox.reset("faults")
+        pair.sandbox.fault("status", pair.target, method="POST", path="publications$", status=503, times=12)
+        pair.sandbox.fault("status", pair.target, method="GET", path=r"publications\?", status=503, times=12 * 7)
 
-    plan = desk.plan(snapshot)
+    plan = pair.plan(snapshot)
     goes_down()
     with pytest.raises(TemporaryError, match="7 tries"):
-        desk.apply(plan, limits=Limits(patience=0))
+        pair.apply(plan, limits=Limits(patience=0))
     goes_down()
-    applied = desk.apply(plan).applied
+    applied = pair.apply(plan).applied
     assert (applied.failed, applied.complete) == (0, True)
-    assert len(desk.held()) == RECORDS
+    assert len(pair.publications()) == RECORDS
 
 
-def test_a_plan_that_changes_most_of_the_target_is_not_begun(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
-    desk.apply(plan)
+def test_a_plan_that_changes_most_of_the_target_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
+    pair.apply(plan)
     facts = msgspec.structs.replace(plan.facts, counts={"publications": {"patch": 150}})
     facts.target.records["publications"] = 200
     plan.facts = facts
@@ -245,39 +248,44 @@ def test_a_plan_that_changes_most_of_the_target_is_not_begun(desk: Desk, snapsho
         check_limits(plan, Limits(touched_percent=40))
 
 
-def test_a_target_of_version_2_is_refused(desk: Desk, snapshot: Snapshot) -> None:
-    with desk.migration() as migration, pytest.raises(ConfigurationError, match="shut down at the end of 2026"):
+def test_a_target_of_version_2_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
+    with pair.migration() as migration, pytest.raises(ConfigurationError, match="shut down at the end of 2026"):
         migration.plan(snapshot, "old")
 
 
-def test_files_go_with_their_record_where_that_is_preferred_and_works(desk: Desk, snapshot: Snapshot) -> None:
-    """A request less for each file; tried on the first record and proved by reading it back (service-api.md: assets_attributes)."""
-    desk.prefer("files_with_record = true")
-    plan = desk.plan(snapshot)
+def test_files_are_sent_with_their_record_where_that_is_configured_and_works(
+    pair: LibraryPair, snapshot: Snapshot
+) -> None:
+    """It saves a request for each file. The first record is read back as a proof (service.md#assets)."""
+    pair.configure("files_with_record = true")
+    plan = pair.plan(snapshot)
     files = plan.facts.files
     assert plan.facts.requests == RECORDS + files.upload + 1
-    result = desk.apply(plan)
+    result = pair.apply(plan)
     assert (result.applied.created, result.applied.files_uploaded, result.applied.complete) == (
         RECORDS,
         files.upload,
         True,
     )
     assert result.requests == plan.facts.requests + 1  # the first record is read back
-    assert [path for method, path in desk.writes() if path.endswith("/assets")] == []
-    assert sum(len(record["assets"]) for record in desk.held()) == files.upload - files.covers
-    assert desk.plan(snapshot).facts.empty
+    assert [path for method, path in pair.writes() if path.endswith("/assets")] == []
+    assert sum(len(record["assets"]) for record in pair.publications()) == files.upload - files.covers
+    assert pair.plan(snapshot).facts.empty
 
 
 def test_a_service_that_does_not_take_files_with_their_record_gets_them_one_by_one(
-    desk: Desk, snapshot: Snapshot
+    pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    """It refuses the first record with its files; the record goes without, and no other is tried so (trap B9)."""
-    desk.prefer("files_with_record = true")
-    plan = desk.plan(snapshot)
-    (with_files, *_rest) = [row for row in plan.rows("create") if any(one.kind == "asset" for one in row.files)]
-    desk.sandbox.fault("status", desk.target, method="POST", path="publications$", status=422, times=1)
-    result = desk.apply(plan, selection=Selection(ids=[with_files.source_id]))
+    """I7: the service refuses the first record with files. It is sent without them, and no other record is sent with files."""
+    pair.configure("files_with_record = true")
+    plan = pair.plan(snapshot)
+    (with_files, *_rest) = [row for row in plan.rows(Action.CREATE) if any(one.kind == "asset" for one in row.files)]
+    pair.sandbox.fault("status", pair.target, method="POST", path="publications$", status=422, times=1)
+    result = pair.apply(plan, selection=Selection(ids=[with_files.source_id]))
     assert (result.applied.created, result.applied.complete) == (1, False)
-    assert [path for method, path in desk.writes() if path.endswith("/assets")]
-    assert desk.apply(plan).applied.complete
-    assert sum(len(record["assets"]) for record in desk.held()) == plan.facts.files.upload - plan.facts.files.covers
+    assert [path for method, path in pair.writes() if path.endswith("/assets")]
+    assert pair.apply(plan).applied.complete
+    assert (
+        sum(len(record["assets"]) for record in pair.publications())
+        == plan.facts.files.upload - plan.facts.files.covers
+    )

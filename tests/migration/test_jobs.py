@@ -1,4 +1,4 @@
-"""The jobs of a migration in Dagster: a plan with its picture, a load that a person must have approved, a proof (design: approval)."""
+"""The jobs of a migration in Dagster: a plan with its summary, an apply that a person must approve, and a verification."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 
 
-def run(desk: Desk, job: str, asset: str, **config: Any) -> dg.ExecuteInProcessResult:
+def run(pair: LibraryPair, job: str, asset: str, **config: Any) -> dg.ExecuteInProcessResult:
     with dg.DagsterInstance.ephemeral() as instance:
-        definition = build_definitions(load_settings(desk.config)).resolve_job_def(job)
+        definition = build_definitions(load_settings(pair.config)).resolve_job_def(job)
         return definition.execute_in_process(
             run_config={"ops": {f"new__{asset}": {"config": config}}},
             instance=instance,
@@ -29,18 +29,18 @@ def made(result: dg.ExecuteInProcessResult, asset: str) -> dict[str, Any]:
     return {name: value.value for name, value in event.metadata.items()}
 
 
-def test_a_person_approves_between_plan_and_load(desk: Desk, snapshot: Snapshot) -> None:
-    plan = made(run(desk, "plan_migration", "migration_plan", source=snapshot.name), "migration_plan")
+def test_a_person_approves_between_plan_and_load(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = made(run(pair, "plan_migration", "migration_plan", source=snapshot.name), "migration_plan")
     assert "data:image/svg+xml" in plan["picture"]
-    unapproved = run(desk, "apply_migration", "migration", plan=plan["plan"], approval="yes, please")
+    unapproved = run(pair, "apply_migration", "migration", plan=plan["plan"], approval="yes, please")
     assert not unapproved.success
-    assert desk.writes() == []
-    loaded = run(desk, "apply_migration", "migration", plan=plan["plan"], approval=plan["approval"])
+    assert pair.writes() == []
+    loaded = run(pair, "apply_migration", "migration", plan=plan["plan"], approval=plan["approval"])
     assert (made(loaded, "migration")["created"], made(loaded, "migration")["complete"]) == (RECORDS, True)
-    proved = run(desk, "verify_migration", "migration_proof", plan=plan["plan"])
+    proved = run(pair, "verify_migration", "migration_proof", plan=plan["plan"])
     assert made(proved, "migration_proof")["equal"] is True
     assert "data:image/svg+xml" in made(proved, "migration_proof")["picture"]
     assert [(one.check_name, one.passed) for one in proved.get_asset_check_evaluations()] == [("equal", True)]
-    desk.call("DELETE", f"publications/{desk.held()[0]['id']}")
-    missing = run(desk, "verify_migration", "migration_proof", plan=plan["plan"])
+    pair.call("DELETE", f"publications/{pair.publications()[0]['id']}")
+    missing = run(pair, "verify_migration", "migration_proof", plan=plan["plan"])
     assert [one.passed for one in missing.get_asset_check_evaluations()] == [False]

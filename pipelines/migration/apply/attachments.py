@@ -13,12 +13,18 @@ from typing import Any, BinaryIO, Literal
 
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
-from pipelines.migration.model.journal import ASSET, DONE, FailedWriteError, Journal, JournalEntry, in_doubt, is_done
+from pipelines.migration.model.journal import (
+    FailedWriteError,
+    Journal,
+    JournalEntry,
+    WriteKind,
+    WriteState,
+    in_doubt,
+    is_done,
+)
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import OCTETS, part_of
-from pipelines.records.files import ASSET as AN_ASSET
-from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import AttachedFile, attached_files
+from pipelines.records.files import ASSET, COVER, AttachedFile, attached_files
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
@@ -29,8 +35,8 @@ PAUSES = (0.0, 2.0, 4.0)
 TRIES = 3
 
 PRESIGN: dict[str, Literal["assets/presign", "publications/cover/presign"]] = {
-    AN_ASSET: "assets/presign",
-    A_COVER: "publications/cover/presign",
+    ASSET: "assets/presign",
+    COVER: "publications/cover/presign",
 }
 
 
@@ -50,12 +56,12 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
-        self._shown = FileVisibility(client, journal.attached_to)
+        self._shown = FileVisibility(client, journal.ids_with_new_files)
 
     def attach(self, row: PlanRow, target_id: int, file: PlannedFile, known: JournalEntry | None) -> None:
         """Attach one file, unless an earlier process did. Raises `FailedWriteError` where that cannot be."""
         asset_id = None
-        key = (self._plan, row.resource, row.source_id, ASSET, part_of(file))
+        key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file))
         if known is not None and in_doubt(known):
             asset_id = self._made(row, known.number, target_id, file)
         try:
@@ -117,7 +123,7 @@ class Attachments:
                     f"{describe_file(file)}: whether it was attached cannot be told, because the service does not show the files",
                 )
             known = self._known(row)
-            new = [one for one in attached_files(record) if one.kind == AN_ASSET and one.asset_id not in known]
+            new = [one for one in attached_files(record) if one.kind == ASSET and one.asset_id not in known]
             if alike := [one for one in new if is_like(file, one)]:
                 return min(one.asset_id for one in alike if one.asset_id is not None)
         return None
@@ -126,15 +132,15 @@ class Attachments:
         """Enter the files that came to a record together with it, as far as the record shows them; how many."""
         taken, found = self._known(row), 0
         entries = self._journal.of_record(row.resource, row.source_id)
-        done = {one.part for one in entries if one.kind == ASSET and one.plan == self._plan and is_done(one)}
+        done = {one.part for one in entries if one.kind == WriteKind.ASSET and one.plan == self._plan and is_done(one)}
         for file in row.attached:
             if part_of(file) in done:
                 continue
-            shown = (one for one in attached_files(record) if one.kind == AN_ASSET and one.asset_id not in taken)
+            shown = (one for one in attached_files(record) if one.kind == ASSET and one.asset_id not in taken)
             if (one := next((each for each in shown if is_like(file, each)), None)) is not None:
                 taken.add(one.asset_id)
                 number = self._journal.intend(
-                    self._plan, row.resource, row.source_id, ASSET, part_of(file), target_id=target_id
+                    self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file), target_id=target_id
                 )
                 self._journal.done(number, target_id=target_id, asset_id=one.asset_id)
                 found += 1
@@ -143,7 +149,7 @@ class Attachments:
     def _known(self, row: PlanRow) -> set[int | None]:
         """Assets of the record that were there before, or that the journal accounts for."""
         written: list[JournalEntry] = self._journal.of_record(row.resource, row.source_id)
-        ours = {one.asset_id for one in written if one.kind == ASSET and one.state == DONE}
+        ours = {one.asset_id for one in written if one.kind == WriteKind.ASSET and one.state == WriteState.DONE}
         return ours | {one.target_asset_id for one in row.files}
 
     def _park(self, number: int, told: str) -> None:
@@ -168,4 +174,4 @@ def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
 
 def describe_file(file: PlannedFile) -> str:
     """A file, for people."""
-    return f"The {'cover' if file.kind == A_COVER else 'file'} {file.filename or file.name or ''}".rstrip()
+    return f"The {'cover' if file.kind == COVER else 'file'} {file.filename or file.name or ''}".rstrip()

@@ -13,7 +13,7 @@ from pipelines.service.client import LibraryClient
 
 
 class FileVisibility:
-    """Asks a library whether it shows the files of its publications, once. `attached_to`: some to which files were attached."""
+    """Asks a library whether it shows the files of its publications, once. `ids_with_new_files`: some to which files were attached."""
 
     def __init__(self, client: LibraryClient, attached_to: Callable[[], list[int]]) -> None:
         self._client = client

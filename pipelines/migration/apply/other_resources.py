@@ -14,11 +14,13 @@ from typing import Any, Self
 import msgspec
 
 from pipelines.errors import StopError
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
-from pipelines.migration.plan.match_store import TargetListing, key_digest, numbered, sealing, unsealing
+from pipelines.migration.model.target_reading import TargetListing
+from pipelines.migration.plan.match_store import key_digest, numbered, sealing, unsealing
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 
@@ -103,18 +105,18 @@ class TargetLists:
     def _changed(
         self, plan: Plan, journal: Journal, resources: Collection[str], begun: Collection[tuple[str, int]]
     ) -> Iterator[str]:
-        for row in plan.rows(CREATE, PATCH, resources=resources):
+        for row in plan.rows(Action.CREATE, Action.PATCH, resources=resources):
             if (row.resource, row.source_id) in begun or row.matched_by == "decision":
                 continue
-            if row.action == PATCH:
+            if row.action == Action.PATCH:
                 if told := self._edited(row):
                     yield told
             elif there := self.new_alike(plan, journal, row):
                 yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({there[0]})"
 
     def _edited(self, row: PlanRow) -> str | None:
-        other, now = RESOURCE_TYPES[row.resource], self.record(row.resource, row.matched)
-        what = f"{row.resource} {row.source_id} was to change {row.matched}"
+        other, now = RESOURCE_TYPES[row.resource], self.record(row.resource, row.existing_target_id)
+        what = f"{row.resource} {row.source_id} was to change {row.existing_target_id}"
         if now is None:
             return f"{what}, which is not there any more"
         before, shown = other.compared(row.before), other.compared(now)
@@ -131,7 +133,9 @@ class TargetLists:
             "SELECT id FROM records WHERE resource = ? AND key = ? LIMIT 100", (row.resource, key_digest(key))
         ).fetchall()
         ids = {number for (number,) in rows}
-        return sorted(ids - plan.knew(row.resource, ids) - journal.known(row.resource, ids)) if ids else []
+        return (
+            sorted(ids - plan.ids_when_planned(row.resource, ids) - journal.known_ids(row.resource, ids)) if ids else []
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
-from pipelines.migration.model.journal import CREATE, INTENDED, PARKED, Journal
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
 from pipelines.store.parquet import exactly, literal
 
@@ -27,8 +27,8 @@ def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: 
     Records that say the same cannot be told apart, and need not be: each takes one that nobody knew before. Where there are more of them
     than were sent, a person must look.
     """
-    entries = journal.of_plan(plan.name, INTENDED, PARKED)
-    doubtful = {one.source_id: one for one in entries if one.kind == CREATE and one.resource == PUBLICATIONS}
+    entries = journal.of_plan(plan.name, WriteState.INTENDED, WriteState.PARKED)
+    doubtful = {one.source_id: one for one in entries if one.kind == WriteKind.CREATE and one.resource == PUBLICATIONS}
     if not doubtful:
         return
     sides = {"source": plan.source, "now": now}
@@ -39,7 +39,7 @@ def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: 
     for _source_id, content, _ids in found:
         waiting[content] = waiting.get(content, 0) + 1
     for source_id, content, ids in found:
-        free = sorted(set(ids) - plan.knew(PUBLICATIONS, ids) - journal.known(PUBLICATIONS, ids))
+        free = sorted(set(ids) - plan.ids_when_planned(PUBLICATIONS, ids) - journal.known_ids(PUBLICATIONS, ids))
         if free and len(free) <= waiting[content]:
             entry = doubtful[source_id]
             journal.done(entry.number, target_id=free[0], held=entry.wanted)

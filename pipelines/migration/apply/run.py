@@ -15,14 +15,13 @@ from pipelines.errors import SafetyLimitError, TemporaryError
 from pipelines.migration.apply.payload import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
-from pipelines.migration.model.journal import ASSET, COVER, CREATE, INTENDED, PARKED, PATCH, Journal, is_done
-from pipelines.migration.model.plan import CREATE as TO_CREATE
-from pipelines.migration.model.plan import PATCH as TO_PATCH
-from pipelines.migration.model.plan import QUARANTINED, UNCHANGED, UPLOAD, Plan, PlanRow
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState, is_done
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
-from pipelines.records.files import COVER as A_COVER
+from pipelines.records.files import COVER
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
 
@@ -68,9 +67,9 @@ class Selection:
             return False
         if not self.actions:
             return True
-        doing = {row.action} if row.writes else set()
-        if row.action == TO_PATCH or not row.writes:
-            doing |= {"files"} if any(one.action == UPLOAD for one in row.files) else set()
+        doing: set[str] = {row.action} if row.writes else set()
+        if row.action == Action.PATCH or not row.writes:
+            doing |= {"files"} if any(one.action == FileAction.UPLOAD for one in row.files) else set()
         return not doing.isdisjoint(self.actions)
 
 
@@ -130,7 +129,7 @@ def check_limits(plan: Plan, limits: Limits) -> None:
     """Raise `SafetyLimitError` for a plan that changes more of what is there than anybody would expect."""
     few = FEW if limits.touched_percent >= LIMITS.touched_percent else 0  # who asks for less means a small library, too
     for resource, counts in plan.facts.counts.items():
-        there, touched = plan.facts.target.records.get(resource, 0), counts.get(TO_PATCH, 0)
+        there, touched = plan.facts.target.records.get(resource, 0), counts.get(Action.PATCH, 0)
         if there and touched > few and touched * 100 > limits.touched_percent * there:
             raise SafetyLimitError(
                 f"Plan {plan.name} would change {touched:,} of the {there:,} {plural(resource)} in '{plan.facts.target.tenant}', "
@@ -178,7 +177,9 @@ class ApplyRun:
 
     def _nothing_yet(self) -> ApplyResult:
         facts = self._plan.facts
-        return ApplyResult(unchanged=facts.count(UNCHANGED), quarantined=facts.count(QUARANTINED) + facts.unfit)
+        return ApplyResult(
+            unchanged=facts.count(Action.UNCHANGED), quarantined=facts.count(Action.QUARANTINED) + facts.unfit
+        )
 
     def run(self, requests_per_minute: int) -> ApplyResult:
         """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result.
@@ -192,7 +193,7 @@ class ApplyRun:
             self._write_all(rows)
             if later := self._later:
                 self._later = None
-                again = self._plan.rows(TO_CREATE, TO_PATCH)
+                again = self._plan.rows(Action.CREATE, Action.PATCH)
                 self._write_all(row for row in again if row.resource == resource and row.source_id in later)
         return self.applied
 
@@ -210,7 +211,7 @@ class ApplyRun:
 
     def pending(self) -> Iterator[PlanRow]:
         """The rows that are wanted and not done yet; counts the others."""
-        for row in self._plan.rows(TO_CREATE, TO_PATCH):
+        for row in self._plan.rows(Action.CREATE, Action.PATCH):
             if not self._left_to_do(row):
                 self.applied.unchanged += 1
             elif not self._selection.wants(row):
@@ -221,10 +222,10 @@ class ApplyRun:
     def _left_to_do(self, row: PlanRow) -> bool:
         entries = self._journal.of_record(row.resource, row.source_id)
         done = {(one.kind, one.part) for one in entries if one.plan == self._plan.name and is_done(one)}
-        wanted = {(CREATE if row.action == TO_CREATE else PATCH, "")} if row.writes else set()
+        wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
         for file in row.files:
-            if file.action == UPLOAD:
-                wanted.add((COVER if file.kind == A_COVER else ASSET, part_of(file)))
+            if file.action == FileAction.UPLOAD:
+                wanted.add((WriteKind.COVER if file.kind == COVER else WriteKind.ASSET, part_of(file)))
         return not wanted <= done
 
     def _write(self, row: PlanRow) -> None:
@@ -269,7 +270,7 @@ class ApplyRun:
             told = outside_text(" ".join(outcome.problems), 2000)
             if len(applied.failures) < FAILURES_TOLD:
                 applied.failures.append(
-                    Failure(resource=row.resource, source_id=row.source_id, title=row.told, problem=told)
+                    Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=told)
                 )
             self._check_failures()
         self._on_row(applied)
@@ -292,11 +293,13 @@ def reconcile_pending_records(plan: Plan, journal: Journal, writer: Writer) -> N
 
     Publications are looked for in the listing that is compared (`settling`).
     """
-    begun = journal.of_plan(plan.name, INTENDED, PARKED)
+    begun = journal.of_plan(plan.name, WriteState.INTENDED, WriteState.PARKED)
     doubtful = {
-        (one.resource, one.source_id): one for one in begun if one.kind == CREATE and one.resource != PUBLICATIONS
+        (one.resource, one.source_id): one
+        for one in begun
+        if one.kind == WriteKind.CREATE and one.resource != PUBLICATIONS
     }
-    for row in plan.rows(TO_CREATE) if doubtful else ():
+    for row in plan.rows(Action.CREATE) if doubtful else ():
         if (entry := doubtful.get((row.resource, row.source_id))) is not None:
             writer.settle(row, entry)
 

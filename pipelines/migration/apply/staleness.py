@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pipelines.errors import StopError
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan
+from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
 from pipelines.records.forms import WRITTEN
@@ -23,7 +24,7 @@ _STALE = """
     LEFT JOIN read_parquet({before}) AS b ON b.id = p.target_id
     LEFT JOIN target AS t ON t.id = p.target_id
     LEFT JOIN source AS s ON s.id = p.source_id
-    LEFT JOIN classified AS c ON c.source_id = p.source_id
+    LEFT JOIN merged AS c ON c.source_id = p.source_id
     ANTI JOIN begun ON begun.source_id = p.source_id
     WHERE p.resource = 'publications' AND p.action IN ('{create}', '{patch}')
       AND (CASE
@@ -59,8 +60,8 @@ def check_fresh(plan: Plan, now: ComparableLibrary, room: Path, *, journal: Jour
         stale = _STALE.format(
             rows=literal(exactly(plan.path(ROWS))),
             before=literal(exactly(plan.target.path(RECORDS))),
-            create=CREATE,
-            patch=PATCH,
+            create=Action.CREATE,
+            patch=Action.PATCH,
             edited=" OR ".join(map(_edited, WRITTEN)),
         )
         found = database.execute(stale).fetchmany(EXAMPLES)
@@ -87,7 +88,7 @@ def _edited(name: str) -> str:
 def _told(  # noqa: PLR0917  a row
     source_id: int, action: str, target_id: int | None, now: str | None, now_target: int | None, candidates: list[int]
 ) -> str:
-    if action == CREATE:
+    if action == Action.CREATE:
         there = [now_target] if now_target is not None else candidates
         shown = f" ({', '.join(map(str, there[:3]))})" if there else ""
         return f"publication {source_id} was to be created, and seems to be there now{shown}"

@@ -17,23 +17,13 @@ from pipelines.errors import BookferryError, RefusedError, StorageError, Unclear
 from pipelines.migration.apply.ambiguous_writes import PAUSES, Ambiguous, Lookup
 from pipelines.migration.apply.attachments import Attachments, describe_file
 from pipelines.migration.apply.payload import NOTHING, RowResult, Uploaded, content_of, without_references
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import (
-    ASSET,
-    COVER,
-    CREATE,
-    PATCH,
-    FailedWriteError,
-    Journal,
-    JournalEntry,
-    in_doubt,
-    is_done,
-)
-from pipelines.migration.model.plan import CREATE as TO_CREATE
-from pipelines.migration.model.plan import UPLOAD, PlannedFile, PlanRow
+from pipelines.migration.model.journal import FailedWriteError, Journal, JournalEntry, WriteKind, in_doubt, is_done
+from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.files import part_of
-from pipelines.records.files import COVER as A_COVER
+from pipelines.records.files import COVER
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
@@ -90,24 +80,24 @@ class Writer:
     def write(self, row: PlanRow, outcome: RowResult) -> None:
         """Do what a row says, as far as it is not done; what was done and what cannot be is told in `outcome`, the rest raises."""
         known = self._known(row)
-        cover = next((one for one in row.files if one.kind == A_COVER and one.action == UPLOAD), None)
-        if cover is not None and is_done(known.get((COVER, part_of(cover)))):
+        cover = next((one for one in row.files if one.kind == COVER and one.action == FileAction.UPLOAD), None)
+        if cover is not None and is_done(known.get((WriteKind.COVER, part_of(cover)))):
             cover = None
         try:
             row = self._resolved(row, outcome)
-            if row.action == TO_CREATE:
-                target_id = self._create(row, known.get((CREATE, "")), cover, outcome)
+            if row.action == Action.CREATE:
+                target_id = self._create(row, known.get((WriteKind.CREATE, "")), cover, outcome)
                 known = self._known(row)
             else:
-                target_id = row.matched
-                payload = {} if is_done(known.get((PATCH, ""))) else row.payload
+                target_id = row.existing_target_id
+                payload = {} if is_done(known.get((WriteKind.PATCH, ""))) else row.payload
                 if payload or cover is not None:
                     self._change(row, target_id, payload, cover, outcome)
         except FailedWriteError as error:
             outcome.problems.append(str(error))
             return
         for file in row.attached:
-            entry = known.get((ASSET, part_of(file)))
+            entry = known.get((WriteKind.ASSET, part_of(file)))
             if not is_done(entry):
                 try:
                     self._attachments.attach(row, target_id, file, entry)
@@ -115,7 +105,7 @@ class Writer:
                     outcome.problems.append(str(error))
                 else:
                     outcome.files += 1
-        outcome.patched |= row.action != TO_CREATE and outcome.files > 0
+        outcome.patched |= row.action != Action.CREATE and outcome.files > 0
 
     def settle(self, row: PlanRow, entry: JournalEntry, *, looks: int = 1) -> bool:
         """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""
@@ -134,14 +124,14 @@ class Writer:
         for name, reference in row.references.items():
             ids: list[int] = []
             for source_id, known in zip(reference.source_ids, reference.target_ids, strict=True):
-                target_id = known or self._journal.became(reference.resource, source_id)
+                target_id = known or self._journal.target_id_of(reference.resource, source_id)
                 if target_id is None and reference.as_object:
                     outcome.problems.append(
                         f"{name}: {reference.resource} {source_id} was not created; the next plan sets it."
                     )
                     break
                 if target_id is None:
-                    kind = CREATE if row.action == TO_CREATE else PATCH
+                    kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
                     number = self._journal.intend(
                         self._plan, row.resource, row.source_id, kind, target_id=row.target_id
                     )
@@ -202,7 +192,7 @@ class Writer:
         return target_id, covered or (uploaded.cover is None and not doubtful)
 
     def _intend(self, row: PlanRow, content: str) -> int:
-        key = (self._plan, row.resource, row.source_id, CREATE)
+        key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
         return self._journal.intend(*key, content=content, wanted=row.expected)
 
     def _post(
@@ -248,7 +238,7 @@ class Writer:
         record = self._client.get_record(f"{row.resource}/{target_id}")
         outcome.files += self._attachments.note_made(row, target_id, record)
         known = self._known(row)
-        return all(is_done(known.get((ASSET, part_of(one)))) for one in row.attached)
+        return all(is_done(known.get((WriteKind.ASSET, part_of(one)))) for one in row.attached)
 
     def _change(
         self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: RowResult
@@ -264,7 +254,7 @@ class Writer:
                 self._plan,
                 row.resource,
                 row.source_id,
-                PATCH,
+                WriteKind.PATCH,
                 target_id=target_id,
                 wanted=wanted,
                 before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
@@ -297,14 +287,14 @@ class Writer:
             return self._attachments.uploaded(file)
         except (RefusedError, StorageError) as refusal:
             told = f"{describe_file(file)}: {refusal}"
-            kind = COVER if file.kind == A_COVER else ASSET
+            kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
             number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
             self._journal.refused(number, told, getattr(refusal, "status", None))
             outcome.problems.append(told)
             return None
 
     def _note_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, outcome: RowResult) -> None:
-        key = (self._plan, row.resource, row.source_id, COVER, part_of(cover))
+        key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
         self._journal.done(self._journal.intend(*key, target_id=target_id), target_id=target_id)
         outcome.files += 1
 
@@ -325,7 +315,7 @@ class Writer:
             else:
                 records = {one["id"]: one for one in finding.records}
                 free = sorted(self._new(row.resource, records))
-                if free and len(free) <= self._journal.twins(row.resource, content):
+                if free and len(free) <= self._journal.count_twins(row.resource, content):
                     self._journal.done(number, target_id=free[0], held=self._held(row, records[free[0]], row.expected))
                     return records[free[0]]
                 ids, why = sorted(records), "more than were sent"
@@ -357,4 +347,4 @@ class Writer:
     def _new(self, resource: str, ids: Iterable[int]) -> set[int]:
         """Those of which nobody knew when the plan was made, and that are not what another write made."""
         wanted = set(ids)
-        return wanted - self._knew(resource, wanted) - self._journal.known(resource, wanted) if wanted else wanted
+        return wanted - self._knew(resource, wanted) - self._journal.known_ids(resource, wanted) if wanted else wanted

@@ -1,1 +1,1 @@
-"""What a plan, the journal and a record to compare are. No request is made and nothing is decided here."""
+"""The data of a migration: plans, the journal, and records in comparable form."""

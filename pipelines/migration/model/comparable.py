@@ -1,7 +1,7 @@
-"""Lays out one side of a migration for matching: a row for each publication, in the form that version 3 takes.
+"""Normalises one side of a migration for matching: a row for each publication, in the form that version 3 takes.
 
-A function of the raw records alone; each side in a process of its own, because making forms is what takes time. Nothing is held but a batch
-of records (I11).
+The result depends on the raw records alone. Each side is normalised in a process of its own, because that takes most of the time of a plan.
+Only one batch of records is in memory (I11).
 """
 
 from __future__ import annotations
@@ -32,49 +32,51 @@ from pipelines.store.parquet import exactly, literal, row_batches, table_writer
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a publication, as both sides are compared. `is_set`: a JSON array without order, of which one side may hold more."""
+    """A compared field of a publication. `is_set`: a JSON array without order, of which one side may have more entries."""
 
     name: str
     is_set: bool = False
 
 
 FIELDS = tuple(Field(name, is_set=name in (IDENTIFIER_LIST, "categories")) for name in WRITTEN)
-"""What is compared of a publication."""
+"""The compared fields of a publication."""
 
 CONTRIBUTOR = "contributor"
-"""The reference of a publication that can be led into another library."""
+"""The reference of a publication that can be mapped to another library."""
 
 STEP = 2000
-"""Records whose forms are in memory at once."""
+"""Records in memory at once."""
 
 _TEXT = pa.string()
 RECORDS = Table(
     "records",
-    "One row for each publication of a side.",
+    "One row for each publication.",
     ("id",),
     (
         Column("id", pa.int64(), "The service's identifier of the record.", required=True),
-        Column("fingerprint", _TEXT, "Title, year and first author in one form; empty where one of them is missing."),
+        Column(
+            "fingerprint", _TEXT, "Title, year and first author in canonical form; empty where one of them is missing."
+        ),
         Column(
             "content",
             _TEXT,
-            "Digest of all that is compared, references excepted: they are of their own library.",
+            "Digest of all compared fields except references, which are valid in their own library only.",
             required=True,
         ),
-        *(Column(name, _TEXT, f"What is compared of {name}: JSON, empty where there is nothing.") for name in WRITTEN),
+        *(Column(name, _TEXT, f"The compared form of {name}: JSON, empty for an empty field.") for name in WRITTEN),
         *(
-            Column(f"{name}_sent", _TEXT, f"What is sent of {name}: JSON, empty where there is nothing.")
+            Column(f"{name}_sent", _TEXT, f"The sent form of {name}: JSON, empty for an empty field.")
             for name in SENT_OTHERWISE
         ),
         Column(
             "files",
             _TEXT,
-            "Id, cover and assets as the record has them, but for their addresses: JSON, empty where it has none.",
+            "Id, cover and assets of the record without their addresses: JSON, empty where it has none.",
         ),
         Column(
             "unsent",
             _TEXT,
-            "What version 3 will not hold, files apart: JSON object of path → value, empty where that is nothing.",
+            "Values that version 3 has no place for, apart from files: JSON object of path → value, empty where there are none.",
         ),
         Column(
             "invalid",
@@ -87,7 +89,7 @@ RECORDS = Table(
 )
 KEYS = Table(
     "keys",
-    "One row for each identifier that names a publication and no other.",
+    "One row for each identifier that identifies a publication.",
     ("id", "type", "value"),
     (
         Column("id", pa.int64(), "The publication.", required=True),
@@ -99,32 +101,32 @@ KEYS = Table(
 
 @dataclass(frozen=True)
 class ComparableLibrary:
-    """One side, laid out in a folder."""
+    """The publications of one side in comparable form, in a folder."""
 
     folder: Path
     records: int
     unfit: int
-    """Records that cannot be moved: without an id that is a whole number, or no JSON object."""
+    """Records that cannot be moved, because they have no whole number as id or are no JSON object."""
 
     def path(self, table: Table) -> Path:
         """The file of one of its tables."""
         return self.folder / f"{table.name}.parquet"
 
     def views(self, name: str) -> Iterator[str]:
-        """SQL that shows it as `name` and `name_keys`."""
+        """Yield SQL that creates the views `name` and `name_keys`."""
         for view, table in ((name, RECORDS), (f"{name}_keys", KEYS)):
             yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(exactly(self.path(table)))})"
 
 
 def normalise(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> ComparableLibrary:
-    """Lay out the publications of a raw table.
+    """Normalise the publications of a raw table.
 
-    `kinds_text`: what `Kinds.described` says, for it goes from process to process. `sent`: verdicts of the identifiers that are sent.
+    `kinds_text`: `Kinds.described`, because a text can be passed to another process. `sent`: verdicts of the identifiers that are sent.
     """
     kinds = kinds_described(kinds_text) if kinds_text else STANDARD_KINDS
     records = unfit = 0
     collecting = gc.isenabled()
-    gc.disable()  # millions of forms and not one cycle
+    gc.disable()  # millions of objects and no cycle
     try:
         with storage_errors(raw), pq.ParquetFile(raw) as file, ExitStack() as stack:
             folder.mkdir(parents=True, exist_ok=True)
@@ -153,36 +155,38 @@ def _texts(batch: pa.RecordBatch, reader: CanonicalReader) -> Iterator[tuple[Can
 
 
 def _columns(found: Sequence[tuple[CanonicalPublication, str]]) -> list[Sequence[Any]]:
-    rows = [texts for texts, _sha256 in found]
-    return [
-        [one.id for one in rows],
-        [one.fingerprint for one in rows],
-        [_content(one.compared) for one in rows],
-        *([one.compared.get(name) for one in rows] for name in WRITTEN),
-        *([one.sent.get(name) for one in rows] for name in SENT_OTHERWISE),
-        [one.files for one in rows],
-        [one.unsent for one in rows],
-        [one.invalid for one in rows],
-        [sha256 for _texts, sha256 in found],
-    ]
+    """The columns of `RECORDS`, by name and then in the order of the description."""
+    rows = [publication for publication, _sha256 in found]
+    columns: dict[str, Sequence[Any]] = {
+        "id": [row.id for row in rows],
+        "fingerprint": [row.fingerprint for row in rows],
+        "content": [_content(row.compared) for row in rows],
+        **{name: [row.compared.get(name) for row in rows] for name in WRITTEN},
+        **{f"{name}_sent": [row.sent.get(name) for row in rows] for name in SENT_OTHERWISE},
+        "files": [row.files for row in rows],
+        "unsent": [row.unsent for row in rows],
+        "invalid": [row.invalid for row in rows],
+        "sha256": [sha256 for _publication, sha256 in found],
+    }
+    return [columns[column.name] for column in RECORDS.columns]
 
 
 def _content(compared: Mapping[str, str]) -> str:
-    told = "\n".join([f"{name}:{compared[name]}" for name in _CONTENT if name in compared])
-    return hashlib.sha256(told.encode()).hexdigest()
+    content = "\n".join([f"{name}:{compared[name]}" for name in _CONTENT if name in compared])
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 _CONTENT = sorted(name for name in WRITTEN if name not in REFERENCES)
 
 
 def sent_json(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """What is sent of some fields of a row of `RECORDS`: field → JSON, without those that hold nothing."""
+    """Field → the JSON that is sent, of some fields of a row of `RECORDS`; without empty fields."""
     found = ((name, record[f"{name}_sent" if name in SENT_OTHERWISE else name]) for name in names)
     return {name: text for name, text in found if text is not None}
 
 
 def digest(text: str | None) -> str | None:
-    """What the journal keeps of a field, to tell later who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
+    """The digest of a field in the journal, which later shows who changed it: DuckDB's md5_number of its JSON, in decimal digits."""
     if text is None:
         return None
     return str(int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest(), "little"))

@@ -1,4 +1,4 @@
-"""Values of fields as people read them, beside each other: one short line each, no secret, and no value that only its JSON would tell."""
+"""Formats values of fields for people, next to each other: one short line each, without secrets."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pipelines.report.issues import shown
 NOTHING = "(nothing)"
 
 WHOLE = 5000
-"""Characters of a value that are looked at."""
+"""Characters of a value that are formatted at most."""
 
 BEFORE = 20
-"""Characters that are shown before the first difference of two long values."""
+"""Characters before the first difference of two long values."""
 
 
 def value_of(text: str | None) -> Any:
-    """The value that a compared text tells; a text that is no JSON tells itself."""
+    """The value of a JSON text; a text that is no JSON is the value itself."""
     try:
         return None if text is None else msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -31,31 +31,31 @@ def value_of(text: str | None) -> Any:
 def display_text(field: str, value: Any) -> str:
     """A value of a field in one line: `A history of printing`, `DOI 10.1000/182; ISBN 9780306406157`, `Doe, Jane; Roe, Richard`."""
     items = value if type(value) is list else [] if value is None else [value]
-    return shown("; ".join(filter(None, (_item(field, one) for one in items))), WHOLE) or NOTHING
+    return shown("; ".join(filter(None, (_item(field, item) for item in items))), WHOLE) or NOTHING
 
 
-def display_both(field: str, ours: Any, theirs: Any, most: int = 80) -> tuple[str, str]:
-    """Two values of one field, cut so that the first difference between them is seen."""
-    one, other = display_text(field, ours), display_text(field, theirs)
-    if one == other and ours != theirs:
-        one, other = _exact(ours), _exact(theirs)
-    if max(len(one), len(other)) <= most:
-        return one, other
-    same = next(
-        (place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+def display_both(field: str, source: Any, target: Any, most: int = 80) -> tuple[str, str]:
+    """Two values of one field, cut so that both show their first difference."""
+    left, right = display_text(field, source), display_text(field, target)
+    if left == right and source != target:
+        left, right = _exact(source), _exact(target)
+    if max(len(left), len(right)) <= most:
+        return left, right
+    equal = next(
+        (place for place, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
     )
-    start = max(0, same - BEFORE) if same > most // 2 else 0
-    return _cut(one, start, most), _cut(other, start, most)
+    start = max(0, equal - BEFORE) if equal > most // 2 else 0
+    return _cut(left, start, most), _cut(right, start, most)
 
 
 def _exact(value: Any) -> str:
-    """A value as JSON with its blanks as `␣`, where it is them, or the type of an author, in which it differs from another one."""
+    """A value as JSON with blanks as `␣`, for two values that differ only in blanks or in a part that is not displayed."""
     return shown(compact_json(value).replace(" ", "␣"), WHOLE)
 
 
 def _item(field: str, value: Any) -> str:
-    """One entry of a list, or a value that is none."""
-    if field == IDENTIFIER_LIST and type(value) is list and len(value) == 2:  # noqa: PLR2004  type and value, as they are compared
+    """One entry of a list, or a single value."""
+    if field == IDENTIFIER_LIST and type(value) is list and len(value) == 2:  # noqa: PLR2004  type and value, in compared form
         value = {"type": value[0], "value": value[1]}
     if type(value) is dict:
         if "name" in value:
@@ -68,6 +68,6 @@ def _item(field: str, value: Any) -> str:
 
 
 def _cut(text: str, start: int, most: int) -> str:
-    """`most` characters from a place on."""
+    """`most` characters from a position on."""
     end = start + most
     return f"{'…' if start else ''}{text[start:end]}{'…' if len(text) > end else ''}"

@@ -1,7 +1,7 @@
-"""What was written to a library, kept before and after each request (I8): in `state.db`, for all plans of this data folder.
+"""The journal of writes to a library, in `state.db`, for all plans of this data folder: each write before and after its request (I8).
 
-An entry is one write that must not happen twice: a record created or changed, a file attached, a cover set. It is intended before its
-request leaves and settled by the answer; one that stays intended has an answer that nobody saw.
+An entry is one write that must not happen twice: a record is created or changed, a file is attached, a cover is set. It is intended before
+its request is sent and settled by the response. An entry that stays intended has a lost response.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,33 @@ import msgspec
 from pipelines.service.clock import Clock
 from pipelines.service.state_file import StateFile
 
-CREATE, PATCH, ASSET, COVER = "create", "patch", "asset", "cover"
-"""Kinds of writes."""
 
-INTENDED, DONE, REFUSED, PARKED, UNDONE = "intended", "done", "refused", "parked", "undone"
-"""States. Refused: the service said no. Parked: nobody can tell whether it happened, a person must look. Undone: taken back."""
+class WriteKind(StrEnum):
+    """What a write does in the target."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    ASSET = "asset"
+    """It attaches a file."""
+    COVER = "cover"
+    """It sets the cover."""
+
+
+class WriteState(StrEnum):
+    """How far a write is."""
+
+    INTENDED = "intended"
+    """Its request may have been sent, and no response is known."""
+    DONE = "done"
+    REFUSED = "refused"
+    """The service refused it; nothing was written."""
+    PARKED = "parked"
+    """Nobody can tell whether it happened; a person must look."""
+    UNDONE = "undone"
+    """It was taken back."""
+
+
+_CREATE_OR_PATCH = (WriteKind.CREATE, WriteKind.PATCH)
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS migration_writes (
@@ -48,30 +71,30 @@ _COLUMNS = (
 
 
 class FailedWriteError(Exception):
-    """This write was refused or parked, as the journal knows; the others go on."""
+    """A write was refused or parked, and the journal has it; other rows go on."""
 
 
 class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
-    """One write. `part` tells the files of a record apart, and is empty for the record itself."""
+    """One write. `part` names a file of the record, and is empty for the record itself."""
 
     number: int
     plan: str
     resource: str
     source_id: int
-    kind: str
+    kind: WriteKind
     part: str
-    state: str
+    state: WriteState
     target_id: int | None
-    """The record in the target; for a file, the record that has it."""
+    """The record in the target; for a file, the record to which it is attached."""
     asset_id: int | None
     content: str | None
-    """Digest of what is written: entries with the same cannot be told apart by looking at the service."""
+    """Digest of what is written. Entries with the same digest look the same in the target."""
     wanted: dict[str, str | None]
-    """Field → digest of what was sent, as it is compared."""
+    """Field → digest of what was sent, in compared form."""
     held: dict[str, str | None]
-    """Field → digest of what the service then held."""
+    """Field → digest of what the service then had."""
     before: dict[str, Any]
-    """Field → what the target held before a patch."""
+    """Field → the value in the target before a patch."""
     status: int | None
     message: str | None
     begun_at: str
@@ -79,7 +102,7 @@ class JournalEntry(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class WrittenRecord(msgspec.Struct, kw_only=True):
-    """What all plans made of one record of the source."""
+    """What all plans together wrote for one record of the source."""
 
     source_id: int
     target_id: int
@@ -88,7 +111,7 @@ class WrittenRecord(msgspec.Struct, kw_only=True):
 
 
 class Journal:
-    """The writes from one library to another. Both are named by their addresses: tenants may be renamed."""
+    """The writes from one library to another. Both are named by their addresses, because tenants may be renamed."""
 
     def __init__(self, path: Path, source: str, target: str, clock: Clock) -> None:
         self._path = path
@@ -101,7 +124,7 @@ class Journal:
         plan: str,
         resource: str,
         source_id: int,
-        kind: str,
+        kind: WriteKind,
         part: str = "",
         *,
         target_id: int | None = None,
@@ -109,9 +132,9 @@ class Journal:
         wanted: dict[str, str | None] | None = None,
         before: dict[str, Any] | None = None,
     ) -> int:
-        """Note down, durably, that a write is about to happen; the number of its entry. Anew where it was refused, parked or undone."""
+        """Store durably that a write is about to be sent; returns the number of its entry. An earlier entry of this write is reused."""
         key = (*self._pair, plan, resource, source_id, kind, part)
-        values = (target_id, content, _json(wanted), _json(before), self._now(), INTENDED)
+        values = (target_id, content, _json(wanted), _json(before), self._now(), WriteState.INTENDED)
         with self._file.transaction() as db:
             (number,) = db.execute(
                 "INSERT INTO migration_writes (source, target, plan, resource, source_id, kind, part, target_id, content, wanted, "
@@ -120,7 +143,7 @@ class Journal:
                 "content = excluded.content, wanted = excluded.wanted, "
                 "before = iif(migration_writes.state = ?, excluded.before, coalesce(migration_writes.before, excluded.before)), "
                 "held = NULL, status = NULL, message = NULL, begun_at = excluded.begun_at, ended_at = NULL RETURNING number",
-                (*key, *values, UNDONE),
+                (*key, *values, WriteState.UNDONE),
             ).fetchone()
         return int(number)
 
@@ -128,47 +151,49 @@ class Journal:
         self, number: int, *, target_id: int, asset_id: int | None = None, held: dict[str, str | None] | None = None
     ) -> None:
         """The write happened."""
-        self._settle(number, DONE, target_id=target_id, asset_id=asset_id, held=_json(held), status=None, message=None)
+        self._settle(
+            number, WriteState.DONE, target_id=target_id, asset_id=asset_id, held=_json(held), status=None, message=None
+        )
 
     def refused(self, number: int, message: str, status: int | None = None) -> None:
-        """The service said no: nothing was written."""
-        self._settle(number, REFUSED, message=message, status=status)
+        """The service refused the write; nothing was written."""
+        self._settle(number, WriteState.REFUSED, message=message, status=status)
 
     def parked(self, number: int, message: str) -> None:
-        """Nobody can tell whether it happened."""
-        self._settle(number, PARKED, message=message)
+        """Nobody can tell whether the write happened."""
+        self._settle(number, WriteState.PARKED, message=message)
 
     def undone(self, *numbers: int) -> None:
-        """These were taken back, all of them at once."""
+        """The writes were taken back; all entries change at once."""
         with self._file.transaction() as db:
             db.executemany(
                 "UPDATE migration_writes SET state = ?, ended_at = ? WHERE number = ?",
-                [(UNDONE, self._now(), number) for number in numbers],
+                [(WriteState.UNDONE, self._now(), number) for number in numbers],
             )
 
     def withdraw(self, number: int) -> None:
-        """It never left: as if it had not been intended."""
+        """Remove an intended entry whose request had no effect."""
         with self._file.transaction() as db:
-            db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, INTENDED))
+            db.execute("DELETE FROM migration_writes WHERE number = ? AND state = ?", (number, WriteState.INTENDED))
 
-    def _settle(self, number: int, state: str, **columns: Any) -> None:
+    def _settle(self, number: int, state: WriteState, **columns: Any) -> None:
         changes = ", ".join(f"{name} = ?" for name in ("state", *columns, "ended_at"))
         with self._file.transaction() as db:
             db.execute(
-                f"UPDATE migration_writes SET {changes} WHERE number = ?",  # noqa: S608  names of ours
+                f"UPDATE migration_writes SET {changes} WHERE number = ?",  # noqa: S608  our own names
                 (state, *columns.values(), self._now(), number),
             )
 
     def of_record(self, resource: str, source_id: int) -> list[JournalEntry]:
-        """All that any plan wrote of one record, oldest first."""
+        """The entries of one record, of all plans, oldest first."""
         return self._entries(
             "source = ? AND target = ? AND resource = ? AND source_id = ?", (*self._pair, resource, source_id)
         )
 
-    def of_plan(self, plan: str, *states: str) -> Iterator[JournalEntry]:
-        """The entries of one plan in these states, or all, oldest first; a thousand in memory."""
+    def of_plan(self, plan: str, *states: WriteState) -> Iterator[JournalEntry]:
+        """Yield the entries of one plan in these states, or all, oldest first; a thousand are in memory."""
         last = 0
-        wanted = states or (INTENDED, DONE, REFUSED, PARKED, UNDONE)
+        wanted = states or (*WriteState,)
         marks = ", ".join("?" * len(wanted))
         while found := self._entries(
             f"source = ? AND target = ? AND plan = ? AND number > ? AND state IN ({marks})",
@@ -178,100 +203,100 @@ class Journal:
             yield from found
             last = found[-1].number
 
-    def became(self, resource: str, source_id: int) -> int | None:
-        """The record of the target that an earlier write made or changed for this one of the source; the last one counts."""
+    def target_id_of(self, resource: str, source_id: int) -> int | None:
+        """The record of the target that the last write for this record of the source created or changed."""
         with self._file.transaction() as db:
             row = db.execute(
                 "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
                 "AND kind IN (?, ?) ORDER BY number DESC LIMIT 1",
-                (*self._pair, resource, source_id, DONE, CREATE, PATCH),
+                (*self._pair, resource, source_id, WriteState.DONE, *_CREATE_OR_PATCH),
             ).fetchone()
         return row[0] if row else None
 
-    def known(self, resource: str, ids: Iterable[int]) -> set[int]:
-        """Which of these records of the target are what entries made or changed."""
+    def known_ids(self, resource: str, ids: Iterable[int]) -> set[int]:
+        """Returns those ids of the target that entries created or changed."""
         wanted = list(ids)
         marks = ", ".join("?" * len(wanted))
         with self._file.transaction() as db:
             rows = db.execute(
                 f"SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND target_id IN ({marks}) "  # noqa: S608
-                f"AND kind IN ('{CREATE}', '{PATCH}') AND state IN ('{DONE}', '{INTENDED}')",
+                f"AND kind IN ('{WriteKind.CREATE}', '{WriteKind.PATCH}') AND state IN ('{WriteState.DONE}', '{WriteState.INTENDED}')",
                 (self._pair[1], resource, *wanted),
             ).fetchall()
         return {number for (number,) in rows}
 
     def created_after(self, resource: str, moment: datetime) -> set[int]:
-        """Some records of the target that were created later than that, and are known to be."""
+        """Ids of some records of the target that were certainly created after a moment."""
         with self._file.transaction() as db:
             rows = db.execute(
                 "SELECT target_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND ended_at > ? "
                 "ORDER BY number DESC LIMIT 50",
-                (self._pair[1], resource, DONE, CREATE, moment.isoformat(timespec="milliseconds")),
+                (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, moment.isoformat(timespec="milliseconds")),
             ).fetchall()
         return {number for (number,) in rows}
 
-    def twins(self, resource: str, content: str) -> int:
-        """How many intended creates have this content: the service's records of it may be any of theirs."""
+    def count_twins(self, resource: str, content: str) -> int:
+        """How many intended creates have this content: a record of the service with it may be from any of them."""
         with self._file.transaction() as db:
             (count,) = db.execute(
                 "SELECT count(*) FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind = ? AND content = ?",
-                (self._pair[1], resource, INTENDED, CREATE, content),
+                (self._pair[1], resource, WriteState.INTENDED, WriteKind.CREATE, content),
             ).fetchone()
         return int(count)
 
-    def counts(self, plan: str) -> dict[tuple[str, str], int]:
+    def counts(self, plan: str) -> dict[tuple[WriteKind, WriteState], int]:
         """(kind, state) → entries of a plan."""
         with self._file.transaction() as db:
             rows = db.execute(
                 "SELECT kind, state, count(*) FROM migration_writes WHERE source = ? AND target = ? AND plan = ? GROUP BY kind, state",
                 (*self._pair, plan),
             ).fetchall()
-        return {(kind, state): count for kind, state, count in rows}
+        return {(WriteKind(kind), WriteState(state)): count for kind, state, count in rows}
 
     def written(self, resource: str) -> Iterator[WrittenRecord]:
-        """What all plans made of each record of the source, in the order of their ids."""
+        """Yield what all plans wrote for each record of the source, in the order of their ids."""
         rows = self._stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
             "AND state = ? AND kind IN (?, ?) ORDER BY source_id, number",
-            (*self._pair, resource, DONE, CREATE, PATCH),
+            (*self._pair, resource, WriteState.DONE, *_CREATE_OR_PATCH),
         )
         current: WrittenRecord | None = None
         for source_id, target_id, kind, wanted, held in rows:
             if current is not None and current.source_id != source_id:
                 yield current
                 current = None
-            if current is None or kind == CREATE or current.target_id != target_id:
+            if current is None or kind == WriteKind.CREATE or current.target_id != target_id:
                 current = WrittenRecord(source_id=source_id, target_id=target_id, wanted={}, held={})
             current.wanted |= msgspec.json.decode(wanted) if wanted else {}
             current.held |= msgspec.json.decode(held) if held else {}
         if current is not None:
             yield current
 
-    def told(self, plan: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """These columns of each entry of a plan, oldest first, JSON as text."""
+    def columns_of_plan(self, plan: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield these columns of each entry of a plan, oldest first; JSON is text."""
         return self._stream(
             f"SELECT {', '.join(columns)} FROM migration_writes WHERE source = ? AND target = ? AND plan = ? ORDER BY number",  # noqa: S608
             (*self._pair, plan),
         )
 
-    def made(self, resource: str) -> Iterator[tuple[int, int | None]]:
-        """The records of the target that any plan of any source created, and the assets that one attached, each with its record."""
+    def created_records(self, resource: str) -> Iterator[tuple[int, int | None]]:
+        """Yield the records of the target that plans of any source created, and the assets that they attached: record, asset."""
         return self._stream(
             "SELECT target_id, asset_id FROM migration_writes WHERE target = ? AND resource = ? AND state = ? AND kind IN (?, ?)",
-            (self._pair[1], resource, DONE, CREATE, ASSET),
+            (self._pair[1], resource, WriteState.DONE, WriteKind.CREATE, WriteKind.ASSET),
         )
 
-    def attached_to(self) -> list[int]:
-        """Some records of the target to which a file was attached, the last ones first."""
+    def ids_with_new_files(self) -> list[int]:
+        """Ids of some records of the target to which files were attached, the last ones first."""
         with self._file.transaction() as db:
             rows = db.execute(
                 "SELECT target_id FROM migration_writes WHERE target = ? AND state = ? AND kind = ? ORDER BY number DESC LIMIT 3",
-                (self._pair[1], DONE, ASSET),
+                (self._pair[1], WriteState.DONE, WriteKind.ASSET),
             ).fetchall()
         return [number for (number,) in rows]
 
     def last_change(self, plan: str) -> str:
-        """When an entry of a plan was last begun or settled; empty where it has none."""
+        """The moment at which an entry of a plan was last begun or settled; empty where the plan has no entry."""
         with self._file.transaction() as db:
             (moment,) = db.execute(
                 "SELECT max(max(begun_at, coalesce(ended_at, ''))) FROM migration_writes WHERE source = ? AND target = ? AND plan = ?",
@@ -280,23 +305,23 @@ class Journal:
         return moment or ""
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         self._file.close()
 
     def _entries(self, where: str, values: tuple[Any, ...], most: int = 1_000_000) -> list[JournalEntry]:
         with self._file.transaction() as db:
             rows = db.execute(
-                f"SELECT {_COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  words of ours
+                f"SELECT {_COLUMNS} FROM migration_writes WHERE {where} ORDER BY number LIMIT {most}",  # noqa: S608  our own words
                 values,
             ).fetchall()
         return [_entry(row) for row in rows]
 
     def _stream(self, query: str, values: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """Rows as they are read, beside writers; nothing is gathered."""
+        """Yield rows while they are read, on a connection of its own."""
         if not self._path.exists():
             return
         with self._file.transaction():
-            pass  # the table is there
+            pass  # this creates the table
         with closing(sqlite3.connect(self._path, timeout=30, check_same_thread=False)) as db:
             yield from db.execute(query, values)
 
@@ -306,19 +331,20 @@ class Journal:
 
 
 def is_done(entry: JournalEntry | None) -> bool:
-    """Whether there is nothing left to do for it."""
-    return entry is not None and entry.state == DONE
+    """Whether the write happened."""
+    return entry is not None and entry.state == WriteState.DONE
 
 
 def in_doubt(entry: JournalEntry | None) -> bool:
-    """Whether it may have happened and nobody knows."""
-    return entry is not None and entry.state in (INTENDED, PARKED)
+    """Whether the write may have happened, and nobody knows."""
+    return entry is not None and entry.state in (WriteState.INTENDED, WriteState.PARKED)
 
 
 def _entry(row: tuple[Any, ...]) -> JournalEntry:
     values = dict(zip(_COLUMNS.split(", "), row, strict=True))
     for name in ("wanted", "held", "before"):
         values[name] = msgspec.json.decode(values[name]) if values[name] else {}
+    values["kind"], values["state"] = WriteKind(values["kind"]), WriteState(values["state"])
     return JournalEntry(**values)
 
 

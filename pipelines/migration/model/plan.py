@@ -1,8 +1,7 @@
-"""A plan: what a migration would write, decided in full before anything is written. Sealed when it is made, and read from then on.
+"""A plan: everything that a migration will write, decided before anything is written. It is sealed when it is made.
 
-It is a folder of its own in `<data>/plans`, on this machine also where the snapshots are in a bucket: a person edits a file of it. Beside
-the files that design names it keeps both sides as they were compared (`source/`, `target/`), so that a later look at the target can be held
-against them.
+A plan is a folder in `<data>/plans`. The folder is local even where the snapshots are in a bucket, because a person edits a file of it. It
+also has both sides in comparable form (`source/`, `target/`), so that a later reading of the target can be compared with them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,9 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import StopError
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.files import COVER
 from pipelines.records.tables import PERSONAL
 from pipelines.store.durable import sha256_of, storage_errors
@@ -29,31 +30,20 @@ if TYPE_CHECKING:
 FACTS = "plan.json"
 ROWS = "plan.parquet"
 PEOPLE = "people.parquet"
-"""The rows of users: personal data, encrypted where `personal_key_env` is set."""
+"""The rows of users: personal data, encrypted where bookferry.toml has `personal_key_env`."""
 MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"
 
-CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
-    "create",
-    "patch",
-    "unchanged",
-    "conflict",
-    "skipped",
-    "quarantined",
-)
-"""What a plan does with a record of the source. Quarantined: it cannot be sent, and is listed in issues.tsv."""
-
 FORMAT = 2
-"""Of plan.json; a later one may be read by a later version only."""
+"""The format of plan.json. Only a later version can read a later format."""
 
 
 class PlannedFile(msgspec.Struct, omit_defaults=True):
-    """A file of a record, and what is done with it."""
+    """A file of a record, and what the plan does with it."""
 
     kind: str
     """cover or asset."""
     position: int
-    action: str
-    """upload, there (the target has it) or missing (the snapshot lacks its content)."""
+    action: FileAction
     asset_id: int | None = None
     """The asset in the source."""
     name: str | None = None
@@ -62,43 +52,40 @@ class PlannedFile(msgspec.Struct, omit_defaults=True):
     size: int | None = None
     sha256: str | None = None
     target_asset_id: int | None = None
-    """The asset in the target, where it is there."""
+    """The asset in the target, if it exists."""
     problem: str | None = None
     """Why its content is missing."""
 
     @property
     def content(self) -> tuple[str, int]:
-        """SHA-256 and bytes of what is uploaded."""
+        """SHA-256 and size in bytes of the upload."""
         if self.sha256 is None or self.size is None:
             raise ValueError(f"the content of {self.kind} {self.position} is missing")
         return self.sha256, self.size
 
 
-UPLOAD, THERE, MISSING = "upload", "there", "missing"
-
-
 class PlannedReference(msgspec.Struct, omit_defaults=True):
-    """The records that a field refers to, where at least one of them is still to be created in the target."""
+    """The records that a field refers to, if at least one of them is still to be created in the target."""
 
     resource: str
     source_ids: list[int]
     """In the order of the field."""
     target_ids: list[int | None]
-    """The same in the target, as far as they are there."""
+    """The same records in the target, as far as they exist."""
     many: bool = False
     """Whether the field is a list."""
     as_object: bool = False
-    """Whether it is sent as `{"id"}`, as publications refer; one of them goes without it where what it refers to could not be created."""
+    """Whether it is sent as `{"id"}`, the form of publications. A publication is sent without it if the record could not be created."""
 
     def value(self, ids: list[int]) -> Any:
-        """What is sent, once they are known."""
+        """The value that is sent, once all ids are known."""
         if self.many:
             return ids
         return {"id": ids[0]} if self.as_object else ids[0]
 
 
 class End(msgspec.Struct, kw_only=True):
-    """One side of a plan. `snapshot`: the one that was planned from; of the target, when it was read."""
+    """One side of a plan. `snapshot`: the one that is moved; of the target, the moment of its reading."""
 
     tenant: str
     base_url: str
@@ -109,30 +96,30 @@ class End(msgspec.Struct, kw_only=True):
 
 
 class FileCounts(msgspec.Struct, kw_only=True):
-    """What becomes of files."""
+    """Files by what the plan does with them."""
 
     upload: int = 0
     there: int = 0
     missing: int = 0
     bytes: int = 0
-    """Of those that are uploaded."""
+    """Size of all uploads."""
     covers: int = 0
-    """How many of those that are uploaded are covers."""
+    """Uploads that are covers."""
 
     def count(self, file: PlannedFile) -> None:
-        """Take one more file into account."""
-        if file.action == UPLOAD:
+        """Count a file."""
+        if file.action == FileAction.UPLOAD:
             self.upload += 1
             self.bytes += file.size or 0
             self.covers += file.kind == COVER
-        elif file.action == THERE:
+        elif file.action == FileAction.THERE:
             self.there += 1
         else:
             self.missing += 1
 
 
 class PlanFacts(msgspec.Struct, kw_only=True):
-    """plan.json: all of a plan but its rows."""
+    """plan.json: all of a plan except its rows."""
 
     format: int = FORMAT
     plan: str
@@ -142,9 +129,9 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     target: End
     same_library: bool
     overwrite: bool = False
-    """Where both sides hold something else, the source's value counts."""
+    """Where both sides have different values, the source's value counts."""
     resources: list[str]
-    """What is moved, in the order in which it is written."""
+    """The resources that are moved, in the order in which they are written."""
     counts: dict[str, dict[str, int]]
     """Resource → action → records."""
     matched_by: dict[str, int]
@@ -152,39 +139,49 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     """Field → publications in which it is patched."""
     files: FileCounts
     requests: int
-    """That applying it takes: reading the target again included, and waiting for nobody."""
+    """Requests of an apply, including those that read the target again."""
     requests_per_minute: int
     unfit: int = 0
-    """Records of the source without an id, which nothing can name: they cannot be moved."""
+    """Records of the source without an id; they cannot be moved."""
     unsent: dict[str, int] = {}
-    """Path → publications of which version 3 will not hold what is there."""
+    """Path → records with a value there that is not moved."""
     invalid_identifiers: int = 0
-    """Identifiers that are not sent, because they break the rules of their type."""
+    """Identifiers that are not sent because they break the rules of their type."""
     mails: int = 0
-    """Persons to whom the service may write, because an account is made for them (trap A16)."""
+    """Persons to whom the service may write, because an account is made for them (service.md#users)."""
     notes: list[str] = []
     decisions: int = 0
-    """Conflicts that a person had decided."""
+    """Decisions of a person that the plan follows."""
     rows_sha256: str
     people_sha256: str = ""
-    """Of people.parquet; empty where no users are moved. `people_key`: the name of the key that it is encrypted with, if it is."""
+    """SHA-256 of people.parquet; empty where no users are moved. `people_key`: the name of the key that encrypts it, if one does."""
     people_key: str = ""
     seal: str = ""
-    """SHA-256 of this document without its seal."""
+    """SHA-256 of this document without the seal."""
 
-    def count(self, action: str) -> int:
-        """Over all resources."""
-        return sum(one.get(action, 0) for one in self.counts.values())
+    def count(self, action: Action) -> int:
+        """The number of records with an action, over all resources."""
+        return sum(actions.get(action, 0) for actions in self.counts.values())
+
+    @property
+    def written_other_resources(self) -> list[str]:
+        """The other resources of which the plan creates or changes any record."""
+        return [
+            resource
+            for resource in self.resources
+            if resource != PUBLICATIONS
+            and self.counts[resource].get(Action.CREATE, 0) + self.counts[resource].get(Action.PATCH, 0)
+        ]
 
     @property
     def minutes(self) -> float:
-        """How long applying takes at the budget of the target."""
+        """The minutes that an apply takes with the budget of the target."""
         return self.requests / self.requests_per_minute
 
     @property
     def writes(self) -> int:
-        """Records that are created or changed, and files that are uploaded."""
-        return self.count(CREATE) + self.count(PATCH)
+        """Records that are created or changed."""
+        return self.count(Action.CREATE) + self.count(Action.PATCH)
 
     @property
     def empty(self) -> bool:
@@ -198,7 +195,7 @@ class PlanRow(msgspec.Struct, kw_only=True):
     resource: str
     source_id: int
     target_id: int | None
-    action: str
+    action: Action
     matched_by: str | None
     title: str | None
     payload: dict[str, Any]
@@ -213,22 +210,22 @@ class PlanRow(msgspec.Struct, kw_only=True):
 
     @property
     def writes(self) -> bool:
-        """Whether anything of the record itself is sent, its files apart."""
+        """Whether fields of the record are sent, apart from its files."""
         return bool(self.payload or self.references)
 
     @property
-    def told(self) -> str:
-        """What it is called, for results and messages; of a person nothing."""
+    def display_title(self) -> str:
+        """Its title for results and messages; empty for a person."""
         return "" if self.resource in PERSONAL else self.title or ""
 
     @property
     def attached(self) -> list[PlannedFile]:
-        """Its files that are uploaded, but for the cover, which goes with the record itself."""
-        return [one for one in self.files if one.kind != COVER and one.action == UPLOAD]
+        """The files that are uploaded, except the cover, which is sent with the record."""
+        return [file for file in self.files if file.kind != COVER and file.action == FileAction.UPLOAD]
 
     @property
-    def matched(self) -> int:
-        """The record in the target that it is."""
+    def existing_target_id(self) -> int:
+        """Its record in the target. Raises `ValueError` where there is none."""
         if self.target_id is None:
             raise ValueError(f"{self.resource} {self.source_id} has none")
         return self.target_id
@@ -244,27 +241,27 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """As commands print and take it."""
+        """The name that commands print and take."""
         return self.facts.plan
 
     def path(self, name: str) -> Path:
-        """One of its files."""
+        """The path of one of its files."""
         return self.folder / name
 
     @property
     def source(self) -> ComparableLibrary:
-        """The source's publications as they were compared."""
+        """The publications of the source in comparable form."""
         return ComparableLibrary(
-            self.folder / "source", self.facts.source.records.get("publications", 0), self.facts.unfit
+            self.folder / "source", self.facts.source.records.get(PUBLICATIONS, 0), self.facts.unfit
         )
 
     @property
     def target(self) -> ComparableLibrary:
-        """The target's publications as they were when the plan was made."""
-        return ComparableLibrary(self.folder / "target", self.facts.target.records.get("publications", 0), 0)
+        """The publications of the target in comparable form, when the plan was made."""
+        return ComparableLibrary(self.folder / "target", self.facts.target.records.get(PUBLICATIONS, 0), 0)
 
-    def rows(self, *actions: str, resources: Collection[str] = ()) -> Iterator[PlanRow]:
-        """The rows with these actions, of these resources, or all, people first; one row group in memory."""
+    def rows(self, *actions: Action, resources: Collection[str] = ()) -> Iterator[PlanRow]:
+        """Yield the rows with these actions and of these resources, or all; people come first. One row group is in memory."""
         for path, key in self.tables(resources):
             with storage_errors(self.folder), open_table(path, key) as file:
                 for batch in row_batches(file):
@@ -275,14 +272,17 @@ class Plan:
                             yield plan_row(row)
 
     def tables(self, resources: Collection[str] = ()) -> Iterator[tuple[Path, PersonalKey | None]]:
-        """The files with its rows, in the order in which they are written, each with its key; those in which these resources are."""
+        """Yield the files with rows of these resources, in the order in which they are written, each with its key."""
         if self.facts.people_sha256 and (not resources or not PERSONAL.isdisjoint(resources)):
-            yield self.path(PEOPLE), self._keys.to_read(self.facts.people_key, f"What plan {self.name} says of users")
+            yield (
+                self.path(PEOPLE),
+                self._keys.to_read(self.facts.people_key, f"The table of users of plan {self.name}"),
+            )
         yield self.path(ROWS), None
 
     @contextmanager
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A small DuckDB with all of its rows as the view `file`."""
+        """Open a small DuckDB with all rows as the view `file`."""
         *people, (rows, _none) = self.tables()
         with reading(rows) as database:
             for path, key in people:
@@ -293,31 +293,33 @@ class Plan:
             yield database
 
     def ids_path(self, resource: str) -> Path:
-        """The file with the ids that a resource beside the publications had in the target when the plan was made."""
+        """The file with the ids that another resource had in the target when the plan was made."""
         return self.folder / "target" / f"{resource}.parquet"
 
-    def knew(self, resource: str, ids: Collection[int]) -> set[int]:
-        """Which of these records were in the target when the plan was made."""
+    def ids_when_planned(self, resource: str, ids: Collection[int]) -> set[int]:
+        """Returns those ids that were in the target when the plan was made."""
         with storage_errors(self.folder):
-            path = self.target.path(RECORDS) if resource == "publications" else self.ids_path(resource)
+            path = self.target.path(RECORDS) if resource == PUBLICATIONS else self.ids_path(resource)
             found = pq.read_table(path, columns=["id"], filters=[("id", "in", list(ids))])
         return {number for number in found.column("id").to_pylist() if number is not None}
 
     def check_unaltered(self) -> None:
-        """Raise `StopError` unless its rows are what was sealed: what was looked at is what is applied (trap B14)."""
+        """Raise `StopError` unless the rows are those that were sealed: a plan is applied as a person approved it (I8)."""
         sealed = {ROWS: self.facts.rows_sha256, PEOPLE: self.facts.people_sha256}
         with storage_errors(self.folder):
-            altered = next((name for name, told in sealed.items() if told and sha256_of(self.path(name)) != told), None)
+            altered = next(
+                (name for name, sha256 in sealed.items() if sha256 and sha256_of(self.path(name)) != sha256), None
+            )
         if altered is None:
             return
         raise StopError(
-            f"{self.path(altered)} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan: "
+            f"{self.path(altered)} was altered since the plan was made, so nobody has approved it. Make a new plan: "
             f"`bookferry migrate plan {self.facts.source.tenant} {self.facts.target.tenant}`."
         )
 
 
 def plan_row(row: dict[str, Any]) -> PlanRow:
-    """A row of plan.parquet, its JSON read."""
+    """A row of plan.parquet with its JSON decoded."""
     empty: dict[str, Any] = {
         "payload": {},
         "before": {},

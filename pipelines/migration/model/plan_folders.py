@@ -1,4 +1,4 @@
-"""Plans on disk: how they are called, found, sealed and read. Each is a folder of its own in `<data>/plans`."""
+"""Plans on disk: their names, and how they are found, sealed and read. Each is a folder in `<data>/plans`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLANS = "plans"
 
 
 def plans_folder(data: DataFolder) -> Path:
-    """Where plans are."""
+    """The folder of all plans."""
     return data.path / PLANS
 
 
@@ -32,7 +32,7 @@ def plan_name(source: str, target: str, moment: datetime) -> str:
 
 
 def seal_plan(folder: Path, facts: PlanFacts, keys: PersonalKeys | None = None) -> Plan:
-    """Write plan.json, last of all: a folder without it is no plan."""
+    """Write plan.json. It is written last, and a folder without it is no plan."""
     sealed = msgspec.structs.replace(facts, seal=_seal(facts))
     with storage_errors(folder):
         write_atomically(folder / FACTS, msgspec.json.format(msgspec.json.encode(sealed)))
@@ -44,7 +44,7 @@ def _seal(facts: PlanFacts) -> str:
 
 
 def all_plans(data: DataFolder) -> list[Plan]:
-    """Every whole plan, oldest first; what cannot be read is passed over."""
+    """Every finished plan, oldest first, except those that cannot be read."""
     found = []
     for path in plans_folder(data).glob(f"*/{FACTS}"):
         try:
@@ -55,22 +55,22 @@ def all_plans(data: DataFolder) -> list[Plan]:
 
 
 def find_plan(data: DataFolder, name: str) -> Plan:
-    """The plan that a person names: its name, or its folder."""
+    """The plan that a person names by its name or its folder."""
     folder = plans_folder(data) / name
-    for one in (folder, Path(name)):
-        if re.fullmatch(r"[^\0]+", name) and (one / FACTS).is_file():
-            return read_plan(one, data.keys)
-    there = [plan.name for plan in all_plans(data)]
-    shown = (
-        f"there are {', '.join(there[-5:])}"
-        if there
+    for candidate in (folder, Path(name)):
+        if re.fullmatch(r"[^\0]+", name) and (candidate / FACTS).is_file():
+            return read_plan(candidate, data.keys)
+    names = [plan.name for plan in all_plans(data)]
+    existing = (
+        f"there are {', '.join(names[-5:])}"
+        if names
         else "there is none yet: `bookferry migrate plan SOURCE TARGET` makes one"
     )
-    raise ConfigurationError(f"There is no plan '{name}' in {plans_folder(data)}; {shown}.")
+    raise ConfigurationError(f"There is no plan '{name}' in {plans_folder(data)}; {existing}.")
 
 
 def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
-    """A plan, its seal checked. Raises `StopError` for one that was altered, `StorageError` for one that cannot be read."""
+    """Read a plan and check its seal. Raises `StopError` if it was altered, `StorageError` if it cannot be read."""
     path = folder / FACTS
     with storage_errors(path):
         content = path.read_bytes()
@@ -83,15 +83,13 @@ def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
     if facts.format != FORMAT:
         raise StorageError(f"{path} was written by another version ({facts.tool}). Make a new plan.")
     if facts.seal != _seal(facts):
-        raise StopError(
-            f"{path} was altered since the plan was made, so it is not what anybody agreed to. Make a new plan."
-        )
+        raise StopError(f"{path} was altered since the plan was made, so nobody has approved it. Make a new plan.")
     return Plan(folder, facts, keys)
 
 
 @contextmanager
 def unfinished_plan(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[Path]:
-    """The folder in which a plan grows; it goes again where the plan does not come to its end. `personal`: for nobody else to read."""
+    """Create the folder of a plan; an error removes it again. `personal`: only this user may read it."""
     folder = plans_folder(data) / name
     with storage_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -104,5 +102,5 @@ def unfinished_plan(data: DataFolder, name: str, *, personal: bool = False) -> I
 
 
 def workdir(plan: Plan) -> AbstractContextManager[Path]:
-    """A folder in the plan's for the length of the block, for the target as it is now."""
+    """A temporary folder in that of the plan, for a new reading of the target."""
     return temporary_folder(plan.folder / "now")

@@ -1,9 +1,12 @@
-"""The table of a plan's rows, plan.parquet, described as every table is."""
+"""The rows of a plan as plan.parquet stores them: the description of the table, and a row of it."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pyarrow as pa
 
+from pipelines.migration.model.actions import Action
 from pipelines.records.tables import Column, Table
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
@@ -12,9 +15,9 @@ PLAN = Table(
     "One row for each record of the source, in the order in which they are written.",
     ("resource", "source_id"),
     (
-        Column("resource", _TEXT, "What it is: publications, users, ...", required=True),
+        Column("resource", _TEXT, "The resource: publications, users, ...", required=True),
         Column("source_id", _NUMBER, "The record in the source.", required=True),
-        Column("target_id", _NUMBER, "The record in the target that it is; empty where there is none yet."),
+        Column("target_id", _NUMBER, "The record of the target that it is; empty where there is none yet."),
         Column(
             "action",
             _TEXT,
@@ -24,42 +27,62 @@ PLAN = Table(
         Column(
             "matched_by",
             _TEXT,
-            "What told that the two are one: decision, journal, id, identifier, content, fingerprint, ...",
+            "The evidence that both are the same record: decision, journal, id, identifier, content, fingerprint, ...",
         ),
-        Column("title", _TEXT, "Its title or name, for people."),
-        Column("payload", _TEXT, "What POST or PATCH is sent: JSON object; empty where nothing is sent.", json=True),
+        Column("title", _TEXT, "Its title or name."),
+        Column("payload", _TEXT, "The body of the POST or PATCH: JSON object; empty where nothing is sent.", json=True),
         Column(
             "before",
             _TEXT,
-            "What the target held of a patch's fields: JSON object, null where it held nothing.",
+            "Of a patch, the fields before it: JSON object, null for an empty field.",
             json=True,
         ),
         Column(
             "expected",
             _TEXT,
-            "What the target must show afterwards: JSON object of field → `classifying.digest` of what is compared, null for nothing.",
+            "The target afterwards: JSON object of field → `comparable.digest` of the compared value, null for an empty field.",
             json=True,
         ),
         Column(
             "differing",
             _TEXT,
-            "Of a conflict, the fields that differ: JSON object of field → [in the source, in the target], as they are compared.",
+            "Of a conflict, the fields that differ: JSON object of field → [in the source, in the target], in compared form.",
             json=True,
         ),
-        Column("reason", _TEXT, "Why it is a conflict, or quarantined: one of `REASONS`."),
-        Column("candidates", _TEXT, "Of an unclear match, the ids in the target: JSON array.", json=True),
+        Column("reason", _TEXT, "Why it is a conflict, or quarantined: one of `wording.REASONS`."),
+        Column("candidates", _TEXT, "Of an ambiguous match, the ids in the target: JSON array.", json=True),
         Column(
             "files",
             _TEXT,
             "Its cover and attached files: JSON array of `PlannedFile`; empty where it has none.",
             json=True,
         ),
-        Column("unsent", _TEXT, "What of it version 3 will not hold: JSON object of path → value.", json=True),
+        Column("unsent", _TEXT, "Values that version 3 has no place for: JSON object of path → value.", json=True),
         Column(
             "references",
             _TEXT,
-            "What else is sent: JSON object of field → `PlannedReference`, the records that it refers to and that have no id yet.",
+            "References to records without an id in the target yet: JSON object of field → `PlannedReference`.",
             json=True,
         ),
     ),
 )
+
+
+class PlanTableRow(NamedTuple):
+    """A row of the table `PLAN`, its fields in the order of the columns; columns of JSON are text."""
+
+    resource: str
+    source_id: int
+    target_id: int | None
+    action: Action
+    matched_by: str | None
+    title: str | None
+    payload: str | None
+    before: str | None
+    expected: str | None
+    differing: str | None
+    reason: str | None
+    candidates: str | None
+    files: str | None
+    unsent: str | None
+    references: str | None

@@ -1,7 +1,7 @@
-"""The resources beside publications that are moved where a person names them: what of each is sent, what it refers to, and what names it.
+"""The other resources, which are moved where a person names them: the fields that are sent, the references, and the key of a record.
 
-The document shows neither their fields nor their payloads, but for users (docs/assumptions.md A2): the names are those of their tables.
-What is not named here is not sent, and told.
+The service's documentation shows neither their fields nor their payloads, except for users (docs/assumptions.md A2), so the names are those
+of our tables. Other fields are not sent, and the report lists them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 from pipelines.inventory import RESOURCES
 from pipelines.records.residue import IGNORED
-from pipelines.records.values import compact_json, decode_json, text_of, whole_number
+from pipelines.records.values import compact_json, text_of, whole_number
 
 PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
 
 REFERENCE_LISTS = frozenset({"publication_ids"})
-"""Fields that hold several ids."""
+"""Fields with several ids."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class ResourceType:
 
     resource: str
     fields: tuple[str, ...]
-    """What is sent and compared, in the order in which it is sent."""
+    """The fields that are sent and compared, in the order in which they are sent."""
     keys: tuple[tuple[str, ...], ...]
-    """What names a record for people: the first of these that it has all of. The fields of the last may be empty, but for the first one."""
+    """The fields that name a record for people: the first group of which it has all. In the last group only the first field is required."""
     references: Mapping[str, str] = field(default_factory=dict)
-    """Field → the resource of the records whose ids it holds."""
+    """Field → the resource that its ids refer to."""
     lists: frozenset[str] = frozenset()
-    """Fields that hold several values, whose order says nothing."""
+    """Fields with several values in no order."""
     guarded: frozenset[str] = frozenset()
-    """Fields that are never added to a record that is there: a person is asked."""
+    """Fields that are never added to a record that exists: a person is asked."""
     created: bool = True
-    """Whether the service lets us make any."""
+    """Whether the service lets a program create records."""
 
     def values(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What is sent of a record of the service: empty is absent, a reference is its id."""
+        """The fields of a record that are sent: an empty field is absent, a reference is its id."""
         found = {}
         for name in self.fields:
             value = record.get(name)
@@ -53,34 +53,34 @@ class ResourceType:
         return found
 
     def unsent(self, record: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a record is not sent."""
+        """The fields of a record that are not sent."""
         known = {*self.fields, "id"} | IGNORED
         return {name: value for name, value in record.items() if name not in known and value not in (None, "", [], {})}
 
     def compared(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Field → JSON in one form, so that what means the same is equal text; a field that is empty is not there."""
+        """Field → JSON in canonical form, so that equal values are equal text; an empty field is absent."""
         return {name: self._text(name, value) for name, value in values.items() if value not in (None, "", [])}
 
     def _text(self, name: str, value: Any) -> str:
         if name == "email":
             value = _folded(value)
         elif name in self.lists and type(value) is list:
-            return f"[{','.join(sorted({compact_json(one) for one in value}))}]"
+            return f"[{','.join(sorted({compact_json(entry) for entry in value}))}]"
         return compact_json(value)
 
     def key(self, values: Mapping[str, Any], *, folded: bool = True) -> str | None:
-        """What names a record with these values; none where it has nothing of that kind. `folded`: whatever the case of its letters."""
-        form = _folded if folded else _plain
+        """The key of a record, none where it has no such fields. `folded`: without regard to case."""
+        normalised = _folded if folded else _plain
         *whole, last = self.keys
         for names in whole:
             if all(name in values for name in names):
-                return compact_json([names[0], *(form(values[name]) for name in names)])
+                return compact_json([names[0], *(normalised(values[name]) for name in names)])
         if last[0] not in values:
             return None
-        return compact_json([last[0], *(form(values.get(name)) for name in last)])
+        return compact_json([last[0], *(normalised(values.get(name)) for name in last)])
 
     def title(self, values: Mapping[str, Any]) -> str | None:
-        """How people call it."""
+        """The title of a record, for people."""
         names = ("title", "name", "barcode", "call_number", "email")
         return text_of(next((values[name] for name in names if name in values), None))
 
@@ -89,8 +89,8 @@ AUTHORITIES = ResourceType(
     "authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"})
 )
 RESOURCE_TYPES = {
-    one.resource: one
-    for one in (
+    resource_type.resource: resource_type
+    for resource_type in (
         AUTHORITIES,
         ResourceType(
             USERS,
@@ -123,57 +123,50 @@ RESOURCE_TYPES = {
 }
 """Resource → how it is moved."""
 
-REFERENCES = frozenset(name for one in RESOURCE_TYPES.values() for name in one.references)
-"""Every field that holds ids of other records."""
+REFERENCES = frozenset(name for resource_type in RESOURCE_TYPES.values() for name in resource_type.references)
+"""Every field with ids of other records."""
 
 BEFORE = ("authorities", USERS)
 AFTER = ("collections", LOCATIONS, "hard_copies", "tasks")
-"""What is written before the publications and after them: a record comes after those that it refers to."""
+"""The resources that are written before the publications, and after them: a record is written after those that it refers to."""
 
 COMPLETED = "completed_at"
-"""A task that has it is done. Nobody shows how one is made that is, so none is: it would be on somebody's list again."""
+"""The field of a completed task. No such task is sent, because nothing documents how to create one, and it would be open again."""
 
 
 def chosen_resources(names: Iterable[str]) -> tuple[str, ...]:
-    """The resources that a person names beside the publications, in the order in which they are written. `ValueError` for another."""
+    """The other resources that a person names, in the order in which they are written. Raises `ValueError` for an unknown one."""
     wanted = {*names} - {PUBLICATIONS, ""}
     if unknown := sorted(wanted - {*RESOURCES}):
         raise ValueError(f"{', '.join(unknown)}: not a resource; those are {', '.join(RESOURCES)}")
     if "hard_copies" in wanted:
         wanted.add(LOCATIONS)
-    return tuple(one for one in (*BEFORE, *AFTER) if one in wanted)
+    return tuple(name for name in (*BEFORE, *AFTER) if name in wanted)
 
 
 def referenced_resources(resources: Collection[str]) -> tuple[str, ...]:
-    """The resources that are read only because records of others refer to them."""
-    needed = {name for one in resources for name in RESOURCE_TYPES[one].references.values()}
-    return tuple(one for one in (*BEFORE, *AFTER) if one in needed and one not in resources)
-
-
-def compared_fields(resource: str, text: str) -> dict[str, str]:
-    """A stored record as it is compared."""
-    other = RESOURCE_TYPES[resource]
-    record = decode_json(text.encode())
-    return other.compared(other.values(record)) if isinstance(record, dict) else {}
+    """The resources that are read only because these refer to them."""
+    needed = {name for resource in resources for name in RESOURCE_TYPES[resource].references.values()}
+    return tuple(name for name in (*BEFORE, *AFTER) if name in needed and name not in resources)
 
 
 def _id_of(value: Any) -> int | None:
-    """The id of a reference, which may come as the record itself."""
+    """The id of a reference, which may be the whole record."""
     return whole_number(value.get("id")) if isinstance(value, dict) else whole_number(value)
 
 
 def _entries(value: Any, *, ids: bool) -> list[Any]:
-    """The entries of a list, each once."""
+    """The different entries of a list."""
     entries = value if isinstance(value, list) else []
-    plain = [_id_of(one) if ids else (one.get("name") if isinstance(one, dict) else one) for one in entries]
-    return [*dict.fromkeys(one for one in plain if isinstance(one, int if ids else str))]
+    plain = [_id_of(entry) if ids else (entry.get("name") if isinstance(entry, dict) else entry) for entry in entries]
+    return [*dict.fromkeys(entry for entry in plain if isinstance(entry, int if ids else str))]
 
 
 def _plain(value: Any) -> Any:
-    """A text without doubled blanks and other ways to write the same letter."""
+    """A text with single blanks and in one Unicode form."""
     return " ".join(unicodedata.normalize("NFC", value).split()) if isinstance(value, str) else value
 
 
 def _folded(value: Any) -> Any:
-    """The same without case."""
+    """The same in lower case."""
     return _plain(value.casefold()) if isinstance(value, str) else value

@@ -1,57 +1,97 @@
-"""Reads what a migration compares: the target as it is now, proved like a backup, and the tables of a snapshot, wherever that is kept."""
+"""Reads what a migration compares: the resources of the target now, proved like a backup, and the tables of a snapshot."""
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 from pipelines.backup import read
 from pipelines.errors import StopError
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import Plan
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.tables import PUBLICATION_FILES
+from pipelines.records.tables import PERSONAL, PUBLICATION_FILES
+from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
-from pipelines.settings.tenant import TenantSettings
+from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_errors
+from pipelines.store.encryption import PersonalKey
+from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots.captures import Capture, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 
+STEP = 2000
+"""Records in memory at once."""
 
-class ResourceReading:
-    """One reading of a resource of a target, under its lease. `run`: what for; what was broken off is gone on with by the same."""
 
-    def __init__(self, data: DataFolder, chosen: TenantSettings, target: str, run: str, clock: Clock) -> None:
-        self._data = data
-        self._chosen = chosen
-        self._target = target
-        self._run = run
-        self._clock = clock
+@dataclass(frozen=True)
+class TargetListing:
+    """The raw table of a resource on this machine, and its key where it is encrypted."""
 
-    def read(
+    path: Path
+    key: PersonalKey | None = None
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield each record; `STEP` of them are in memory."""
+        with storage_errors(self.path), open_table(self.path, self.key) as file:
+            for batch in row_batches(file, ["payload"], STEP):
+                for payload in batch.column("payload").cast(pa.binary()).to_pylist():
+                    yield decode_record(payload or b"")
+
+    @property
+    def rows(self) -> int:
+        """The number of records."""
+        with storage_errors(self.path), open_table(self.path, self.key) as file:
+            return file.metadata.num_rows
+
+
+class TargetReader:
+    """Reads the resources of a target, each once and proved like a backup; under the lease of the target."""
+
+    def __init__(
         self,
-        client: LibraryClient,
-        folder: Path,
+        data: DataFolder,
+        settings: Settings,
         kinds: Kinds,
+        clock: Clock,
         on_progress: Callable[[read.Progress], None],
-        resource: str = "publications",
-    ) -> Path:
-        """List the resource; its raw table, moved into `folder`. Raises `StopError` where it cannot be proved whole."""
-        capture = self._capture(resource)
-        if (facts := capture.facts.resources.get(resource)) is None:
-            found = read.read_raw(
-                capture, client, resource, on_progress, walks=self._chosen.walks, alone=True, kinds=kinds
+    ) -> None:
+        self._data = data
+        self._settings = settings
+        self._kinds = kinds
+        self._clock = clock
+        self._on_progress = on_progress
+
+    def read(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS) -> Path:
+        """Read a resource; returns its raw table, in `folder`. A reading that was interrupted is resumed by one with the same `run`.
+
+        Raises `StopError` where nobody can prove that the reading is complete.
+        """
+        capture = self._capture(target, run, resource)
+        facts = capture.facts.resources.get(resource)
+        if facts is None:
+            walks = self._settings.tenant(target).walks
+            result = read.read_raw(
+                capture, client, resource, self._on_progress, walks=walks, alone=True, kinds=self._kinds
             )
-            if isinstance(found, Unreadable):
-                raise StopError(found.message)
-            facts = found
+            if isinstance(result, Unreadable):
+                raise StopError(result.message)
+            facts = result
         if not facts.complete:
             shutil.rmtree(capture.path, ignore_errors=True)
             raise StopError(
-                f"{resource} of '{self._target}' could not be read whole, so nobody can tell what is missing there: "
-                f"{' '.join(facts.problems)} Wait until nobody works in it, then run the same command again."
+                f"{resource} of '{target}' could not be read whole, so nobody can tell what is missing there: {' '.join(facts.problems)} "
+                "Wait until nobody works in it, then run the same command again."
             )
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):
@@ -59,18 +99,46 @@ class ResourceReading:
             shutil.rmtree(capture.path)
         return raw
 
-    def _capture(self, resource: str) -> Capture:
-        """What an earlier run read of the target and was broken off, or a new one."""
-        chosen, now = self._chosen, self._clock.now()
-        library = {"base_url": chosen.base_url, "api": chosen.api}
-        oldest = now - timedelta(hours=chosen.resume_hours)
-        run, wanted = f"{self._run}-{resource}", (resource, f"to {self._run}")
-        resumed = resume_capture(self._data, self._target, run, wanted, **library, begun_after=oldest)
-        return resumed or begin_capture(self._data, self._target, run, wanted, **library, now=now)
+    def read_others(
+        self, target: str, client: LibraryClient, folder: Path, run: str, resources: Iterable[str]
+    ) -> dict[str, TargetListing]:
+        """Read several other resources, by name. Users are encrypted where there is a key."""
+        return {
+            resource: TargetListing(
+                self.read(target, client, folder, run, resource),
+                self._data.keys.to_write() if resource in PERSONAL else None,
+            )
+            for resource in resources
+            if resource != PUBLICATIONS
+        }
+
+    def _capture(self, target: str, run: str, resource: str) -> Capture:
+        """The interrupted capture of an earlier run, or a new one."""
+        tenant, now = self._settings.tenant(target), self._clock.now()
+        library = {"base_url": tenant.base_url, "api": tenant.api}
+        oldest = now - timedelta(hours=tenant.resume_hours)
+        name, wanted = f"{run}-{resource}", (resource, f"to {run}")
+        resumed = resume_capture(self._data, target, name, wanted, **library, begun_after=oldest)
+        return resumed or begin_capture(self._data, target, name, wanted, **library, now=now)
+
+
+def reading_name(run: str, plan: Plan, journal: Journal) -> str:
+    """The name of a reading. It changes with each write of the plan, so that no reading from before a write is resumed after it."""
+    return f"{run}-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"
+
+
+def snapshot_listing(data: DataFolder, source: Snapshot, resource: str, folder: Path) -> TargetListing:
+    """A resource of a snapshot, on this machine; encrypted tables stay encrypted."""
+    name = f"raw_{resource}"
+    fingerprint = source.manifest.tables[name].key
+    return TargetListing(
+        local_table(data, source, name, folder),
+        data.keys.to_read(fingerprint, f"The table {name} of {source.name}"),
+    )
 
 
 def local_table(data: DataFolder, source: Snapshot, table: str, folder: Path) -> Path:
-    """A table of a snapshot as a file of this machine; copied into `folder` from a bucket."""
+    """A table of a snapshot as a local file; a table in a bucket is copied into `folder`."""
     facts = source.manifest.tables[table]
     address = source.address_of(facts)
     if "://" not in address:
@@ -81,8 +149,8 @@ def local_table(data: DataFolder, source: Snapshot, table: str, folder: Path) ->
     return copy
 
 
-def files_of(data: DataFolder, source: Snapshot, folder: Path) -> str | None:
-    """Where the snapshot's table of files is, on this machine."""
+def file_table(data: DataFolder, source: Snapshot, folder: Path) -> str | None:
+    """Returns the local path of the snapshot's file table, if it has one."""
     if PUBLICATION_FILES.name not in source.manifest.tables:
         return None
     return str(local_table(data, source, PUBLICATION_FILES.name, folder))

@@ -1,6 +1,6 @@
-"""What to tell people of a plan: its sum in a few lines, and words for every action, every evidence of a match and every reason.
+"""The texts about a plan: its summary in a few lines, and words for every action, every evidence of a match and every reason.
 
-The one place for these texts, as `records/advice.py` is for identifiers.
+The texts about identifiers are in `records/advice.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import IDENTIFIER_FIELDS, LAST_DAY_OF_V2
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED, PlanFacts
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import REFERENCES
 from pipelines.records.advice import Advice, advice_of
 from pipelines.records.forms import WRITTEN
@@ -19,44 +20,42 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 
 ACTIONS = {
-    CREATE: "created",
-    PATCH: "changed",
-    UNCHANGED: "there already",
-    CONFLICT: "to be decided by a person",
-    SKIPPED: "left out, as a person decided",
-    QUARANTINED: "cannot be sent",
+    Action.CREATE: "created",
+    Action.PATCH: "changed",
+    Action.UNCHANGED: "there already",
+    Action.CONFLICT: "to be decided by a person",
+    Action.SKIPPED: "left out by a person's decision",
+    Action.QUARANTINED: "cannot be sent",
 }
-"""What is done with a record → the same in words."""
+"""Action → words."""
 
 EVIDENCE = {
     "decision": "a person's decision",
     "journal": "an earlier migration",
     "id": "the number of the record",
     "identifier": "an identifier (DOI, ISBN)",
-    "content": "all of the content",
+    "content": "the whole content",
     "fingerprint": "title, year, first author",
     "name": "a name, address or barcode",
 }
-"""What told that two records are one → the same in words, short enough for a plot."""
+"""Evidence that two records are the same → words, short enough for a plot."""
 
-_WHICH = (
-    "Compare them. Write match and the number of the right one, create if it is none of them, or skip to leave it out."
-)
-_WHOSE = "Write source to replace what stands there, or target to leave that as it is."
+_WHICH = "Compare them. Write match and the number of the right one, create if none of them is right, or skip to leave the record out."
+_WHOSE = "Write source to replace the values of the target, or target to keep them."
 
 REASONS = {
     "several_targets": Advice("Several records of the target fit.", _WHICH),
     "several_sources": Advice(
         "This record and others of the source fit the same record of the target.",
-        "Perhaps it was catalogued twice. Write match and the number for the right one, and skip or create for the others.",
+        "It may have been catalogued twice. Write match and the number for the right one, and skip or create for the others.",
     ),
     "identifiers_disagree": Advice(
         "A record of the target fits, but other identifiers say that it is another publication.",
-        "Write match and the number if it is the same all the same, and create if it is another.",
+        "Write match and the number if it is the same publication, and create if it is another one.",
     ),
     "deleted_in_target": Advice(
         "An earlier migration wrote it, and somebody has deleted it in the target since.",
-        "Write skip to leave it deleted, or create to make it again.",
+        "Write skip to leave it deleted, or create to create it again.",
     ),
     "decided_is_missing": Advice(
         "The target has no record of the number that was decided.",
@@ -71,31 +70,31 @@ REASONS = {
         f"{_WHOSE} Write create if it is another publication.",
     ),
     "nothing_to_send": Advice(
-        "Nothing of the record has a form that version 3 takes.",
-        "Enter a title in the source; the next plan has it then.",
+        "No field of the record has a form that version 3 takes.",
+        "Enter a title in the source; the next plan will move the record.",
     ),
     "location_missing": Advice(
-        "The target has no location of this name, and no program can make one there.",
-        "Make it in the target, with the same name; the next plan moves the copies that stand there.",
+        "The target has no location of this name, and no program can create one there.",
+        "Create it in the target, with the same name; the next plan will move the copies that stand there.",
     ),
     "at_missing_location": Advice(
-        "The location where it stands is not in the target.",
-        "Make that in the target, with the same name; the next plan moves the copy.",
+        "The target does not have the location where it stands.",
+        "Create the location in the target, with the same name; the next plan will move the copy.",
     ),
     "reference_missing": Advice(
-        "A record that it refers to is not in the target, and is not created there by this plan.",
-        "See what this plan says of that record, or move its resource, too; the next plan moves this one.",
+        "It refers to a record that the target does not have and this plan does not create.",
+        "Look up that record in this plan, or move its resource, too; the next plan will move this record.",
     ),
     "task_completed": Advice(
-        "The task is done, and nobody shows how one is made that is: it would be on somebody's list again.",
+        "The task is completed. No program can create a completed task, so it would be open again.",
         "Nothing has to be done: every backup keeps it.",
     ),
 }
-"""Why a record is a conflict, or cannot be sent → what is wrong, and what to do."""
+"""Why a record is a conflict or quarantined → what is wrong, and what to do."""
 
 
 def advice_on(reason: str | None) -> Advice:
-    """What to tell of a reason; also of one that a later version gave."""
+    """The text for a reason, also for one of a later version."""
     known = REASONS.get(reason or "")
     return known or Advice(
         f"{(reason or 'unknown').replace('_', ' ').capitalize()}.", "Look at the record in both libraries."
@@ -103,56 +102,56 @@ def advice_on(reason: str | None) -> Advice:
 
 
 def evidence(matched_by: str) -> str:
-    """What told that two records are one."""
+    """The evidence that two records are the same, in words."""
     return EVIDENCE.get(matched_by, matched_by.replace("_", " "))
 
 
 NO_PLACE = Advice(
-    "Version 3 has no place for this, so it is not moved.",
-    "Nothing has to be done: every backup keeps it. What people need has to go into a field that version 3 has.",
+    "Version 3 has no place for this value, so it is not moved.",
+    "Nothing has to be done: every backup keeps it. If people need it, enter it in a field that version 3 has.",
 )
 NO_RECORD = Advice(
-    "The record with this number is not in the target, and is not created there by this plan.",
-    "See what this plan says of that record; the next plan refers to it once it is there.",
+    "The target does not have the record with this number, and this plan does not create it.",
+    "Look up that record in this plan; once the target has it, the next plan will refer to it.",
 )
 NO_USER = Advice(
-    "It names a user whom the target does not have, as far as this plan knows.",
-    "Move the users, too (--resources users); the next plan leads it to the right one.",
+    "It names a user whom this plan did not find in the target.",
+    "Move the users, too (--resources users); the next plan will then name the right one.",
 )
 NO_ORGANIZATION = Advice(
-    "It names an organization by its number in the source, and no program can list those of the target.",
-    "Nothing has to be done: every backup keeps it. Where it matters, a person enters it in the target.",
+    "It names an organization by its number in the source, and no program can list the organizations of the target.",
+    "Nothing has to be done: every backup keeps it. If it matters, enter it in the target by hand.",
 )
 NO_DAY = Advice(
-    "This is no day, and version 3 takes nothing less, so it is not moved.",
-    "Write it as year, month and day, such as 1984-06-08, in the source; the next plan moves it then.",
+    "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
+    "Write year, month and day, such as 1984-06-08, in the source; the next plan will move it.",
 )
 OTHER_FORM = Advice(
     "It does not have the form that version 3 takes, so it is not moved.",
-    "Correct it in the source; the next plan has it then.",
+    "Correct it in the source; the next plan will move it.",
 )
 NO_IDENTIFIER = Advice(
     "They break the rules of their type, so they are not sent.",
-    "Each is a line in issues.tsv that tells what is wrong. Correct it in the source, or have all sent as they stand: "
+    "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
     "send_invalid_identifiers in bookferry.toml.",
 )
 
 NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION}
-"""References of publications that cannot be led into the target."""
+"""References of publications that cannot be mapped to the target → advice."""
 
 _ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
-"""A field, or one entry of it; what has more to it is something that a known entry holds beside what is known."""
+"""A field, or one entry of it. Longer paths lead to unknown parts of a known entry."""
 
 _SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
 
 
 def advice_on_unsent(path: str, value: object) -> Advice:
-    """What to tell of a value that is not moved; without one, of many under that path."""
+    """The text about a value that is not moved; without a value, about all values with that path."""
     found = _ONE_FIELD.fullmatch(path)
     name = found[1] if found else ""
     if name in IDENTIFIER_FIELDS and isinstance(value, str):
-        read = next((one for one in STANDARD_KINDS.read(name, value) if one.verdict not in GOOD), None)
-        return advice_of(read.rule, read.type) if read else OTHER_FORM
+        invalid = next((found for found in STANDARD_KINDS.read(name, value) if found.verdict not in GOOD), None)
+        return advice_of(invalid.rule, invalid.type) if invalid else OTHER_FORM
     if name in IDENTIFIER_FIELDS:
         return NO_IDENTIFIER
     if name in REFERENCES:
@@ -165,7 +164,7 @@ def advice_on_unsent(path: str, value: object) -> Advice:
 
 
 def headline(facts: PlanFacts, now: datetime) -> list[str]:
-    """What a plan comes to, in a few lines; `now` is when it would begin, in the zone in which its end is told."""
+    """The summary of a plan in a few lines. `now`: when an apply would begin, in the time zone for its end."""
     lines = [_records(resource, facts.counts.get(resource, {})) for resource in facts.resources]
     files = facts.files
     if files.upload:
@@ -179,61 +178,61 @@ def headline(facts: PlanFacts, now: datetime) -> list[str]:
 
 
 def timing(facts: PlanFacts, now: datetime) -> str:
-    """How long it takes, when it is done, and how long that is before the end of version 2 where the source depends on that."""
+    """How long an apply takes and when it ends; for a source of version 2 also how many days that is before the end of version 2."""
     finish = finishes_at(facts, now)
-    told = (
+    text = (
         f"{counted(facts.requests, 'request')}, {duration(facts.minutes * 60)} at {facts.requests_per_minute:,} a minute: "
         f"done on {finish:%Y-%m-%d %H:%M} {finish.tzname() or ''}".rstrip()
     )
-    return f"{told}; {margin(facts, now)}." if facts.source.api == "v2" else f"{told}."
+    return f"{text}; {margin(facts, now)}." if facts.source.api == "v2" else f"{text}."
 
 
 def margin(facts: PlanFacts, now: datetime) -> str:
-    """How the end of the work stands to that of version 2."""
-    left = days_left(facts, now)
-    if left == 0:
+    """How many days the end of the apply is before or after the end of version 2."""
+    days = days_left(facts, now)
+    if days == 0:
         return "that is the last day of version 2"
-    return f"{counted(abs(left), 'day')} {'before' if left > 0 else 'after'} version 2 ends"
+    return f"{counted(abs(days), 'day')} {'before' if days > 0 else 'after'} version 2 ends"
 
 
 def finishes_at(facts: PlanFacts, now: datetime) -> datetime:
-    """When it is done if it begins now and has the target's budget for itself."""
+    """The end of an apply that begins now and has the whole budget of the target."""
     return now + timedelta(minutes=facts.minutes)
 
 
 def days_left(facts: PlanFacts, now: datetime) -> int:
-    """Whole days between the end of the work and the last day of version 2; less than none where it comes too late."""
+    """Whole days between the end of the apply and the last day of version 2; negative where it is too late."""
     return (LAST_DAY_OF_V2 - finishes_at(facts, now).date()).days
 
 
 def noun(resource: str) -> str:
-    """One record of a resource."""
+    """The word for one record of a resource."""
     return _SINGULAR.get(resource, resource.removesuffix("s").replace("_", " "))
 
 
 def plural(resource: str) -> str:
-    """Records of a resource."""
+    """The word for records of a resource."""
     return resource.replace("_", " ")
 
 
 def _records(resource: str, counts: Mapping[str, int]) -> str:
-    """One resource in a sentence: 5,445 publications will be created and 12 changed; 20 are there already, 3 wait for a decision."""
-    created, changed = counts.get(CREATE, 0), counts.get(PATCH, 0)
-    what = noun(resource) if (created or changed) == 1 else plural(resource)
+    """A sentence on one resource: 5,445 publications will be created and 12 changed; 20 are there already, 3 wait for a decision."""
+    created, changed = counts.get(Action.CREATE, 0), counts.get(Action.PATCH, 0)
+    word = noun(resource) if (created or changed) == 1 else plural(resource)
     if created and changed:
-        told = f"{created:,} {what} will be created and {changed:,} changed"
+        text = f"{created:,} {word} will be created and {changed:,} changed"
     elif created or changed:
-        told = f"{created or changed:,} {what} will be {'created' if created else 'changed'}"
+        text = f"{created or changed:,} {word} will be {'created' if created else 'changed'}"
     else:
-        told = f"No {noun(resource)} will be created or changed"
+        text = f"No {noun(resource)} will be created or changed"
     rest = [
         f"{count:,} {one if count == 1 else many}"
         for action, one, many in (
-            (UNCHANGED, "is there already", "are there already"),
-            (CONFLICT, "waits for a decision", "wait for a decision"),
-            (SKIPPED, "is left out, as decided", "are left out, as decided"),
-            (QUARANTINED, "cannot be sent", "cannot be sent"),
+            (Action.UNCHANGED, "is there already", "are there already"),
+            (Action.CONFLICT, "waits for a decision", "wait for a decision"),
+            (Action.SKIPPED, "is left out, as decided", "are left out, as decided"),
+            (Action.QUARANTINED, "cannot be sent", "cannot be sent"),
         )
         if (count := counts.get(action, 0))
     ]
-    return f"{'; '.join([told, ', '.join(rest)]) if rest else told}."
+    return f"{'; '.join([text, ', '.join(rest)]) if rest else text}."

@@ -1,50 +1,134 @@
-"""What a plan is told by when it is made: its name, its facts, and what people decided before."""
+"""Builds a plan in its folder: reads the target, compares it with the snapshot, and writes the rows, the facts and the conflicts."""
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.model.journal import CREATE, DONE, PATCH, Journal
-from pipelines.migration.model.plan import FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
+from pipelines.migration.model.actions import Action, Decision
+from pipelines.migration.model.comparable import ComparableLibrary
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
 from pipelines.migration.model.plan_folders import plan_name, plans_folder
-from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.migration.plan.conflicts import Decision, newest_table, read_decisions
-from pipelines.migration.plan.publications import Totals, requests_to_read
-from pipelines.migration.plan.scope import notes_on
+from pipelines.migration.model.plan_table import PLAN
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS, referenced_resources
+from pipelines.migration.model.target_reading import TargetListing, file_table, local_table, snapshot_listing
+from pipelines.migration.plan.comparison import normalise_both
+from pipelines.migration.plan.conflicts import RecordDecision, newest_table, read_decisions, write_conflicts
+from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.other_resources import plan_all
+from pipelines.migration.plan.rows import Totals, requests_to_read
+from pipelines.migration.plan.scope import plan_notes
+from pipelines.migration.session import MigrationSession, is_same_library
+from pipelines.records.identifiers.verdicts import GOOD, INVALID
+from pipelines.service.client import LibraryClient
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import sha256_of
 from pipelines.store.encryption import PersonalKey
+from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.version import VERSION
 
-APPLIED_ONCE = frozenset({"create", "source"})
-"""Decisions that overwrite or add: what was done because of one is not done again because of it."""
+APPLIED_ONCE = frozenset({Decision.CREATE, Decision.SOURCE})
+"""Decisions that create or overwrite: once they are applied, they are not applied again."""
 
 
-def facts_of(
-    source: Snapshot,
-    target: str,
+@dataclass(frozen=True)
+class PlanRequest:
+    """What a person asks for."""
+
+    source: Snapshot
+    target: str
+    """The tenant."""
+    resources: tuple[str, ...]
+    """The other resources that are moved, in the order in which they are written."""
+    overwrite: bool
+    """Where both sides have different values, the source's value counts."""
+    now: datetime
+
+
+class PlanBuilder:
+    """Builds one plan. First it reads the target, then it compares, without a request."""
+
+    def __init__(self, session: MigrationSession, request: PlanRequest, folder: Path) -> None:
+        self._session = session
+        self._request = request
+        self._folder = folder
+        self._raw_target = folder
+        self._listed: dict[str, tuple[TargetListing, TargetListing]] = {}
+
+    def read_target(self, client: LibraryClient) -> None:
+        """Read the publications of the target, and the other resources that are moved or referred to."""
+        request, reader = self._request, self._session.reader
+        self._raw_target = reader.read(request.target, client, self._folder, "plan")
+        resources = (*request.resources, *referenced_resources(request.resources))
+        in_target = reader.read_others(request.target, client, self._folder, "plan", resources)
+        self._listed = {
+            resource: (snapshot_listing(self._session.source_data, request.source, resource, self._folder), listing)
+            for resource, listing in in_target.items()
+        }
+
+    def normalise(self) -> tuple[ComparableLibrary, ComparableLibrary]:
+        """Make the publications of both sides comparable: source, target."""
+        session, source = self._session, self._request.source
+        tenant = session.settings.tenant(self._request.target)
+        sent = GOOD | {INVALID} if tenant.send_invalid_identifiers else GOOD
+        raw = local_table(session.source_data, source, f"raw_{PUBLICATIONS}", self._folder)
+        return normalise_both(raw, self._raw_target, self._folder, session.kinds.described, sorted(sent))
+
+    def build(self, libraries: tuple[ComparableLibrary, ComparableLibrary], journal: Journal) -> Plan:
+        """Write the rows and the conflicts; returns the plan, which is not sealed yet."""
+        request, session, folder = self._request, self._session, self._folder
+        tenant, manifest = session.settings.tenant(request.target), request.source.manifest
+        decisions = earlier_decisions(session.data, journal, manifest.base_url, tenant.base_url)
+        inputs = PlanInputs(
+            source=libraries[0],
+            target=libraries[1],
+            folder=folder,
+            files=file_table(session.source_data, request.source, folder),
+            journal=journal,
+            decisions=decisions,
+            same_library=is_same_library(manifest.base_url, tenant.base_url),
+            overwrite=request.overwrite,
+            files_with_record=tenant.files_with_record,
+        )
+        key = session.data.keys.to_write()
+        with table_writer(folder / ROWS, PLAN) as writer:
+            totals = plan_all(
+                writer, inputs, listed=self._listed, resources=request.resources, people=(folder / PEOPLE, key)
+            )
+        for path in folder.glob("*.parquet"):
+            if path.name not in (ROWS, PEOPLE):
+                path.unlink()
+        facts = plan_facts(request, session.settings, inputs, totals=totals, key=key)
+        plan = Plan(folder, facts, session.data.keys)
+        decided = {(decision.resource, decision.source_id): decision for decision in decisions}
+        write_conflicts(folder / CONFLICTS, plan.rows(Action.CONFLICT), decided)
+        return plan
+
+
+def plan_facts(
+    request: PlanRequest,
     settings: Settings,
-    folder: Path,
+    inputs: PlanInputs,
     *,
-    found: Mapping[str, Totals],
+    totals: Mapping[str, Totals],
     key: PersonalKey | None,
-    now: datetime,
 ) -> PlanFacts:
-    """What a plan tells of itself, but for its decisions; `found`: what the rows of each resource add up to; `key`: of personal data."""
-    chosen, manifest = settings.tenant(target), source.manifest
-    _library, per_minute = settings.budget_of(target)
-    totals = found[PUBLICATIONS]
-    writes = sum(one.requests for one in found.values())
-    reads = sum(requests_to_read(one.target) for name, one in found.items() if one.requests or name == PUBLICATIONS)
+    """All of plan.json but its seal. `totals`: by resource; `key`: of personal data."""
+    tenant, manifest, now = settings.tenant(request.target), request.source.manifest, request.now
+    _library, per_minute = settings.budget_of(request.target)
+    publications = totals[PUBLICATIONS]
+    writes = sum(total.requests for total in totals.values())
+    reads = sum(
+        requests_to_read(total.target) for name, total in totals.items() if total.requests or name == PUBLICATIONS
+    )
     return PlanFacts(
-        plan=folder.name,
+        plan=inputs.folder.name,
         tool=f"bookferry {VERSION}",
         created_at=now.isoformat(timespec="milliseconds"),
         source=End(
@@ -52,112 +136,64 @@ def facts_of(
             base_url=manifest.base_url,
             api=manifest.api,
             snapshot=manifest.snapshot,
-            records={name: one.source for name, one in found.items()},
+            records={name: total.source for name, total in totals.items()},
         ),
         target=End(
-            tenant=target,
-            base_url=chosen.base_url,
-            api=chosen.api,
+            tenant=request.target,
+            base_url=tenant.base_url,
+            api=tenant.api,
             snapshot=f"{now:%Y%m%dT%H%M%SZ}",
-            records={name: one.target for name, one in found.items()},
+            records={name: total.target for name, total in totals.items()},
         ),
-        same_library=False,
-        resources=[*found],
-        counts={name: dict(one.actions) for name, one in found.items()},
-        matched_by=dict(sum((one.matched_by for one in found.values()), Counter[str]())),
-        fields=dict(totals.fields),
-        files=totals.files,
+        same_library=inputs.same_library,
+        overwrite=inputs.overwrite,
+        resources=[*totals],
+        counts={name: dict(total.actions) for name, total in totals.items()},
+        matched_by=dict(sum((total.matched_by for total in totals.values()), Counter[str]())),
+        fields=dict(publications.fields),
+        files=publications.files,
         requests=writes + reads if writes else 0,
         requests_per_minute=per_minute,
-        unfit=sum(one.unfit for one in found.values()),
-        unsent=dict(sum((one.unsent for one in found.values()), Counter[str]()).most_common()),
-        invalid_identifiers=totals.invalid,
-        mails=sum(one.mails for one in found.values()),
-        notes=[*_notes(source), *notes_on(found, key)],
-        rows_sha256=sha256_of(folder / ROWS),
-        people_sha256=sha256_of(folder / PEOPLE) if USERS in found else "",
-        people_key=key.fingerprint if key is not None and USERS in found else "",
+        unfit=sum(total.unfit for total in totals.values()),
+        unsent=dict(sum((total.unsent for total in totals.values()), Counter[str]()).most_common()),
+        invalid_identifiers=publications.invalid,
+        mails=sum(total.mails for total in totals.values()),
+        notes=plan_notes(request.source, totals, key),
+        decisions=len(inputs.decisions),
+        rows_sha256=sha256_of(inputs.folder / ROWS),
+        people_sha256=sha256_of(inputs.folder / PEOPLE) if USERS in totals else "",
+        people_key=key.fingerprint if key is not None and USERS in totals else "",
     )
 
 
-def decisions_so_far(data: DataFolder, journal: Journal, source: str, target: str) -> list[Decision]:
-    """What people decided of the last plan's conflicts; what was applied since is no open question any more."""
-    newest = newest_table(data, source, target)
+def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, target_url: str) -> list[RecordDecision]:
+    """What people decided about the conflicts of the newest plan, without decisions that were applied since."""
+    newest = newest_table(data, source_url, target_url)
     if newest is None:
         return []
-    asked, table = newest
+    planned_at, table = newest
 
-    def applied(one: Decision) -> bool:
-        return one.decision in APPLIED_ONCE and any(
-            entry.state == DONE and entry.kind in (CREATE, PATCH) and entry.begun_at >= asked
-            for entry in journal.of_record(one.resource, one.source_id)
+    def is_applied(decision: RecordDecision) -> bool:
+        return decision.decision in APPLIED_ONCE and any(
+            entry.state == WriteState.DONE
+            and entry.kind in (WriteKind.CREATE, WriteKind.PATCH)
+            and entry.begun_at >= planned_at
+            for entry in journal.of_record(decision.resource, decision.source_id)
         )
 
-    return [one for one in read_decisions(table) if not applied(one)]
+    return [decision for decision in read_decisions(table) if not is_applied(decision)]
 
 
-def free_name(data: DataFolder, source: Snapshot, target: str, now: datetime) -> str:
-    """The name of a plan that is made now; no other has it."""
+def new_plan_name(data: DataFolder, source: Snapshot, target: str, now: datetime) -> str:
+    """A name for a plan that is made now, which no other plan has."""
     moment = now.astimezone(UTC)
     while (plans_folder(data) / plan_name(source.manifest.tenant, target, moment)).exists():
         moment += timedelta(seconds=1)
     return plan_name(source.manifest.tenant, target, moment)
 
 
-def clear_unfinished(data: DataFolder, target: str) -> None:
-    """Remove what a killed process left of a plan; under the lease of its target."""
+def remove_unfinished(data: DataFolder, target: str) -> None:
+    """Remove the unfinished plans of killed processes; under the lease of the target."""
     for folder in plans_folder(data).glob(f"*-to-{target}-*Z"):
         if folder.is_dir() and not (folder / FACTS).exists():
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def check_target(settings: Settings, target: str) -> None:
-    """Raise unless a tenant can be moved into."""
-    if settings.tenant(target).api != "v3":
-        raise ConfigurationError(
-            f"'{target}' is a tenant of version 2, which is shut down at the end of 2026: nothing is moved into it. Name a tenant with "
-            'api = "v3".'
-        )
-
-
-def check_movable(source: Snapshot) -> None:
-    """Raise unless a snapshot holds all publications of its library. Files that are missing are listed, and the rest is moved (trap B9)."""
-    facts = source.manifest.resources.get(PUBLICATIONS)
-    if facts is None:
-        raise ConfigurationError(f"{source.name} holds no publications, so there is nothing to move.")
-    if not facts.complete:
-        raise StopError(
-            f"{source.name} does not hold all publications, so a migration from it would leave some behind: {' '.join(facts.problems)} "
-            f"Make a complete one first: `bookferry backup {source.manifest.tenant}`."
-        )
-
-
-def check_still_theirs(settings: Settings, plan: Plan) -> None:
-    """The tenant must be the library that the plan was made for: bookferry.toml may name another one by now."""
-    target = plan.facts.target
-    chosen = settings.tenant(target.tenant)
-    if not same_library(chosen.base_url, target.base_url):
-        raise ConfigurationError(
-            f"Plan {plan.name} was made for '{target.tenant}' at {target.base_url}, which is now at {chosen.base_url}. Make a new "
-            "plan."
-        )
-
-
-def after_writes(run: str, plan: Plan, journal: Journal) -> str:
-    """Name of a reading: what was read before a write of the plan, and broken off, is not gone on with after it."""
-    return f"{run}-{re.sub(r'[^0-9]', '', journal.last_change(plan.name))}"
-
-
-def holds_all(source: Snapshot) -> bool:
-    """Whether a snapshot holds all publications of its library, whatever else it may lack."""
-    facts = source.manifest.resources.get(PUBLICATIONS)
-    return facts is not None and facts.complete
-
-
-def same_library(one: str, other: str) -> bool:
-    """Whether two addresses are one library, whose records have one id in both versions of the API."""
-    return one.rstrip("/").lower() == other.rstrip("/").lower()
-
-
-def _notes(source: Snapshot) -> list[str]:
-    return [] if source.manifest.complete else [f"{source.name} is partial: {' '.join(source.manifest.problems)}"]

@@ -1,4 +1,4 @@
-"""Compares the publications of two snapshots as a migration would: what is new, what is there, what differs, what a person must decide."""
+"""Compares the publications of two libraries: which are new, which exist, which differ, and what a person must decide."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import CONTRIBUTOR, FIELDS, ComparableLibrary, normalise
-from pipelines.migration.plan.contributors import UNKNOWN, show_contributors
+from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.records.identifiers.verdicts import GOOD
@@ -24,47 +26,69 @@ from pipelines.store.durable import storage_errors
 _NUMBER, _TEXT = pa.int64(), pa.string()
 WRITTEN = Table(
     "written",
-    "What the journal tells of the publications that earlier plans wrote.",
+    "The publications that earlier plans wrote, according to the journal.",
     ("source_id",),
     (
         Column("source_id", _NUMBER, "The publication in the source.", required=True),
-        Column("target_id", _NUMBER, "The one that it became.", required=True),
-        Column("wanted", _TEXT, "JSON object: field → `classifying.digest` of what was sent."),
-        Column("held", _TEXT, "JSON object: field → `classifying.digest` of what the service then held."),
+        Column("target_id", _NUMBER, "The publication in the target.", required=True),
+        Column("wanted", _TEXT, "JSON object: field → `comparable.digest` of what was sent."),
+        Column("held", _TEXT, "JSON object: field → `comparable.digest` of what the service then had."),
     ),
 )
+
+
+class WrittenRow(NamedTuple):
+    """A row of `WRITTEN`."""
+
+    source_id: int
+    target_id: int
+    wanted: str
+    held: str
+
+
 DECISIONS = Table(
     "decisions",
-    "What a person decided of conflicts.",
+    "What a person decided about conflicts.",
     ("source_id",),
     (
         Column("source_id", _NUMBER, "The publication in the source.", required=True),
         Column(
-            "decision", _TEXT, "create, skip, match, source (ours counts) or target (theirs counts).", required=True
+            "decision",
+            _TEXT,
+            "create, skip, match, source (its values count) or target (its values count).",
+            required=True,
         ),
         Column("target_id", _NUMBER, "The publication in the target that is meant."),
     ),
 )
 
 
+class DecisionRow(NamedTuple):
+    """A row of `DECISIONS`."""
+
+    source_id: int
+    decision: Decision
+    target_id: int | None
+
+
 WORTH_A_PROCESS = 20_000
-"""Records of both sides from which on a process of its own for each is quicker than none."""
+"""Records of both sides together from which two processes are faster than one."""
 
 
 def normalise_both(
     source: Path, target: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)
 ) -> tuple[ComparableLibrary, ComparableLibrary]:
-    """Both sides from their raw tables, large ones each in a process of its own; `sent`: verdicts of the identifiers that are sent."""
-    given = ((source, folder / "source"), (target, folder / "target"))
+    """Normalise both sides from their raw tables, large ones in two processes. `sent`: verdicts of the identifiers that are sent."""
+    sides = ((source, folder / "source"), (target, folder / "target"))
     with storage_errors(folder):
-        rows = sum(pq.read_metadata(raw).num_rows for raw, _ in given)
+        rows = sum(pq.read_metadata(raw).num_rows for raw, _ in sides)
     if rows < WORTH_A_PROCESS:
-        one, other = (normalise(raw, to, kinds_text, tuple(sent)) for raw, to in given)
-        return one, other
+        of_source, of_target = (normalise(raw, to, kinds_text, tuple(sent)) for raw, to in sides)
+        return of_source, of_target
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        begun = [processes.submit(normalise, raw, to, kinds_text, tuple(sent)) for raw, to in given]
-        one, other = (each.result() for each in begun)
-        return one, other
+        futures = [processes.submit(normalise, raw, to, kinds_text, tuple(sent)) for raw, to in sides]
+        of_source, of_target = (future.result() for future in futures)
+        return of_source, of_target
 
 
 @contextmanager
@@ -78,11 +102,11 @@ def compare_libraries(
     same_library: bool = False,
     overwrite: bool = False,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database with the table `classified` (see classifying.py) and the views `source` and `target`; what it holds is in `folder`.
+    """Open a database with the table `merged` (three_way_merge.py) and the views `source` and `target`. Its files are in `folder`.
 
-    `overwrite`: where both sides hold something else, the source's counts.
-    References to contributors and organizations count within one library only, whose ids they are (trap A15), and contributors also where
-    it is known what they became (contributors.py).
+    `overwrite`: where both sides have different values, the source's value counts. References to contributors and organizations are
+    compared within one library only, whose ids they are (service.md#references); contributors also where the users of both libraries are
+    known (contributors.py).
     """
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1200MB",
@@ -99,8 +123,8 @@ def compare_libraries(
             database.execute(f"CREATE TABLE {table.name} AS FROM given")
             database.unregister("given")
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
-        led = show_contributors(database, source)
+        mapped = map_contributors(database, source)
         match(database)
-        fields = [one for one in FIELDS if same_library or one.name not in REFERENCES or one.name in led]
-        merge_three_ways(database, fields, overwrite=overwrite, kept={CONTRIBUTOR: UNKNOWN} if led else {})
+        fields = [field for field in FIELDS if same_library or field.name not in REFERENCES or field.name in mapped]
+        merge_three_ways(database, fields, overwrite=overwrite, keep_target_at={CONTRIBUTOR: UNKNOWN} if mapped else {})
         yield database

@@ -1,20 +1,20 @@
-"""Contributors of publications, where the users of both libraries are read: which user of the target each of them is, or will be.
+"""Maps the contributors of publications to users of the target, where the users of both libraries are read.
 
-service-api.md: "contributor, category, organization references | id"; "when an `id` does not exist in the account, the response is 404".
-An id counts in its own library only (trap A15). Organizations cannot be led over: no endpoint lists them.
+The service refers to a contributor by its id and answers 404 where the account has no such id (service.md#references). An id is valid in
+its own library only. Organizations cannot be mapped: no endpoint lists them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.resource_types import USERS
-from pipelines.records.batches import Row, table_batch, transposed
+from pipelines.records.batches import table_batch, transposed
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import exactly, literal, table_writer
@@ -27,48 +27,63 @@ if TYPE_CHECKING:
 _NUMBER = pa.int64()
 CONTRIBUTORS = Table(
     "contributors",
-    "One row for each user to whom publications of the source refer.",
+    "One row for each user that is a contributor of publications of the source.",
     ("source_id",),
     (
         Column("source_id", _NUMBER, "The user in the source.", required=True),
-        Column("target_id", _NUMBER, "The one in the target; empty where there is none yet."),
-        Column("is_there", pa.bool_(), "Whether there is one, or will be.", required=True),
+        Column("target_id", _NUMBER, "The user in the target; empty where there is none yet."),
+        Column("is_there", pa.bool_(), "Whether the target has the user, or will have it.", required=True),
     ),
 )
 
 UNKNOWN = '{"id":null}'
-"""How a contributor is compared whom the target does not know: whatever stands there is left."""
+"""The compared value of a contributor that the target does not have: the target keeps its own."""
 
 
-def note_contributors(side: ComparableLibrary, room: MatchStore) -> None:
-    """Keep beside the publications of the source what their contributors become; `room` knows the users."""
+class ContributorRow(NamedTuple):
+    """A row of `CONTRIBUTORS`."""
+
+    source_id: int
+    target_id: int | None
+    is_there: bool
+
+
+def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
+    """Write the users of the target that the contributors of the source are, in a file beside its publications."""
     records, path = literal(exactly(side.path(RECORDS))), side.path(CONTRIBUTORS)
     with storage_errors(path), duckdb.connect() as database, table_writer(path, CONTRIBUTORS) as writer:
         found = database.execute(
-            f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  an address of ours
+            f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own address
         )
         while ids := found.fetchmany(STEP):
-            known = [(number, room.became(USERS, number)) for (number,) in ids]
-            rows: list[Row] = [(number, target_id, is_there) for number, (is_there, target_id) in known]
-            writer.write(table_batch(CONTRIBUTORS, transposed(rows, CONTRIBUTORS)))
+            rows = [_contributor(users, source_id) for (source_id,) in ids]
+            writer.write(table_batch(CONTRIBUTORS, transposed([*rows], CONTRIBUTORS)))
 
 
-def show_contributors(
-    database: DuckDBPyConnection, side: ComparableLibrary, *, became: Callable[[str, int], int | None] | None = None
+def _contributor(users: MatchStore, source_id: int) -> ContributorRow:
+    is_there, target_id = users.target_of(USERS, source_id)
+    return ContributorRow(source_id, target_id, is_there)
+
+
+def map_contributors(
+    database: DuckDBPyConnection,
+    side: ComparableLibrary,
+    *,
+    find_target: Callable[[str, int], int | None] | None = None,
 ) -> Sequence[str]:
-    """Let the view `source` of a database show contributors as those of the target, where they are known; the references that are.
+    """Replace the view `source` by one in which contributors are users of the target; return the fields that are mapped.
 
-    One whose account is still to be made is `{"source": id}`. `became`: what has been made since.
+    A contributor whose account is still to be created is `{"source": id}`. `find_target`: finds an account that has been created since.
     """
     path = side.path(CONTRIBUTORS)
     if not path.exists():
         return ()
     database.execute(f"CREATE TABLE contributors AS FROM read_parquet({literal(exactly(path))})")
-    if became is not None:
+    if find_target is not None:
         waiting = database.execute("SELECT source_id FROM contributors WHERE is_there AND target_id IS NULL").fetchall()
-        made = [(became(USERS, number), number) for (number,) in waiting]
-        if made:
-            database.executemany("UPDATE contributors SET target_id = ? WHERE source_id = ?", made)
+        created = [(find_target(USERS, source_id), source_id) for (source_id,) in waiting]
+        if created:
+            database.executemany("UPDATE contributors SET target_id = ? WHERE source_id = ?", created)
     database.execute(f"""
         CREATE OR REPLACE TEMP VIEW source AS
         SELECT r.* REPLACE (CASE
@@ -79,5 +94,5 @@ def show_contributors(
         END AS {CONTRIBUTOR})
         FROM read_parquet({literal(exactly(side.path(RECORDS)))}) AS r
         LEFT JOIN contributors AS c ON c.source_id = CAST(r.{CONTRIBUTOR} ->> '$.id' AS BIGINT)
-    """)  # noqa: S608  names and addresses of ours
+    """)  # noqa: S608  our own names and addresses
     return (CONTRIBUTOR,)

@@ -1,36 +1,35 @@
-"""Which files of a publication are to be uploaded, and which its record in the target has already. No file is attached twice (I8)."""
+"""Plans the files of a publication: which are uploaded, and which its record in the target already has. No file is attached twice (I8)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.migration.model.journal import ASSET, COVER, DONE, JournalEntry
-from pipelines.migration.model.plan import CREATE, MISSING, PATCH, THERE, UPLOAD, PlannedFile
-from pipelines.records.files import ASSET as AN_ASSET
-from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import KEPT, AttachedFile, attached_files
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
 from pipelines.records.forms import tell_unsent_of_files
 from pipelines.records.residue import leave, residue_json
 from pipelines.records.values import decode_record
 
 OCTETS = "application/octet-stream"
-"""What a file is called that nobody named the type of."""
+"""The content type of a file whose type is unknown."""
 
 
 def part_of(file: PlannedFile) -> str:
-    """What tells a file from the others of its record, in the journal: which one it is in the source, and its content."""
+    """The name of a file in the journal, unique within its record: its place in the source, and its content."""
     which = file.asset_id if file.asset_id is not None else f"at{file.position}"
     return f"{file.kind}/{which}/{file.sha256}"
 
 
 def described_files(text: str | None) -> list[AttachedFile]:
-    """The files of a record as it was laid out: the column `files` of `sides.RECORDS`."""
+    """The files of a record, from the column `files` of `comparable.RECORDS`."""
     return attached_files(decode_record(text.encode())) if text else []
 
 
 def unsent_with_files(unsent: str | None, files: str) -> str | None:
-    """What version 3 will not hold of a record, its files included. Both: columns of `sides.RECORDS`."""
+    """What is not moved of a record, including its files. Both parameters are columns of `comparable.RECORDS`."""
     of_files: dict[str, Any] = {}
     tell_unsent_of_files(decode_record(files.encode()), of_files)
     if not of_files:
@@ -47,72 +46,75 @@ def planned_files(
     there: Sequence[AttachedFile],
     written: Sequence[JournalEntry],
 ) -> list[PlannedFile]:
-    """What to do with each file of a record.
+    """Plan each file of a record.
 
-    `described`: as the source's record tells them. `contents`: what of them was kept (rows of publication_files). `there`: the target's.
-    `written`: what the journal knows of this record. A file that we attached and that is still there counts; one that somebody has
-    removed there since is attached again only by a new content. Else, files of the target are taken to be the same by name and size,
-    each once; a cover that is there is left.
+    `described`: the files of the source's record. `contents`: their rows of publication_files. `there`: the files of the target's record.
+    `written`: the journal's entries of this record. A file that an earlier plan attached is not attached again, even where somebody has
+    removed it since; new content is. Other files of the target are recognised by name and size, each once. A cover in the target is kept.
     """
-    kept = {(one["kind"], one["position"]): one for one in contents}
-    ours = {entry.part: entry for entry in written if entry.kind in (ASSET, COVER) and entry.state == DONE}
-    free = [one for one in there if one.kind == AN_ASSET]
-    has_cover = any(one.kind == A_COVER for one in there)
-    for entry in ours.values():
-        free = [one for one in free if one.asset_id != entry.asset_id]
-    found = []
-    for one in described:
-        content = kept.get((one.kind, one.position), {})
+    stored = {(content["kind"], content["position"]): content for content in contents}
+    attached = {
+        entry.part: entry
+        for entry in written
+        if entry.kind in (WriteKind.ASSET, WriteKind.COVER) and entry.state == WriteState.DONE
+    }
+    free = [file for file in there if file.kind == ASSET]
+    has_cover = any(file.kind == COVER for file in there)
+    for entry in attached.values():
+        free = [file for file in free if file.asset_id != entry.asset_id]
+    planned = []
+    for source_file in described:
+        content = stored.get((source_file.kind, source_file.position), {})
         file = PlannedFile(
-            kind=one.kind,
-            position=one.position,
-            action=UPLOAD,
-            asset_id=one.asset_id,
-            name=one.name,
-            content_type=one.content_type or one.mime_type or OCTETS,
-            filename=one.filename,
+            kind=source_file.kind,
+            position=source_file.position,
+            action=FileAction.UPLOAD,
+            asset_id=source_file.asset_id,
+            name=source_file.name,
+            content_type=source_file.content_type or source_file.mime_type or OCTETS,
+            filename=source_file.filename,
             size=content.get("bytes"),
             sha256=content.get("sha256"),
         )
         if content.get("status") != KEPT or file.sha256 is None:
-            file.action = MISSING
+            file.action = FileAction.MISSING
             file.problem = content.get("problem") or "its content was not fetched"
-        elif (known := ours.get(part_of(file))) is not None:
-            file.action, file.target_asset_id = THERE, known.asset_id
-        elif one.kind == A_COVER:
-            replaces = any(entry.kind == COVER for entry in ours.values())
-            file.action = THERE if has_cover and not replaces else UPLOAD
+        elif (known := attached.get(part_of(file))) is not None:
+            file.action, file.target_asset_id = FileAction.THERE, known.asset_id
+        elif source_file.kind == COVER:
+            replaces = any(entry.kind == WriteKind.COVER for entry in attached.values())
+            file.action = FileAction.THERE if has_cover and not replaces else FileAction.UPLOAD
         else:
-            same = next((other for other in free if _alike(file, one, other)), None)
+            same = next((other for other in free if _alike(file, source_file, other)), None)
             if same is not None:
                 free.remove(same)
-                file.action, file.target_asset_id = THERE, same.asset_id
-        found.append(file)
-    return found
+                file.action, file.target_asset_id = FileAction.THERE, same.asset_id
+        planned.append(file)
+    return planned
 
 
-def _alike(file: PlannedFile, one: AttachedFile, other: AttachedFile) -> bool:
-    """By size, and by the name of the file, or, where the service tells none, by the name that readers see."""
-    sizes = {file.size, one.size}
+def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) -> bool:
+    """Whether both have the same size and file name, or, without file names, the same name for readers."""
+    sizes = {file.size, source_file.size}
     if other.size is None or other.size not in sizes:
         return False
-    if one.filename and other.filename:
-        return one.filename == other.filename
-    return one.name == other.name
+    if source_file.filename and other.filename:
+        return source_file.filename == other.filename
+    return source_file.name == other.name
 
 
 def requests_of(
     action: str, payload: Mapping[str, Any] | str | None, files: Sequence[PlannedFile], *, together: bool = False
 ) -> int:
-    """Requests to the library that writing a record takes; the storage's do not count.
+    """Requests to the library for one record; those to the storage do not count.
 
-    One for the record, a cover's included, which takes one for the form to upload it with; an attached file takes that and one more for the
-    asset (service-api.md, Upload sequence), unless files go with the record that is created (`together`).
+    The record takes one, and includes its cover. Each upload takes one for its presigned form, and an attached file one more for the asset
+    (service.md#upload), unless files are sent with the record that is created (`together`).
     """
-    assets = sum(one.action == UPLOAD and one.kind == AN_ASSET for one in files)
-    covers = sum(one.action == UPLOAD and one.kind == A_COVER for one in files)
+    assets = sum(file.action == FileAction.UPLOAD and file.kind == ASSET for file in files)
+    covers = sum(file.action == FileAction.UPLOAD and file.kind == COVER for file in files)
     return (
-        (action == CREATE or (action == PATCH and bool(payload or covers)))
+        (action == Action.CREATE or (action == Action.PATCH and bool(payload or covers)))
         + covers
-        + assets * (1 if together and action == CREATE else 2)
+        + assets * (1 if together and action == Action.CREATE else 2)
     )

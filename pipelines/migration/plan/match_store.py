@@ -1,7 +1,7 @@
-"""Matches the records of one small resource with those of the target: the room in which both sides lie, and what has become of what.
+"""Matches the records of the other resources with those of the target, one resource after the other.
 
-A SQLite file beside the plan that grows, so that nothing of a library is held in memory (I11); it goes when the plan is made. What names a
-record is kept as a digest: of users it is their address.
+Both sides of a resource are in a SQLite file beside the plan, so that memory does not grow with the library (I11). The file is removed when
+the plan is made. The key of a record is stored as a digest, because the key of a user is the e-mail address.
 """
 
 from __future__ import annotations
@@ -9,129 +9,110 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 import pyarrow as pa
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, UNCHANGED
+from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.resource_types import ResourceType
+from pipelines.migration.plan.rows import STEP, in_steps
 from pipelines.records.tables import PERSONAL
-from pipelines.records.values import decode_record, whole_number
+from pipelines.records.values import whole_number
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import TableWriter, open_table, row_batches
+from pipelines.store.parquet import TableWriter
 
 if TYPE_CHECKING:
-    from pipelines.migration.plan.conflicts import Decision
-
-STEP = 2000
-"""Records in memory at once."""
+    from pipelines.migration.plan.conflicts import RecordDecision
 
 CANDIDATES = 20
-"""Records of the target that an unclear match names at most."""
+"""Records of the target that an ambiguous match names at most."""
 
 _SCHEMA = """
-    CREATE TABLE became (resource TEXT, source_id INTEGER, target_id INTEGER, PRIMARY KEY (resource, source_id)) WITHOUT ROWID;
-    CREATE TABLE ours (place INTEGER PRIMARY KEY, id INTEGER UNIQUE, exact BLOB, folded BLOB, record TEXT);
-    CREATE TABLE theirs (id INTEGER PRIMARY KEY, exact BLOB, folded BLOB, record TEXT);
+    CREATE TABLE planned (resource TEXT, source_id INTEGER, target_id INTEGER, PRIMARY KEY (resource, source_id)) WITHOUT ROWID;
+    CREATE TABLE source (place INTEGER PRIMARY KEY, id INTEGER UNIQUE, exact BLOB, folded BLOB, record TEXT);
+    CREATE TABLE target (id INTEGER PRIMARY KEY, exact BLOB, folded BLOB, record TEXT);
     CREATE TABLE written (source_id INTEGER PRIMARY KEY, target_id INTEGER, wanted TEXT, held TEXT);
-    CREATE TABLE settled (source_id INTEGER PRIMARY KEY);
+    CREATE TABLE decided (source_id INTEGER PRIMARY KEY);
     CREATE TABLE matched (source_id INTEGER PRIMARY KEY, target_id INTEGER, matched_by TEXT);
-    CREATE TABLE unclear (source_id INTEGER PRIMARY KEY, reason TEXT, candidates TEXT);
+    CREATE TABLE ambiguous (source_id INTEGER PRIMARY KEY, reason TEXT, candidates TEXT);
+"""
+"""`planned` has the records of all resources; the other tables have one resource. `decided`: records that a person matched with none."""
+
+_BY_JOURNAL = """
+    INSERT OR IGNORE INTO matched SELECT s.id, w.target_id, 'journal'
+        FROM source AS s JOIN written AS w ON w.source_id = s.id JOIN target AS t ON t.id = w.target_id
+        WHERE s.id NOT IN (SELECT source_id FROM decided);
+    INSERT INTO ambiguous SELECT s.id, 'deleted_in_target', '[]'
+        FROM source AS s JOIN written AS w ON w.source_id = s.id LEFT JOIN target AS t ON t.id = w.target_id
+        WHERE t.id IS NULL AND s.id NOT IN (SELECT source_id FROM decided UNION SELECT source_id FROM matched);
+"""
+_BY_ID = """
+    INSERT OR IGNORE INTO matched SELECT s.id, s.id, 'id' FROM source AS s JOIN target AS t ON t.id = s.id
+        WHERE s.id NOT IN (SELECT source_id FROM decided UNION SELECT source_id FROM ambiguous);
+"""
+_BY_KEY = """
+    CREATE TEMP TABLE free_source AS SELECT id, {key} AS key FROM source WHERE {key} IS NOT NULL AND id NOT IN
+        (SELECT source_id FROM decided UNION SELECT source_id FROM matched UNION SELECT source_id FROM ambiguous);
+    CREATE TEMP TABLE free_target AS
+        SELECT id, {key} AS key FROM target WHERE {key} IS NOT NULL AND id NOT IN (SELECT target_id FROM matched);
+    CREATE INDEX temp.by_source_key ON free_source (key);
+    CREATE INDEX temp.by_target_key ON free_target (key);
+    CREATE TEMP TABLE pairs AS SELECT key, s.many AS sources, t.many AS targets
+        FROM (SELECT key, count(*) AS many FROM free_source GROUP BY key) AS s
+        JOIN (SELECT key, count(*) AS many FROM free_target GROUP BY key) AS t USING (key);
+    INSERT INTO matched SELECT s.id, t.id, 'name'
+        FROM pairs AS p JOIN free_source AS s ON s.key = p.key JOIN free_target AS t ON t.key = p.key WHERE sources = 1 AND targets = 1;
+    INSERT INTO ambiguous SELECT s.id, CASE WHEN targets > 1 THEN 'several_targets' ELSE 'several_sources' END,
+        (SELECT json_group_array(id) FROM (SELECT id FROM free_target AS t WHERE t.key = s.key ORDER BY id LIMIT {candidates}))
+        FROM pairs AS p JOIN free_source AS s ON s.key = p.key WHERE sources > 1 OR targets > 1;
+    DROP TABLE free_source; DROP TABLE free_target; DROP TABLE pairs;
 """
 
-_JOURNAL = """
-    INSERT OR IGNORE INTO matched SELECT o.id, w.target_id, 'journal'
-        FROM ours AS o JOIN written AS w ON w.source_id = o.id JOIN theirs AS t ON t.id = w.target_id
-        WHERE o.id NOT IN (SELECT source_id FROM settled);
-    INSERT INTO unclear SELECT o.id, 'deleted_in_target', '[]'
-        FROM ours AS o JOIN written AS w ON w.source_id = o.id LEFT JOIN theirs AS t ON t.id = w.target_id
-        WHERE t.id IS NULL AND o.id NOT IN (SELECT source_id FROM settled UNION SELECT source_id FROM matched);
-"""
-_ID = """
-    INSERT OR IGNORE INTO matched SELECT o.id, o.id, 'id' FROM ours AS o JOIN theirs AS t ON t.id = o.id
-        WHERE o.id NOT IN (SELECT source_id FROM settled UNION SELECT source_id FROM unclear);
-"""
-_KEY = """
-    CREATE TEMP TABLE free_ours AS SELECT id, {key} AS key FROM ours WHERE {key} IS NOT NULL AND id NOT IN
-        (SELECT source_id FROM settled UNION SELECT source_id FROM matched UNION SELECT source_id FROM unclear);
-    CREATE TEMP TABLE free_theirs AS
-        SELECT id, {key} AS key FROM theirs WHERE {key} IS NOT NULL AND id NOT IN (SELECT target_id FROM matched);
-    CREATE INDEX temp.by_our_key ON free_ours (key);
-    CREATE INDEX temp.by_their_key ON free_theirs (key);
-    CREATE TEMP TABLE pairs AS SELECT key, o.many AS ours, t.many AS theirs
-        FROM (SELECT key, count(*) AS many FROM free_ours GROUP BY key) AS o
-        JOIN (SELECT key, count(*) AS many FROM free_theirs GROUP BY key) AS t USING (key);
-    INSERT INTO matched SELECT o.id, t.id, 'name'
-        FROM pairs AS p JOIN free_ours AS o ON o.key = p.key JOIN free_theirs AS t ON t.key = p.key WHERE ours = 1 AND theirs = 1;
-    INSERT INTO unclear SELECT o.id, CASE WHEN theirs > 1 THEN 'several_targets' ELSE 'several_sources' END,
-        (SELECT json_group_array(id) FROM (SELECT id FROM free_theirs AS t WHERE t.key = o.key ORDER BY id LIMIT {candidates}))
-        FROM pairs AS p JOIN free_ours AS o ON o.key = p.key WHERE ours > 1 OR theirs > 1;
-    DROP TABLE free_ours; DROP TABLE free_theirs; DROP TABLE pairs;
-"""
-
-_OUTCOMES = """
-    SELECT o.id, o.record, m.target_id, m.matched_by, t.record, w.wanted, w.held, u.reason, u.candidates
-    FROM ours AS o
-    LEFT JOIN matched AS m ON m.source_id = o.id
-    LEFT JOIN theirs AS t ON t.id = m.target_id
-    LEFT JOIN written AS w ON w.source_id = o.id AND w.target_id = m.target_id
-    LEFT JOIN unclear AS u ON u.source_id = o.id
+_RESULTS = """
+    SELECT s.id, s.record, m.target_id, m.matched_by, t.record, w.wanted, w.held, a.reason, a.candidates
+    FROM source AS s
+    LEFT JOIN matched AS m ON m.source_id = s.id
+    LEFT JOIN target AS t ON t.id = m.target_id
+    LEFT JOIN written AS w ON w.source_id = s.id AND w.target_id = m.target_id
+    LEFT JOIN ambiguous AS a ON a.source_id = s.id
     ORDER BY place
 """
 
 
-@dataclass(frozen=True)
-class TargetListing:
-    """The raw table of a resource on this machine, and the key where it is encrypted."""
-
-    path: Path
-    key: PersonalKey | None = None
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Each record; a step in memory."""
-        with storage_errors(self.path), open_table(self.path, self.key) as file:
-            for batch in row_batches(file, ["payload"], STEP):
-                for payload in batch.column("payload").cast(pa.binary()).to_pylist():
-                    yield decode_record(payload or b"")
-
-    @property
-    def rows(self) -> int:
-        """Records in it."""
-        with storage_errors(self.path), open_table(self.path, self.key) as file:
-            return file.metadata.num_rows
-
-
-class JournalledRecord(msgspec.Struct, kw_only=True):
-    """A record of the source as the target would take it: what it refers to has the target's ids, or is still to be created."""
+class PreparedRecord(msgspec.Struct, kw_only=True):
+    """A record of the source as it will be sent: its references are ids of the target, or of records that are still to be created."""
 
     values: dict[str, Any]
-    references: dict[str, Any]
+    references: dict[str, PlannedReference]
+    """Field → references to records that are still to be created."""
     unsent: dict[str, Any]
+    """Path → value that is not sent."""
     reason: str | None
-    """Why it cannot be created."""
+    """Why it cannot be created (quarantine.py)."""
 
 
 class MatchResult(NamedTuple):
-    """What was found of one record of the source."""
+    """A record of the source with its match in the target, if it has one."""
 
     source_id: int
-    ours: JournalledRecord
+    source: PreparedRecord
     target_id: int | None
     matched_by: str | None
-    theirs: dict[str, Any] | None
+    target: dict[str, Any] | None
     wanted: dict[str, str | None] | None
     held: dict[str, str | None] | None
     reason: str | None
+    """Why the match is ambiguous."""
     candidates: list[int]
 
 
 class MatchStore:
-    """Where both sides of a resource lie, one resource after the other, and what records of all of them became."""
+    """Both sides of one resource, and the target ids of all resources that were planned before."""
 
     def __init__(self, path: Path, *, same_library: bool, key: PersonalKey | None = None) -> None:
         self._path = path
@@ -141,80 +122,91 @@ class MatchStore:
         self._db.executescript(
             f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; {_SCHEMA}"
         )
-        self._read: set[str] = set()
-        """Resources whose records are known."""
+        self._known_resources: set[str] = set()
 
     def note(self, batch: pa.RecordBatch | pa.Table, *, to_be_created: bool = True) -> None:
-        """Remember what becomes of records, from rows of the plan; `to_be_created`: whether what is not there will be."""
+        """Store the target ids of rows of the plan. `to_be_created`: whether the plan creates the records that the target lacks."""
         columns = (batch.column(name).to_pylist() for name in ("resource", "source_id", "target_id", "action"))
         rows = []
         for resource, source_id, target_id, action in zip(*columns, strict=True):
-            self._read.add(resource)
-            if action == CREATE and to_be_created:
+            self._known_resources.add(resource)
+            if action == Action.CREATE and to_be_created:
                 rows.append((resource, source_id, None))
-            elif target_id is not None and action in (PATCH, UNCHANGED, CONFLICT):
+            elif target_id is not None and action in (Action.PATCH, Action.UNCHANGED, Action.CONFLICT):
                 rows.append((resource, source_id, target_id))
-        self._insert("became", rows)
+        self._insert("planned", rows)
 
-    def became(self, resource: str, source_id: int) -> tuple[bool, int | None]:
+    def target_of(self, resource: str, source_id: int) -> tuple[bool, int | None]:
         """Whether a record is, or will be, in the target; and its id there, if it has one yet."""
         row = self._db.execute(
-            "SELECT target_id FROM became WHERE resource = ? AND source_id = ?", (resource, source_id)
+            "SELECT target_id FROM planned WHERE resource = ? AND source_id = ?", (resource, source_id)
         ).fetchone()
         if row is not None:
             return True, row[0]
-        return (True, source_id) if self._same_library and resource not in self._read else (False, None)
+        return (True, source_id) if self._same_library and resource not in self._known_resources else (False, None)
 
-    def lay_out(
+    def load(
         self,
-        other: ResourceType,
-        ours: Iterable[tuple[int, JournalledRecord]],
-        theirs: Iterable[tuple[int, dict[str, Any]]],
+        resource_type: ResourceType,
+        source: Iterable[tuple[int, PreparedRecord]],
+        target: Iterable[tuple[int, dict[str, Any]]],
     ) -> None:
-        """Take both sides of a resource."""
-        for table in ("ours", "theirs", "written", "settled", "matched", "unclear"):
-            self._db.execute(f"DELETE FROM {table}")  # noqa: S608  names of ours
-        seal = sealing(other, self._key)
-        rows = ((number, *_keys(other, one.values), seal(_json(one))) for number, one in ours)
-        self._insert("ours (id, exact, folded, record)", rows)
-        self._insert("theirs", ((number, *_keys(other, values), seal(_json(values))) for number, values in theirs))
+        """Replace both sides by those of another resource."""
+        for table in ("source", "target", "written", "decided", "matched", "ambiguous"):
+            self._db.execute(f"DELETE FROM {table}")  # noqa: S608  our own names
+        seal = sealing(resource_type, self._key)
+        rows = ((number, *_keys(resource_type, record.values), seal(_json(record))) for number, record in source)
+        self._insert("source (id, exact, folded, record)", rows)
+        self._insert(
+            "target", ((number, *_keys(resource_type, values), seal(_json(values))) for number, values in target)
+        )
 
-    def match(self, other: ResourceType, journal: Journal, decisions: Mapping[int, Decision]) -> None:
-        """Find out which are one: by a decision, the journal, the id within one library, and what names them."""
-        written = journal.written(other.resource)
-        self._insert("written", ((one.source_id, one.target_id, _json(one.wanted), _json(one.held)) for one in written))
-        for one in decisions.values():
-            if one.target_id is None:
-                self._insert("settled", [(one.source_id,)])
-            elif self._db.execute("SELECT 1 FROM theirs WHERE id = ?", (one.target_id,)).fetchone():
-                self._insert("matched", [(one.source_id, one.target_id, "decision")])
-        self._db.executescript(_JOURNAL + (_ID if self._same_library else ""))
+    def match(self, resource_type: ResourceType, journal: Journal, decisions: Mapping[int, RecordDecision]) -> None:
+        """Match both sides: by decisions, by the journal, by the id within one library, and by the key of a record."""
+        written = journal.written(resource_type.resource)
+        self._insert(
+            "written",
+            ((record.source_id, record.target_id, _json(record.wanted), _json(record.held)) for record in written),
+        )
+        for decision in decisions.values():
+            if decision.target_id is None:
+                self._insert("decided", [(decision.source_id,)])
+            elif self._db.execute("SELECT 1 FROM target WHERE id = ?", (decision.target_id,)).fetchone():
+                self._insert("matched", [(decision.source_id, decision.target_id, "decision")])
+        self._db.executescript(_BY_JOURNAL + (_BY_ID if self._same_library else ""))
         for key in ("exact", "folded"):
-            self._db.executescript(_KEY.format(key=key, candidates=CANDIDATES))
+            self._db.executescript(_BY_KEY.format(key=key, candidates=CANDIDATES))
 
-    def outcomes(self, other: ResourceType) -> Iterator[MatchResult]:
-        """What was found, in the order of the source."""
-        unseal = unsealing(other, self._key)
-        for number, record, target_id, matched_by, theirs, wanted, held, reason, candidates in self._db.execute(
-            _OUTCOMES
+    def results(self, resource_type: ResourceType) -> Iterator[MatchResult]:
+        """Yield each record of the source with its match, in the order of the source."""
+        unseal = unsealing(resource_type, self._key)
+        for source_id, source, target_id, matched_by, target, wanted, held, reason, candidates in self._db.execute(
+            _RESULTS
         ):
-            ours = msgspec.json.decode(unseal(record), type=JournalledRecord)
-            known = [msgspec.json.decode(one) if one else None for one in (theirs and unseal(theirs), wanted, held)]
-            ids = msgspec.json.decode(candidates, type=list[int]) if candidates else []
-            yield MatchResult(number, ours, target_id, matched_by, known[0], known[1], known[2], reason, ids)
+            yield MatchResult(
+                source_id=source_id,
+                source=msgspec.json.decode(unseal(source), type=PreparedRecord),
+                target_id=target_id,
+                matched_by=matched_by,
+                target=msgspec.json.decode(unseal(target)) if target else None,
+                wanted=msgspec.json.decode(wanted) if wanted else None,
+                held=msgspec.json.decode(held) if held else None,
+                reason=reason,
+                candidates=msgspec.json.decode(candidates, type=list[int]) if candidates else [],
+            )
 
-    def their_ids(self) -> Iterator[list[int]]:
-        """The ids of the target, in steps."""
-        rows = self._db.execute("SELECT id FROM theirs ORDER BY id")
+    def target_ids(self) -> Iterator[list[int]]:
+        """Yield the ids of the target, `STEP` at a time."""
+        rows = self._db.execute("SELECT id FROM target ORDER BY id")
         while found := rows.fetchmany(STEP):
             yield [number for (number,) in found]
 
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """In one transaction; what has the id of an earlier one is left out."""
+        """Insert rows; the first one with an id counts."""
         with storage_errors(self._path):
-            for step in _steps(rows):
+            for step in in_steps(rows):
                 marks = ", ".join("?" * len(step[0]))
-                self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", step)  # noqa: S608  names of ours
+                self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", step)  # noqa: S608  our own names
 
     def __enter__(self) -> Self:
         return self
@@ -225,22 +217,22 @@ class MatchStore:
 
 
 class NotingWriter(TableWriter):
-    """Writes the rows of a plan, and notes in a room what becomes of the records."""
+    """Writes the rows of a plan, and notes their target ids in a `MatchStore`."""
 
-    def __init__(self, writer: TableWriter, room: MatchStore) -> None:
+    def __init__(self, writer: TableWriter, store: MatchStore) -> None:
         self._inner = writer
-        self._room = room
+        self._store = store
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Append some rows."""
         self._inner.write(batch)
-        self._room.note(batch)
+        self._store.note(batch)
         self.rows += batch.num_rows
 
 
 def numbered(records: Iterable[dict[str, Any]], unfit: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Records with their ids; those without one are counted in `unfit`."""
+    """Yield records with their ids; those without an id are counted in `unfit`."""
     for record in records:
         number = whole_number(record.get("id"))
         if number is None:
@@ -249,38 +241,27 @@ def numbered(records: Iterable[dict[str, Any]], unfit: list[int]) -> Iterator[tu
             yield number, record
 
 
-def sealing(other: ResourceType, key: PersonalKey | None) -> Callable[[str], str | bytes]:
-    """How a record of a resource is kept on the way: of people only for who has the key, where there is one."""
-    if key is None or other.resource not in PERSONAL:
+def sealing(resource_type: ResourceType, key: PersonalKey | None) -> Callable[[str], str | bytes]:
+    """Returns what encrypts a record on disk: of users where there is a key, and else nothing."""
+    if key is None or resource_type.resource not in PERSONAL:
         return str
     seal = key.seal
     return lambda text: seal(text.encode())
 
 
-def unsealing(other: ResourceType, key: PersonalKey | None) -> Callable[[Any], str | bytes]:
-    """The way back."""
-    return key.unseal if key is not None and other.resource in PERSONAL else str
+def unsealing(resource_type: ResourceType, key: PersonalKey | None) -> Callable[[Any], str | bytes]:
+    """Returns what decrypts a record that `sealing` encrypted."""
+    return key.unseal if key is not None and resource_type.resource in PERSONAL else str
 
 
-def _steps(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    step: list[tuple[Any, ...]] = []
-    for row in rows:
-        step.append(row)
-        if len(step) == STEP:
-            yield step
-            step = []
-    if step:
-        yield step
-
-
-def _keys(other: ResourceType, values: Mapping[str, Any]) -> Iterator[bytes | None]:
-    """Digests of what names a record: as it is written, and whatever its case."""
+def _keys(resource_type: ResourceType, values: Mapping[str, Any]) -> Iterator[bytes | None]:
+    """The digests of the key of a record: as it is written, and without case."""
     for folded in (False, True):
-        yield key_digest(other.key(values, folded=folded))
+        yield key_digest(resource_type.key(values, folded=folded))
 
 
 def key_digest(key: str | None) -> bytes | None:
-    """What names a record, as it is kept on the way."""
+    """The stored form of the key of a record."""
     return hashlib.sha256(key.encode()).digest()[:16] if key is not None else None
 
 

@@ -1,8 +1,8 @@
-"""Which record of the source is which record of the target: set against set in DuckDB, never record by record (trap C).
+"""Matches the publications of the source with those of the target: whole sets in DuckDB, never record by record (I11).
 
-In order: what a person decided; what earlier plans wrote, as the journal says; the id, where both sides are one library; identifiers that
-identify (trap A8); all of the content; title, year and first author. All of it spills to disk, so that a million records are no Python
-objects (I11).
+The evidence in its order: a person's decision; what earlier plans wrote, according to the journal; the id, within one library; identifiers
+that identify a publication (I8); the whole content; title, year and first author. DuckDB spills to disk, so that memory does not grow with
+the library.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _STAGES = (
         True,
     ),
 )
-"""Name, keys of a side, and whether the stage gives way to identifiers that disagree."""
+"""Name, SQL of the keys of a side, and whether contradicting identifiers make a pair two works."""
 
 
 def match(database: duckdb.DuckDBPyConnection) -> None:
-    """Make the tables `matched` and `unclear` from what sql/migration/match.sql names; who is in neither is new."""
+    """Make the tables `matched` and `ambiguous` from the input of sql/migration/match.sql. A record in neither is new."""
     _run(database, "match")
     for name, keys, gives_way in _STAGES:
         for side in ("source", "target"):

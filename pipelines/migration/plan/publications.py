@@ -1,42 +1,33 @@
-"""Makes a plan from a snapshot of the source and one reading of the target: set against set, then row by row in the source's order.
+"""Plans the publications: compares both libraries in DuckDB, then makes a row of the plan for each record, in the order of the source.
 
-Nothing of a library is held in memory: both sides are Parquet files, the comparison is a database beside them, and the rows of the plan go
-out as those of the source come in (I11).
+Memory does not grow with the library: both sides are Parquet files, the comparison is a database beside them, and rows are written while
+records are read (I11).
 """
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, digest, sent_json
-from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import (
-    CONFLICT,
-    CREATE,
-    PATCH,
-    QUARANTINED,
-    UNCHANGED,
-    UPLOAD,
-    FileCounts,
-    PlannedFile,
-    PlannedReference,
-)
-from pipelines.migration.model.plan_table import PLAN
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, ComparableLibrary, digest, sent_json
+from pipelines.migration.model.journal import Journal, WrittenRecord
+from pipelines.migration.model.plan import PlannedFile, PlannedReference
+from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, compare_libraries
-from pipelines.migration.plan.contributors import UNKNOWN, note_contributors
+from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, DecisionRow, WrittenRow, compare_libraries
+from pipelines.migration.plan.contributors import UNKNOWN, write_contributors
 from pipelines.migration.plan.files import described_files, planned_files, requests_of, unsent_with_files
-from pipelines.records.batches import Row, table_batch, transposed
+from pipelines.migration.plan.inputs import PlanInputs
+from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
+from pipelines.migration.plan.rows import STEP, Totals, as_json, batches_of
+from pipelines.records.batches import table_batch, transposed
 from pipelines.records.forms import WRITTEN as FORM_FIELDS
 from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import bounded, residue_counts, residue_json
@@ -46,133 +37,110 @@ from pipelines.store.parquet import TableWriter, exactly, literal, quoted, row_b
 if TYPE_CHECKING:
     import duckdb
 
-    from pipelines.migration.plan.conflicts import Decision
+    from pipelines.migration.plan.conflicts import RecordDecision
     from pipelines.migration.plan.match_store import MatchStore
 
 ORGANIZATION = "organization"
 
-NOTHING_TO_SEND = "nothing_to_send"
-"""Reason of a quarantined record: nothing of it can be sent."""
+EMPTY_VALUES: dict[str, Any] = {"authors": [], "identifiers": [], "categories": []}
+"""Field → the value with which a patch empties it; null empties the others."""
 
-NOTHING: dict[str, Any] = {"authors": [], "identifiers": [], "categories": []}
-"""What empties a field; null does it for the others."""
-
-
-@dataclass
-class Totals:
-    """What the rows of a plan add up to."""
-
-    source: int
-    """Records of the source; `target` likewise."""
-    target: int
-    unfit: int
-    together: bool
-    """Whether files go with the record that is created."""
-    actions: Counter[str] = field(default_factory=Counter)
-    matched_by: Counter[str] = field(default_factory=Counter)
-    fields: Counter[str] = field(default_factory=Counter)
-    unsent: Counter[str] = field(default_factory=Counter)
-    files: FileCounts = field(default_factory=FileCounts)
-    invalid: int = 0
-    requests: int = 0
-    mails: int = 0
-    """Persons for whom an account is made (trap A16)."""
+_WITH_FILES = (Action.CREATE, Action.PATCH, Action.UNCHANGED)
 
 
-def plan_publications(
-    writer: TableWriter,
-    source: ComparableLibrary,
-    target: ComparableLibrary,
-    folder: Path,
-    *,
-    journal: Journal,
-    files: str | None,
-    decisions: Iterable[Decision] = (),
-    same_library: bool = False,
-    overwrite: bool = False,
-    together: bool = False,
-    users: MatchStore | None = None,
-) -> Totals:
-    """Append a row for each publication of the source. `files`: address of the snapshot's table publication_files, if it has one.
+def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchStore | None = None) -> Totals:
+    """Append a row for each publication of the source.
 
-    `users`: knows what users of the source become, where those of both libraries were read.
+    `users`: knows the target ids of the source's users, where the users of both libraries were read.
     """
-    totals = Totals(source.records, target.records, source.unfit, together)
+    source, journal = inputs.source, inputs.journal
+    totals = Totals(source.records, inputs.target.records, source.unfit, inputs.files_with_record)
     if users is not None:
-        note_contributors(source, users)
-    room = folder / "comparison"
-    room.mkdir()
+        write_contributors(source, users)
+    folder = inputs.folder / "comparison"
+    folder.mkdir()
     with compare_libraries(
         source,
-        target,
-        room,
+        inputs.target,
+        folder,
         written=written_batches(journal),
-        decisions=_decision_batches(decisions),
-        same_library=same_library,
-        overwrite=overwrite,
+        decisions=_decision_batches(inputs.decisions),
+        same_library=inputs.same_library,
+        overwrite=inputs.overwrite,
     ) as database:
-        references = REFERENCES if same_library else (CONTRIBUTOR,) if users is not None else ()
-        told = [name for name in FORM_FIELDS if name not in REFERENCES or name in references]
-        _prepare(database, source, files, told, led=users is not None)
-        rows = _rows(database, source, journal, totals, told)
-        for batch in batched(rows, STEP):
-            writer.write(table_batch(PLAN, transposed(batch, PLAN)))
-    shutil.rmtree(room)
+        references = REFERENCES if inputs.same_library else (CONTRIBUTOR,) if users is not None else ()
+        fields = [name for name in FORM_FIELDS if name not in REFERENCES or name in references]
+        _prepare(database, source, inputs.files, fields, mapped=users is not None)
+        for batch in batches_of(PLAN, _rows(database, source, journal, totals, fields)):
+            writer.write(batch)
+    shutil.rmtree(folder)
     return totals
 
 
 def written_batches(journal: Journal, resource: str = PUBLICATIONS) -> Iterator[pa.RecordBatch]:
-    """What the journal tells of the records that were written before."""
-    rows = (
-        (one.source_id, one.target_id, msgspec.json.encode(one.wanted).decode(), msgspec.json.encode(one.held).decode())
-        for one in journal.written(resource)
-    )
-    for batch in batched(rows, STEP):
-        yield table_batch(WRITTEN, transposed(batch, WRITTEN))
+    """The records that earlier plans wrote, according to the journal."""
+    return batches_of(WRITTEN, (_written_row(record) for record in journal.written(resource)))
 
 
-def _decision_batches(decisions: Iterable[Decision]) -> Iterator[pa.RecordBatch]:
-    rows = [(one.source_id, one.decision, one.target_id) for one in decisions if one.resource == PUBLICATIONS]
-    yield table_batch(DECISIONS, transposed(rows, DECISIONS))
+def _written_row(record: WrittenRecord) -> WrittenRow:
+    wanted, held = (msgspec.json.encode(digests).decode() for digests in (record.wanted, record.held))
+    return WrittenRow(record.source_id, record.target_id, wanted, held)
+
+
+def _decision_batches(decisions: Iterable[RecordDecision]) -> Iterator[pa.RecordBatch]:
+    rows = [
+        DecisionRow(decision.source_id, decision.decision, decision.target_id)
+        for decision in decisions
+        if decision.resource == PUBLICATIONS
+    ]
+    yield table_batch(DECISIONS, transposed([*rows], DECISIONS))
 
 
 def _prepare(
-    database: duckdb.DuckDBPyConnection, source: ComparableLibrary, files: str | None, told: Sequence[str], *, led: bool
+    database: duckdb.DuckDBPyConnection,
+    source: ComparableLibrary,
+    files: str | None,
+    fields: Sequence[str],
+    *,
+    mapped: bool,
 ) -> None:
-    """The table `outcome`: what was found of each record of the source, in the order of its file, with its files' contents."""
+    """Make the table `outcome`: the merged record for each record of the source, in the order of its file, with the contents of its files.
+
+    `mapped`: whether contributors are those of the target. The table `touched` has the target's records that are patched or shown.
+    """
     content = (
         f"SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes, "  # noqa: S608
         f"'problem': problem}}) AS contents FROM read_parquet({literal(exactly(files))}) WHERE publication_id IS NOT NULL GROUP BY ALL"
         if files
         else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
     )
-    contributors = f"SELECT id, {CONTRIBUTOR} AS led FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  a name of ours
-    shown, joined = (", v.led", f"LEFT JOIN ({contributors}) AS v ON v.id = s.id") if led else ("", "")
+    contributors = f"SELECT id, {CONTRIBUTOR} AS mapped FROM source WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own name
+    column, join = (", v.mapped", f"LEFT JOIN ({contributors}) AS v ON v.id = s.id") if mapped else ("", "")
     database.execute(f"""
         CREATE TABLE outcome AS
-        SELECT s.file_row_number AS place, c.*, f.contents{shown}, {_held(told)} AS held
+        SELECT s.file_row_number AS place, c.*, f.contents{column}, {_held(fields)} AS held
         FROM read_parquet({literal(exactly(source.path(RECORDS)))}, file_row_number = true) AS s
-        JOIN classified AS c ON c.source_id = s.id
+        JOIN merged AS c ON c.source_id = s.id
         LEFT JOIN compared_source AS m ON m.id = s.id AND c.target_id IS NOT NULL
         LEFT JOIN compared_target AS t ON t.id = c.target_id
         LEFT JOIN ({content}) AS f ON f.publication_id = s.id
-        {joined}
-    """)  # noqa: S608  names of ours, addresses quoted
+        {join}
+    """)  # noqa: S608  our own names, addresses quoted
     database.execute(
-        f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN classified AS c ON c.target_id = target.id "  # noqa: S608
-        f"AND (c.action IN ('{PATCH}', '{CONFLICT}') OR target.files IS NOT NULL)"
+        f"CREATE TABLE touched AS SELECT target.* FROM target SEMI JOIN merged AS c ON c.target_id = target.id "  # noqa: S608
+        f"AND (c.action IN ('{Action.PATCH}', '{Action.CONFLICT}') OR target.files IS NOT NULL)"
     )
 
 
-def _held(names: Sequence[str]) -> str:
-    """SQL of a JSON object: digests of what the target has, where that is as it should be and yet not what the source has.
+def _held(fields: Sequence[str]) -> str:
+    """SQL of a JSON object: digests of what the target has, for fields that need nothing and yet differ from the source.
 
-    Of the others a digest of the source's text is quicker made than one is written by DuckDB.
+    For the other fields, Python makes the digest of the source's text faster than DuckDB writes one.
     """
     members = (
         f"CASE WHEN list_contains(c.same, {literal(name)}) AND m.{quoted(name)} IS DISTINCT FROM t.{quoted(name)} "
         f"THEN ',\"{name}\":' || coalesce('\"' || t.{quoted(name)} || '\"', 'null') END"
-        for name in names
+        for name in fields
     )
     return f"nullif('{{' || substr(concat({', '.join(members)}), 2) || '}}', '{{}}')"
 
@@ -182,34 +150,33 @@ def _rows(
     source: ComparableLibrary,
     journal: Journal,
     totals: Totals,
-    told: Sequence[str],
-) -> Iterator[Row]:
-    """Both in the same order, a step at a time."""
+    fields: Sequence[str],
+) -> Iterator[PlanTableRow]:
+    """Yield the rows of the plan; records and outcomes are read in the same order, `STEP` at a time."""
     outcomes = database.cursor().sql("SELECT * EXCLUDE place FROM outcome ORDER BY place").to_arrow_reader(STEP)
-    found = (row for batch in outcomes for row in _dicts(batch))
+    in_order = (row for batch in outcomes for row in _dicts(batch))
     with storage_errors(source.folder), pq.ParquetFile(source.path(RECORDS)) as file:
         for batch in row_batches(file, None, STEP):
             records = _dicts(batch)
-            rows = [next(found) for _ in records]
+            rows = [next(in_order) for _ in records]
             touched = _touched(database, [row["target_id"] for row in rows if row["target_id"] is not None])
             unsent = Counter[str]()
             for record, row in zip(records, rows, strict=True):
-                theirs = touched.get(row["target_id"])
-                yield _row(record, row, theirs, journal, totals, told)
+                yield _row(record, row, touched.get(row["target_id"]), journal, totals, fields)
                 if record["unsent"] is not None:
                     unsent[record["unsent"]] += 1
             _count_unsent(totals, unsent)
 
 
 def _dicts(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of a batch, in half the time that `to_pylist` takes."""
+    """The rows of a batch, in half the time of `to_pylist`."""
     names = batch.schema.names
     columns = (column.to_pylist() for column in batch.columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _count_unsent(totals: Totals, texts: Counter[str]) -> None:
-    """Path → records. Most records have the same text, so those are taken together."""
+    """Count the records of each path. Equal texts are counted together, because most records have the same."""
     for text, records in texts.items():
         for path in residue_counts([msgspec.json.decode(text)]):
             totals.unsent[path] += records
@@ -224,59 +191,59 @@ def _touched(database: duckdb.DuckDBPyConnection, ids: Sequence[int]) -> dict[in
     return {row[0]: dict(zip(names, row, strict=True)) for row in found.fetchall()}
 
 
-def _row(  # noqa: PLR0917  what a row is made of
+def _row(  # noqa: PLR0917  the parts of a row
     record: dict[str, Any],
     outcome: dict[str, Any],
-    theirs: dict[str, Any] | None,
+    target: dict[str, Any] | None,
     journal: Journal,
     totals: Totals,
-    told: Sequence[str],
-) -> Row:
-    """One row of the plan, in the order of its columns. `told`: the fields that are compared."""
-    action, reason = outcome["action"], outcome["reason"]
-    patched = [name for name in told if name in outcome["fields"]] if outcome["fields"] else []
+    fields: Sequence[str],
+) -> PlanTableRow:
+    """One row of the plan. `target`: the matched record; `fields`: those that are compared."""
+    action, reason = Action(outcome["action"]), outcome["reason"]
+    patched = [name for name in fields if name in outcome["fields"]] if outcome["fields"] else []
     references: dict[str, PlannedReference] = {}
     if record[CONTRIBUTOR] is not None or record[ORGANIZATION] is not None:
-        references = _lead(record, outcome.get("led"), told)
+        references = _map_references(record, outcome.get("mapped"), fields)
     if record["files"] is not None:
         record["unsent"] = unsent_with_files(record["unsent"], record["files"])
     payload: dict[str, str] = {}
     before: dict[str, msgspec.Raw] = {}
-    if action == CREATE:
-        payload = sent_json(record, told)
+    if action == Action.CREATE:
+        payload = sent_json(record, fields)
         if not payload:
-            action, reason = QUARANTINED, NOTHING_TO_SEND
-    elif action == PATCH:
-        ours, held = sent_json(record, patched), sent_json(theirs, patched) if theirs else {}
-        payload = {name: ours.get(name, "[]" if name in NOTHING else "null") for name in patched}
-        before = {name: msgspec.Raw(held.get(name, "null").encode()) for name in patched}
+            action, reason = Action.QUARANTINED, NOTHING_TO_SEND
+    elif action == Action.PATCH:
+        new, old = sent_json(record, patched), sent_json(target, patched) if target else {}
+        payload = {name: new.get(name, "[]" if name in EMPTY_VALUES else "null") for name in patched}
+        before = {name: msgspec.Raw(old.get(name, "null").encode()) for name in patched}
     if references:
-        references = {name: one for name, one in references.items() if name in payload}
+        references = {name: reference for name, reference in references.items() if name in payload}
         payload = {name: text for name, text in payload.items() if name not in references}
-    expected = _expected(record, outcome, payload, told)
-    files = _files(record, outcome, theirs, journal) if action in _WITH_FILES and record["files"] is not None else []
-    if action == UNCHANGED and any(one.action == UPLOAD for one in files):
-        action = PATCH
+    expected = _expected(record, outcome, payload, fields)
+    files = _files(record, outcome, target, journal) if action in _WITH_FILES and record["files"] is not None else []
+    if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
+        action = Action.PATCH
     _count(totals, action, outcome["matched_by"], patched, files)
     totals.invalid += record["invalid"]
     totals.requests += requests_of(action, {**payload, **references}, files, together=totals.together)
-    differing = {name: [record[name], theirs[name] if theirs else None] for name in outcome["conflicts"]}
-    return (
-        PUBLICATIONS,
-        record["id"],
-        outcome["target_id"],
-        action,
-        outcome["matched_by"],
-        None if record["title"] is None else msgspec.json.decode(record["title"]),
-        "{" + ",".join([f'"{name}":{text}' for name, text in payload.items()]) + "}" if payload else None,
-        as_json(before),
-        as_json(expected),
-        as_json(differing),
-        reason,
-        as_json(outcome["candidates"]),
-        as_json(files),
-        record["unsent"],
-        as_json(references),
+    differing = {name: [record[name], target[name] if target else None] for name in outcome["conflicts"]}
+    return PlanTableRow(
+        resource=PUBLICATIONS,
+        source_id=record["id"],
+        target_id=outcome["target_id"],
+        action=action,
+        matched_by=outcome["matched_by"],
+        title=None if record["title"] is None else msgspec.json.decode(record["title"]),
+        payload="{" + ",".join([f'"{name}":{text}' for name, text in payload.items()]) + "}" if payload else None,
+        before=as_json(before),
+        expected=as_json(expected),
+        differing=as_json(differing),
+        reason=reason,
+        candidates=as_json(outcome["candidates"]),
+        files=as_json(files),
+        unsent=record["unsent"],
+        references=as_json(references),
     )
 
 
@@ -284,74 +251,52 @@ def _expected(
     record: dict[str, Any],
     outcome: dict[str, Any],
     payload: Collection[str],
-    told: Sequence[str],
+    fields: Sequence[str],
 ) -> dict[str, str | None]:
-    """Field → digest of what the target must show; what is still to be created is not known yet."""
+    """Field → digest of the target's value afterwards; a reference to a record that is still to be created has none yet."""
     names = (
-        [name for name in told if name in payload or name not in REFERENCES]
-        if outcome["action"] == CREATE
+        [name for name in fields if name in payload or name not in REFERENCES]
+        if outcome["action"] == Action.CREATE
         else [*payload, *outcome["same"]]
     )
     held = msgspec.json.decode(outcome["held"]) if outcome["held"] else {}
     return {name: held[name] if name in held else digest(record[name]) for name in names}
 
 
-_WITH_FILES = (CREATE, PATCH, UNCHANGED)
-
-
 def _files(
-    record: dict[str, Any], outcome: dict[str, Any], theirs: dict[str, Any] | None, journal: Journal
+    record: dict[str, Any], outcome: dict[str, Any], target: dict[str, Any] | None, journal: Journal
 ) -> list[PlannedFile]:
-    written = journal.of_record(PUBLICATIONS, record["id"]) if outcome["action"] != CREATE else []
-    there = described_files(theirs["files"] if theirs else None)
+    written = journal.of_record(PUBLICATIONS, record["id"]) if outcome["action"] != Action.CREATE else []
+    there = described_files(target["files"] if target else None)
     return planned_files(described_files(record["files"]), outcome["contents"] or [], there, written)
 
 
-def _lead(record: dict[str, Any], led: str | None, told: Sequence[str]) -> dict[str, PlannedReference]:
-    """Let a record refer to what its references became; what nobody knows in the target is told. Those that are still to be created."""
+def _map_references(record: dict[str, Any], mapped: str | None, fields: Sequence[str]) -> dict[str, PlannedReference]:
+    """Replace the references of a record by those of the target, and list the others as unsent.
+
+    Returns the references to records that are still to be created. `mapped`: the contributor in the target.
+    """
     contributor, unsent = record[CONTRIBUTOR], {}
-    if led is not None:
-        record[CONTRIBUTOR] = led
+    if mapped is not None:
+        record[CONTRIBUTOR] = mapped
     for name in REFERENCES:
-        if record[name] is not None and (name not in told or record[name] == UNKNOWN):
+        if record[name] is not None and (name not in fields or record[name] == UNKNOWN):
             unsent[name] = msgspec.json.decode(contributor if name == CONTRIBUTOR else record[name])
             record[name] = None
     if unsent:
-        known = msgspec.json.decode(record["unsent"]) if record["unsent"] else {}
-        record["unsent"] = residue_json({**known, **unsent})
+        others = msgspec.json.decode(record["unsent"]) if record["unsent"] else {}
+        record["unsent"] = residue_json({**others, **unsent})
     if contributor is None or record[CONTRIBUTOR] is None or "source" not in msgspec.json.decode(record[CONTRIBUTOR]):
         return {}
     return {CONTRIBUTOR: PlannedReference(USERS, [msgspec.json.decode(contributor)["id"]], [None], as_object=True)}
 
 
 def _count(
-    totals: Totals, action: str, matched_by: str | None, patched: Sequence[str], files: Sequence[PlannedFile]
+    totals: Totals, action: Action, matched_by: str | None, patched: Sequence[str], files: Sequence[PlannedFile]
 ) -> None:
     totals.actions[action] += 1
     if matched_by is not None:
         totals.matched_by[matched_by] += 1
     totals.fields.update(patched)
-    for one in files:
-        totals.files.count(one)
-
-
-def requests_to_read(records: int) -> int:
-    """Pages of a listing; an empty one takes a request, too."""
-    return max(1, math.ceil(records / 50))
-
-
-def as_json(value: Any) -> str | None:
-    """A column of JSON, empty where there is nothing."""
-    return msgspec.json.encode(value).decode() if value else None
-
-
-def batched(rows: Iterable[Row], most: int) -> Iterator[list[Row]]:
-    """Rows, at most so many at a time."""
-    batch: list[Row] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == most:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
+    for file in files:
+        totals.files.count(file)

@@ -1,7 +1,6 @@
-"""What is to be done with each record of the source, field by field: create, patch, nothing, or ask a person.
+"""Merges all matched publications from three sides, field by field, in SQL: create, patch, nothing, or a conflict for a person.
 
-A patch adds what the target lacks. It replaces a value only where the journal shows that the value is ours and that nobody has touched it
-since; whatever else differs is a conflict for a person (service-api.md knows no version of a record that a write could name).
+The rule is that of field_merge.py.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import Field
+from pipelines.migration.plan.field_merge import FieldVerdict
 from pipelines.store.parquet import literal, quoted
 
 if TYPE_CHECKING:
     import duckdb
-
-CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED = "create", "patch", "unchanged", "conflict", "skipped"
-"""What may be done with a record."""
 
 
 def merge_three_ways(
@@ -24,41 +22,45 @@ def merge_three_ways(
     fields: Sequence[Field],
     *,
     overwrite: bool = False,
-    kept: Mapping[str, str] | None = None,
+    keep_target_at: Mapping[str, str] | None = None,
 ) -> None:
-    """Make the table `classified`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates.
+    """Make the table `merged`: source_id, target_id, action, matched_by, fields, conflicts, same, reason, candidates.
 
-    Reads the tables of `matching.match` and those of its result. `source` and `target` have one column of compact JSON for each of the
-    fields, null where there is nothing; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what
-    the service then held. `same` are the fields that need nothing, `fields` those that are patched.
-    `overwrite`: the source's value counts wherever it has one. `kept`: field → value of the source that leaves what stands in the target.
+    Reads the input tables of `matching.match` and its result. `source` and `target` have a column of compact JSON for each field, null
+    where the field is empty; `written` has `wanted` and `held`, JSON objects of field → `digest` of what was sent and of what the service
+    then had. In the result, `fields` are patched, `conflicts` wait for a person, and `same` need nothing. `overwrite`: the source's value
+    counts wherever it has one. `keep_target_at`: field → the value of the source with which the target keeps its own.
     """
-    kept = kept or {}
+    keep_target_at = keep_target_at or {}
     _digest_sides(database, fields)
     verdicts = ", ".join(
-        f"{literal(one.name)}: {_verdict(one, kept.get(one.name), overwrite=overwrite)}" for one in fields
+        f"{literal(field.name)}: {_verdict(field, keep_target_at.get(field.name), overwrite=overwrite)}"
+        for field in fields
     )
     database.execute(f"""
-        CREATE OR REPLACE TABLE classified AS
+        CREATE OR REPLACE TABLE merged AS
         SELECT
             source_id, target_id,
             CASE
-                WHEN len(conflicts) > 0 THEN '{CONFLICT}'
-                WHEN len(fields) > 0 THEN '{PATCH}'
-                ELSE '{UNCHANGED}'
+                WHEN len(conflicts) > 0 THEN '{Action.CONFLICT}'
+                WHEN len(fields) > 0 THEN '{Action.PATCH}'
+                ELSE '{Action.UNCHANGED}'
             END AS action,
             matched_by, fields, conflicts,
-            [one.key for one in map_entries(verdicts) if one.value = 'same'] AS same,
+            [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.SAME}'] AS same,
             CASE
-                WHEN list_contains(map_values(verdicts), 'edited') THEN 'edited_in_target'
+                WHEN list_contains(map_values(verdicts), '{FieldVerdict.EDITED}') THEN 'edited_in_target'
                 WHEN len(conflicts) > 0 THEN 'fields_differ'
             END AS reason,
             []::BIGINT[] AS candidates
         FROM (
             SELECT
                 *,
-                [one.key for one in map_entries(verdicts) if one.value = 'patch'] AS fields,
-                [one.key for one in map_entries(verdicts) if one.value IN ('conflict', 'edited')] AS conflicts
+                [entry.key for entry in map_entries(verdicts) if entry.value = '{FieldVerdict.PATCH}'] AS fields,
+                [
+                    entry.key for entry in map_entries(verdicts)
+                    if entry.value IN ('{FieldVerdict.CONFLICT}', '{FieldVerdict.EDITED}')
+                ] AS conflicts
             FROM (
                 SELECT m.source_id, m.target_id, m.matched_by, MAP {{{verdicts}}} AS verdicts
                 FROM matched AS m
@@ -69,53 +71,61 @@ def merge_three_ways(
             )
         )
         UNION ALL
-        SELECT source_id, NULL, '{CONFLICT}', NULL, [], [], [], reason, candidates FROM unclear
+        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates FROM ambiguous
         UNION ALL
         SELECT
-            id, NULL, CASE WHEN decision = 'skip' THEN '{SKIPPED}' ELSE '{CREATE}' END,
+            id, NULL, CASE WHEN decision = '{Decision.SKIP}' THEN '{Action.SKIPPED}' ELSE '{Action.CREATE}' END,
             CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, []
         FROM source
         LEFT JOIN decisions ON decisions.source_id = source.id
         ANTI JOIN matched ON matched.source_id = source.id
-        ANTI JOIN unclear ON unclear.source_id = source.id
-    """)  # noqa: S608  names of our own fields, quoted
+        ANTI JOIN ambiguous ON ambiguous.source_id = source.id
+    """)  # noqa: S608  our own names, quoted
 
 
 def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:
-    """The tables `compared_source` and `compared_target`: what is compared, as digests."""
+    """Make the tables `compared_source` and `compared_target`: the digest of each field, and the JSON of sets."""
     for side in ("source", "target"):
-        digests = ", ".join(f"md5_number({quoted(one.name)}) AS {quoted(one.name)}" for one in fields)
-        texts = "".join(f", {quoted(one.name)} AS {quoted(one.name + _TEXT)}" for one in fields if one.is_set)
+        digests = ", ".join(f"md5_number({quoted(field.name)}) AS {quoted(field.name)}" for field in fields)
+        texts = "".join(f", {quoted(field.name)} AS {quoted(field.name + _TEXT)}" for field in fields if field.is_set)
         database.execute(f"CREATE OR REPLACE TABLE compared_{side} AS SELECT id, {digests}{texts} FROM {side}")  # noqa: S608
 
 
 _TEXT = ":text"
-"""Behind the name of a field: its JSON itself, where a digest does not do."""
+"""Suffix of the column with the JSON of a set, of which a digest cannot tell what it contains."""
 
 
-def _verdict(field: Field, kept: str | None, *, overwrite: bool) -> str:
-    """same, patch, kept (the target's is left), edited (somebody changed what we wrote), or conflict."""
-    ours, theirs = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
-    ours_as_before, theirs_as_before = (
+def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> str:
+    """SQL of the verdict for one field, in the order of `field_merge.merge_field`."""
+    source, target = f"s.{quoted(field.name)}", f"t.{quoted(field.name)}"
+    source_unchanged, target_unchanged = (
         f"coalesce({value}::VARCHAR, '') = coalesce(w.{before} ->> {literal(field.name)}, '')"
-        for value, before in ((ours, "wanted"), (theirs, "held"))
+        for value, before in ((source, "wanted"), (target, "held"))
     )
-    more = ""
-    overruled = f" OR {ours} IS NOT NULL" if overwrite else ""
+    overwritten = f" OR {source} IS NOT NULL" if overwrite else ""
+    keep = (
+        ""
+        if keep_target_at is None
+        else f"WHEN {source} = md5_number({literal(keep_target_at)}) THEN '{FieldVerdict.KEPT}'"
+    )
+    sets = ""
     if field.is_set:
-        mine, other = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
-        more = f"WHEN list_has_all({other}, {mine}) THEN 'kept' WHEN list_has_all({mine}, {other}) THEN 'patch'"
-    left = "" if kept is None else f"WHEN {ours} = md5_number({literal(kept)}) THEN 'kept'"
+        of_source, of_target = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
+        sets = (
+            f"WHEN list_has_all({of_target}, {of_source}) THEN '{FieldVerdict.KEPT}' "
+            f"WHEN list_has_all({of_source}, {of_target}) THEN '{FieldVerdict.PATCH}'"
+        )
     return f"""CASE
-        {left}
-        WHEN {ours} IS NOT DISTINCT FROM {theirs} THEN 'same'
-        WHEN d.decision = 'source'{overruled} THEN 'patch'
-        WHEN d.decision = 'target' THEN 'kept'
-        WHEN w.held IS NOT NULL AND {theirs_as_before} THEN CASE WHEN {ours_as_before} THEN 'same' ELSE 'patch' END
-        WHEN w.held IS NOT NULL AND {ours_as_before} THEN 'edited'
-        WHEN w.held IS NOT NULL THEN 'conflict'
-        WHEN {theirs} IS NULL THEN 'patch'
-        WHEN {ours} IS NULL THEN 'kept'
-        {more}
-        ELSE 'conflict'
+        {keep}
+        WHEN {source} IS NOT DISTINCT FROM {target} THEN '{FieldVerdict.SAME}'
+        WHEN d.decision = '{Decision.SOURCE}'{overwritten} THEN '{FieldVerdict.PATCH}'
+        WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEPT}'
+        WHEN w.held IS NOT NULL AND {target_unchanged}
+            THEN CASE WHEN {source_unchanged} THEN '{FieldVerdict.SAME}' ELSE '{FieldVerdict.PATCH}' END
+        WHEN w.held IS NOT NULL AND {source_unchanged} THEN '{FieldVerdict.EDITED}'
+        WHEN w.held IS NOT NULL THEN '{FieldVerdict.CONFLICT}'
+        WHEN {target} IS NULL THEN '{FieldVerdict.PATCH}'
+        WHEN {source} IS NULL THEN '{FieldVerdict.KEPT}'
+        {sets}
+        ELSE '{FieldVerdict.CONFLICT}'
     END"""

@@ -1,1 +1,1 @@
-"""What people see of a plan: its page, its issues, its status."""
+"""Reports on a plan: its page, its issues, its status."""

@@ -1,6 +1,7 @@
-"""One look at the rows of a plan: issues.tsv goes out line by line, and what the page shows of them is remembered.
+"""Reads the rows of a plan once: writes issues.tsv line by line, and collects the examples for the page.
 
-A pass in DuckDB that decodes only what it needs; what is remembered has its bounds (I11). Every text of a record is fit to be shown (I10).
+DuckDB selects the rows, and only their needed columns are decoded. The number of examples is bounded (I11). Every text of a record is made
+safe to display (I10).
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.formatting import display_both
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, Plan, PlannedFile
+from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
-from pipelines.migration.plan.conflicts import differing, numbers
+from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
 from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
@@ -30,51 +32,51 @@ if TYPE_CHECKING:
     import duckdb
 
 EXAMPLES = 5
-"""Records that the page shows of each reason."""
+"""Examples on the page for each reason."""
 
 PATCHES = 3
-"""Records that the page shows of each field that is changed."""
+"""Examples on the page for each changed field."""
 
-MOST_SORTS = 1000
-"""Different reasons and paths of which examples are kept: a hostile record may have fields without end (I13)."""
+MOST_GROUPS = 1000
+"""Different reasons and paths with examples at most: a hostile record may have any number of fields (I13)."""
 
 STEP = 2000
 """Rows in memory at once."""
 
 PUBLICATIONS, PEOPLE = "publications", "users"
-"""Most records, and those that are people: none of these is shown."""
+"""The resource of most records, and the one whose values are never displayed."""
 
 _POSITIONS = re.compile(r"\[\d+\]")
 _FILES = msgspec.json.Decoder(list[PlannedFile])
 
 _POINTER = "('/' || replace(replace({name}, '~', '~0'), '/', '~1'))"
-"""A member by its name, whatever that is: DuckDB takes some names for paths."""
+"""JSON pointer to a member. DuckDB would take some names for paths."""
 
-_NOTED = f"""
+_ROWS_WITH_ISSUES = f"""
     SELECT
         resource, source_id, target_id, action, title, reason, candidates, differing, unsent,
-        CASE WHEN files LIKE '%"{MISSING}"%' THEN files END AS files
+        CASE WHEN files LIKE '%"{FileAction.MISSING}"%' THEN files END AS files
     FROM file
-    WHERE action IN ('{CONFLICT}', '{QUARANTINED}') OR unsent IS NOT NULL OR files LIKE '%"{MISSING}"%'
-"""  # noqa: S608  words of ours
+    WHERE action IN ('{Action.CONFLICT}', '{Action.QUARANTINED}') OR unsent IS NOT NULL OR files LIKE '%"{FileAction.MISSING}"%'
+"""  # noqa: S608  our own words
 
 _CHANGES = f"""(
     SELECT
         resource, source_id, field,
         CASE
-            WHEN coalesce(json_type(theirs), 'NULL') = 'NULL' THEN false
-            WHEN json_type(ours) = 'ARRAY' AND json_type(theirs) = 'ARRAY'
-                THEN NOT list_has_all(json_extract(ours, '$[*]'), json_extract(theirs, '$[*]'))
+            WHEN coalesce(json_type(old), 'NULL') = 'NULL' THEN false
+            WHEN json_type(new) = 'ARRAY' AND json_type(old) = 'ARRAY'
+                THEN NOT list_has_all(json_extract(new, '$[*]'), json_extract(old, '$[*]'))
             ELSE true
         END AS replaces
     FROM (
         SELECT
             resource, source_id, field,
-            payload -> {_POINTER.format(name="field")} AS ours, before -> {_POINTER.format(name="field")} AS theirs
-        FROM (SELECT *, unnest(json_keys(payload)) AS field FROM file WHERE action = '{PATCH}')
+            payload -> {_POINTER.format(name="field")} AS new, before -> {_POINTER.format(name="field")} AS old
+        FROM (SELECT *, unnest(json_keys(payload)) AS field FROM file WHERE action = '{Action.PATCH}')
     )
-)"""  # noqa: S608  words of ours
-"""Each field of a patch. A list that holds all that stands there, and more, replaces nothing."""
+)"""  # noqa: S608  our own words
+"""Each field of a patch. A list with all entries of the old one, and more, replaces nothing."""
 
 _PATCHED = f"""
     SELECT
@@ -83,27 +85,27 @@ _PATCHED = f"""
     FROM {_CHANGES}
     GROUP BY ALL
     ORDER BY replaced DESC, records DESC, resource, field
-    LIMIT {MOST_SORTS}
-"""  # noqa: S608  words of ours
+    LIMIT {MOST_GROUPS}
+"""  # noqa: S608  our own words
 
-_REPLACED = f"SELECT count(*) FROM (SELECT DISTINCT resource, source_id FROM {_CHANGES} WHERE replaces)"  # noqa: S608  words of ours
+_REPLACED = f"SELECT count(*) FROM (SELECT DISTINCT resource, source_id FROM {_CHANGES} WHERE replaces)"  # noqa: S608  our own words
 
 _EXAMPLES = f"""
     SELECT source_id, title, payload -> {_POINTER.format(name="$2")}, before -> {_POINTER.format(name="$2")}
     FROM file
-    WHERE action = '{PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
+    WHERE action = '{Action.PATCH}' AND resource = $1 AND source_id IN (SELECT unnest($3))
     ORDER BY source_id
-"""  # noqa: S608  words of ours
+"""  # noqa: S608  our own words
 
-_Told = tuple[str, str, str, str]
+_Issue = tuple[str, str, str, str]
 """Field, value, problem, suggestion."""
 
 Line = tuple[str | int, str, str, str, str]
-"""The record, and these."""
+"""The record, and an issue."""
 
 
 class IssueExample(msgspec.Struct):
-    """A record that the page shows; of two values, the source's is `value`."""
+    """A record on the page. Of two values, `value` is the source's."""
 
     record: str
     title: str = ""
@@ -112,14 +114,14 @@ class IssueExample(msgspec.Struct):
 
 
 class IssueGroup(msgspec.Struct):
-    """Records that are alike: how many, and the first ones."""
+    """Records with the same issue: their number, and the first ones."""
 
     count: int = 0
     examples: list[IssueExample] = []
 
 
 class PatchedField(msgspec.Struct):
-    """A field that is changed: in how many records, in how many of them something is replaced, and examples of before and after."""
+    """A changed field: in how many records it is changed, in how many of them a value is replaced, and examples."""
 
     resource: str
     field: str
@@ -130,7 +132,7 @@ class PatchedField(msgspec.Struct):
 
 @dataclass
 class PlanSummary:
-    """What was seen. `conflicts` and `unfit` by reason, `unsent` by path without positions."""
+    """What the page shows of the rows. `conflicts` and `unfit` are by reason, `unsent` by path without positions."""
 
     lines: int = 0
     conflicts: dict[str, IssueGroup] = field(default_factory=dict)
@@ -139,75 +141,75 @@ class PlanSummary:
     missing: IssueGroup = field(default_factory=IssueGroup)
     patched: list[PatchedField] = field(default_factory=list)
     replaced: int = 0
-    """Records in which something is replaced."""
+    """Records in which a value is replaced."""
 
 
 def summarise(plan: Plan) -> PlanSummary:
-    """Look at the rows of a plan, and write its issues.tsv."""
-    looked, path = PlanSummary(), plan.path(ISSUES)
+    """Write the issues.tsv of a plan, and return the summary of its rows."""
+    summary, path = PlanSummary(), plan.path(ISSUES)
     with plan.reading() as database:
-        looked.patched = list(_patched(database))
-        ((looked.replaced,),) = database.execute(_REPLACED).fetchall()
+        summary.patched = list(_patched(database))
+        ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
         with (
             storage_errors(path),
             path.open("w", encoding="utf-8", newline="") as file,
-            TemporaryFile("w+", encoding="utf-8", newline="", dir=plan.folder) as later,
+            TemporaryFile("w+", encoding="utf-8", newline="", dir=plan.folder) as last,
         ):
-            _write(database, looked, file, later)
-    return looked
+            _write(database, summary, file, last)
+    return summary
 
 
-def sorts(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts by path, without positions in lists, the commonest first."""
-    added: dict[str, int] = {}
+def counts_by_path(counts: Mapping[str, int]) -> dict[str, int]:
+    """Add up the counts of paths that differ only in positions in lists; the most frequent first."""
+    totals: dict[str, int] = {}
     for path, count in counts.items():
         key = _POSITIONS.sub("[]", path)
-        added[key] = added.get(key, 0) + count
-    return dict(sorted(added.items(), key=lambda one: (-one[1], one[0])))
+        totals[key] = totals.get(key, 0) + count
+    return dict(sorted(totals.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _write(database: duckdb.DuckDBPyConnection, looked: PlanSummary, file: IO[str], later: IO[str]) -> None:
-    """The lines of all rows that have any, in the plan's order; those about which nothing can be done are put off to the end."""
-    first, last = LineWriter(file, COLUMNS), LineWriter(later)
-    noting = _Noting(looked)
-    for batch in database.sql(_NOTED).to_arrow_reader(STEP):
+def _write(database: duckdb.DuckDBPyConnection, summary: PlanSummary, file: IO[str], end: IO[str]) -> None:
+    """Write the lines of all rows in the order of the plan. Lines about which nothing can be done come at the end."""
+    first, last = LineWriter(file, COLUMNS), LineWriter(end)
+    issues = _IssueLines(summary)
+    for batch in database.sql(_ROWS_WITH_ISSUES).to_arrow_reader(STEP):
         for row in batch.to_pylist():
-            for line in noting.lines(row):
+            for line in issues.lines(row):
                 (last if line[-1] == NO_PLACE.suggestion else first).write(line)
-    looked.lines = first.lines + last.lines
-    later.seek(0)
-    shutil.copyfileobj(later, file)
+    summary.lines = first.lines + last.lines
+    end.seek(0)
+    shutil.copyfileobj(end, file)
 
 
-class _Noting:
-    """Makes the lines of rows; values and advice that come again are remembered."""
+class _IssueLines:
+    """Makes the lines of rows, and collects examples. Repeated values and texts are cached."""
 
-    def __init__(self, looked: PlanSummary) -> None:
-        self._looked = looked
+    def __init__(self, summary: PlanSummary) -> None:
+        self._summary = summary
         self._show = lru_cache(ALIKE)(shown)
         self._path = lru_cache(ALIKE)(_path)
         self._advice = lru_cache(ALIKE)(advice_on_unsent)
 
     def lines(self, row: Mapping[str, Any]) -> Iterator[Line]:
-        """What there is to tell of one row; a publication is named by its number alone, since most are."""
+        """Yield the lines of one row. A publication is named by its number alone, because most records are publications."""
         resource, number = row["resource"], row["source_id"]
         record = f"{noun(resource)} {number}"
-        for line in self._told(record, row):
-            yield number if resource == PUBLICATIONS else record, *line
+        for issue in self._issues(record, row):
+            yield number if resource == PUBLICATIONS else record, *issue
 
-    def _told(self, record: str, row: Mapping[str, Any]) -> Iterator[_Told]:
-        if row["action"] in (CONFLICT, QUARANTINED):
+    def _issues(self, record: str, row: Mapping[str, Any]) -> Iterator[_Issue]:
+        if row["action"] in (Action.CONFLICT, Action.QUARANTINED):
             yield self._unwritten(record, row)
         if row["unsent"]:
             for path, value in msgspec.json.decode(row["unsent"]).items():
                 yield self._unsent(record, row["resource"], path, value)
         if row["files"]:
-            for one in _FILES.decode(row["files"]):
-                if one.action == MISSING:
-                    yield self._missing(record, one)
+            for file in _FILES.decode(row["files"]):
+                if file.action == FileAction.MISSING:
+                    yield self._missing(record, file)
 
-    def _unwritten(self, record: str, row: Mapping[str, Any]) -> _Told:
-        reason, conflict = row["reason"] or "", row["action"] == CONFLICT
+    def _unwritten(self, record: str, row: Mapping[str, Any]) -> _Issue:
+        reason, conflict = row["reason"] or "", row["action"] == Action.CONFLICT
         problem, suggestion = advice_on(reason)
         fields = msgspec.json.decode(row["differing"]) if row["differing"] else {}
         candidates = msgspec.json.decode(row["candidates"]) if row["candidates"] else []
@@ -215,31 +217,31 @@ class _Noting:
             candidates = [row["target_id"]]
         hidden = row["resource"] == PEOPLE
         title = NOT_SHOWN if hidden else self._show(row["title"] or "")
-        what = differing(fields) if fields and not hidden else numbers(candidates)
-        groups = self._looked.conflicts if conflict else self._looked.unfit
-        _add(groups, reason, IssueExample(record, title, what))
+        details = differences(fields) if fields and not hidden else target_numbers(candidates)
+        groups = self._summary.conflicts if conflict else self._summary.unfit
+        _add(groups, reason, IssueExample(record, title, details))
         if conflict:
-            suggestion = f"{suggestion} The place for it is {CONFLICTS}."
-        return ", ".join(self._show(one) for one in fields), what or title, problem, suggestion
+            suggestion = f"{suggestion} Write it into {CONFLICTS}."
+        return ", ".join(self._show(name) for name in fields), details or title, problem, suggestion
 
-    def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Told:
-        name, sort, personal = self._path(path)
+    def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Issue:
+        name, group, personal = self._path(path)
         text = value if type(value) is str else compact_json(value)
         text = NOT_SHOWN if personal or resource == PEOPLE else self._show(text)
-        _add(self._looked.unsent, sort, IssueExample(record, "", text), most=1)
+        _add(self._summary.unsent, group, IssueExample(record, "", text), most=1)
         return name, text, *self._advice(path, text if path in IDENTIFIER_FIELDS else "")
 
-    def _missing(self, record: str, file: PlannedFile) -> _Told:
+    def _missing(self, record: str, file: PlannedFile) -> _Issue:
         name = self._show(file.name or file.filename or "")
         problem, suggestion = advice_on_finding("file")
-        self._looked.missing.count += 1
-        if len(self._looked.missing.examples) < EXAMPLES:
-            self._looked.missing.examples = [*self._looked.missing.examples, IssueExample(record, "", name)]
+        self._summary.missing.count += 1
+        if len(self._summary.missing.examples) < EXAMPLES:
+            self._summary.missing.examples = [*self._summary.missing.examples, IssueExample(record, "", name)]
         return file.kind, name, self._show(file.problem or "") or problem, suggestion
 
 
 def _path(path: str) -> tuple[str, str, bool]:
-    """A path as it is shown, without positions in lists, and whether it may lead to a person."""
+    """The displayed path, the path without positions in lists, and whether the value may identify a person."""
     name = shown(path)
     return name, _POSITIONS.sub("[]", name), names_a_person(path)
 
@@ -247,7 +249,7 @@ def _path(path: str) -> tuple[str, str, bool]:
 def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: int = EXAMPLES) -> None:
     group = groups.get(key)
     if group is None:
-        if len(groups) >= MOST_SORTS:
+        if len(groups) >= MOST_GROUPS:
             return
         group = groups[key] = IssueGroup(examples=[])
     group.count += 1
@@ -256,21 +258,21 @@ def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: i
 
 
 def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
-    """The fields that are changed, those first in which most is replaced."""
+    """Yield the changed fields; those in which most values are replaced come first."""
     for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
-        shows = [] if resource == PEOPLE else _before_and_after(database, resource, name, ids)
-        yield PatchedField(resource, name, records, replaced, shows)
+        examples = [] if resource == PEOPLE else _before_and_after(database, resource, name, ids)
+        yield PatchedField(resource, name, records, replaced, examples)
 
 
 def _before_and_after(
     database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: Sequence[int]
 ) -> list[IssueExample]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
-    found = []
-    for number, title, ours, theirs in rows:
-        after, before = display_both(name, _value(ours), _value(theirs))
-        found.append(IssueExample(f"{noun(resource)} {number}", shown(title or ""), after, before))
-    return found
+    examples = []
+    for number, title, new, old in rows:
+        after, before = display_both(name, _value(new), _value(old))
+        examples.append(IssueExample(f"{noun(resource)} {number}", shown(title or ""), after, before))
+    return examples
 
 
 def _value(text: str | None) -> Any:

@@ -1,4 +1,4 @@
-"""The page and the Markdown of a plan, for whoever decides whether it is applied. Both are made of one context."""
+"""The page and the Markdown of a plan, for the people who decide whether it is applied. Both are made from one context."""
 
 from __future__ import annotations
 
@@ -8,20 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
-from pipelines.migration.model.plan import (
-    CONFLICT,
-    CREATE,
-    HTML,
-    MARKDOWN,
-    PATCH,
-    QUARANTINED,
-    SKIPPED,
-    UNCHANGED,
-    End,
-    FileCounts,
-    Plan,
-    PlanFacts,
-)
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
 from pipelines.migration.model.wording import (
     ACTIONS,
     advice_on,
@@ -33,7 +21,14 @@ from pipelines.migration.model.wording import (
     margin,
     plural,
 )
-from pipelines.migration.report.issues import IssueExample, IssueGroup, PatchedField, PlanSummary, sorts, summarise
+from pipelines.migration.report.issues import (
+    IssueExample,
+    IssueGroup,
+    PatchedField,
+    PlanSummary,
+    counts_by_path,
+    summarise,
+)
 from pipelines.report.issues import shown
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
@@ -48,42 +43,42 @@ BARS = 10
 """Bars of a plot at most."""
 
 MOST_PATHS = 100
-"""Paths of what is not moved that the page shows; issues.tsv has all."""
+"""Paths of unsent values on the page at most; issues.tsv has all."""
 
 NARROW = 7
-"""Days before the end of version 2 below which a page warns: what goes wrong has to be mended in them."""
+"""The page warns if fewer days than this remain before the end of version 2, because problems may take that long."""
 
 COLOURS = {
-    CREATE: "plain",
-    PATCH: "unrecognised",
-    UNCHANGED: "valid",
-    SKIPPED: "repaired",
-    CONFLICT: "invalid",
-    QUARANTINED: "invalid",
+    Action.CREATE: "plain",
+    Action.PATCH: "unrecognised",
+    Action.UNCHANGED: "valid",
+    Action.SKIPPED: "repaired",
+    Action.CONFLICT: "invalid",
+    Action.QUARANTINED: "invalid",
 }
-"""Action → its colour; the two that need a person have one."""
+"""Action → colour; the two that need a person have the same."""
 
 
-def make_pages(plan: Plan, *, now: datetime) -> PlanSummary:
-    """Write plan.md, plan.html and issues.tsv beside the rows of a plan. `now`: when it would begin."""
-    looked = summarise(plan)
-    context = _context(plan.facts, looked, now)
+def write_pages(plan: Plan, *, now: datetime) -> PlanSummary:
+    """Write plan.md, plan.html and issues.tsv of a plan. `now`: when an apply would begin."""
+    summary = summarise(plan)
+    context = _context(plan.facts, summary, now)
     with storage_errors(plan.folder):
         write_atomically(plan.path(MARKDOWN), markdown(PACKAGE, "plan.md", context).encode())
-        plots = {**plots_of(plan.facts), "fields": _plot_of_fields(looked)}
+        plots = {**plots_of(plan.facts), "fields": _field_plot(summary)}
         write_atomically(plan.path(HTML), html(PACKAGE, "plan.html", context, plots).encode())
-    return looked
+    return summary
 
 
 def plan_picture(plan: Plan, *, now: datetime) -> str:
-    """What a plan comes to, as Markdown with its plots in it, for a page that shows nothing else of it."""
+    """The summary of a plan as Markdown with its plots, for Dagster."""
     lines = "\n".join(f"- {line}" for line in headline(plan.facts, now))
     plots = [f"![{plot.title}]({as_image(plot)})" for plot in plots_of(plan.facts).values() if plot.bars]
     return "\n\n".join([lines, *plots])
 
 
 def proof_picture(found: MigrationVerification) -> str:
-    """What a verification came to, as Markdown with its plot in it."""
+    """The result of a verification as Markdown with its plot, for Dagster."""
     rows = (
         ("records compared", found.compared, 0),
         ("files checked", found.files_checked, 0),
@@ -92,7 +87,7 @@ def proof_picture(found: MigrationVerification) -> str:
         ("differing", 0, found.differing),
     )
     bars = [Bar(label, (good, bad), f"{good + bad:,}") for label, good, bad in rows]
-    title = "The library holds what the plan says" if found.equal else "The library is not as the plan says"
+    title = "The library has what the plan says" if found.equal else "The library differs from the plan"
     if not any(sum(bar.parts) for bar in bars):
         return f"{title}: there was nothing to compare."
     plot = Plot(title, ("valid", "invalid"), bars)
@@ -100,32 +95,34 @@ def proof_picture(found: MigrationVerification) -> str:
 
 
 def plots_of(facts: PlanFacts) -> dict[str, Plot]:
-    """What is drawn of the facts: what happens to the records, and what told that two are one."""
-    actions = [one for one in COLOURS if facts.count(one)]
+    """The plots of the facts: what happens to the records, and how they were matched."""
+    actions = [action for action in COLOURS if facts.count(action)]
     records = [
-        Bar(plural(resource), [counts.get(one, 0) for one in actions], f"{sum(counts.values()):,}")
+        Bar(plural(resource), [counts.get(action, 0) for action in actions], f"{sum(counts.values()):,}")
         for resource, counts in facts.counts.items()
         if any(counts.values())
     ]
-    matches = [Bar(evidence(one), [count], f"{count:,}") for one, count in _most(facts.matched_by)]
-    colours, legend = zip(*((COLOURS[one], ACTIONS[one]) for one in actions), strict=True) if actions else ((), ())
+    matches = [Bar(evidence(matched_by), [count], f"{count:,}") for matched_by, count in _most(facts.matched_by)]
+    colours, legend = (
+        zip(*((COLOURS[action], ACTIONS[action]) for action in actions), strict=True) if actions else ((), ())
+    )
     return {
         "records": Plot("What happens to the records", colours, records, legend),
-        "matches": Plot("What told that two records are one", ("valid",), matches),
+        "matches": Plot("How records were matched", ("valid",), matches),
     }
 
 
-def _plot_of_fields(looked: PlanSummary) -> Plot:
+def _field_plot(summary: PlanSummary) -> Plot:
     bars = [
-        Bar(shown(one.field, 24), [one.records - one.replaced, one.replaced], f"{one.records:,}")
-        for one in looked.patched[:BARS]
+        Bar(shown(field.field, 24), [field.records - field.replaced, field.replaced], f"{field.records:,}")
+        for field in summary.patched[:BARS]
     ]
     return Plot("Fields that are changed", ("plain", "invalid"), bars, ("added", "replaced"))
 
 
-def _context(facts: PlanFacts, looked: PlanSummary, now: datetime) -> dict[str, Any]:
-    """What the templates put into their places."""
-    unsent = sorts(facts.unsent)
+def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str, Any]:
+    """The values for the templates."""
+    unsent = counts_by_path(facts.unsent)
     return {
         "plan": facts.plan,
         "source": _end(facts.source),
@@ -136,31 +133,37 @@ def _context(facts: PlanFacts, looked: PlanSummary, now: datetime) -> dict[str, 
         "empty": facts.empty,
         "lines": headline(facts, now),
         "alarm": _alarm(facts, now),
-        "notes": [shown(one, 1000) for one in facts.notes],
-        "tiles": _tiles(facts, looked, now),
-        "actions": [{"name": ACTIONS[one], "colour": COLOURS[one]} for one in COLOURS if facts.count(one)],
+        "notes": [shown(note, 1000) for note in facts.notes],
+        "tiles": _tiles(facts, summary, now),
+        "actions": [{"name": ACTIONS[action], "colour": COLOURS[action]} for action in COLOURS if facts.count(action)],
         "resources": [
-            {"name": plural(name), "counts": [f"{counts.get(one, 0):,}" for one in COLOURS if facts.count(one)]}
+            {
+                "name": plural(name),
+                "counts": [f"{counts.get(action, 0):,}" for action in COLOURS if facts.count(action)],
+            }
             for name, counts in facts.counts.items()
         ],
         "times": _times(facts, now),
         "mails": counted(facts.mails, "person") if facts.mails else "",
-        "replaced": counted(looked.replaced, "record") if looked.replaced else "",
+        "replaced": counted(summary.replaced, "record") if summary.replaced else "",
         "overwrite": facts.overwrite,
-        "patched": [_patched(one) for one in looked.patched],
-        "conflicts": _groups(looked.conflicts),
-        "waiting": _who("wait", facts.count(CONFLICT), "record"),
+        "patched": [_patched(field) for field in summary.patched],
+        "conflicts": _groups(summary.conflicts),
+        "waiting": _who("wait", facts.count(Action.CONFLICT), "record"),
         "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
-        "unfit": _groups(looked.unfit),
+        "unfit": _groups(summary.unfit),
         "nameless": counted(facts.unfit, "record") if facts.unfit else "",
-        "unsent": [_unsent(path, count, looked.unsent.get(path)) for path, count in list(unsent.items())[:MOST_PATHS]],
+        "unsent": [_unsent(path, count, summary.unsent.get(path)) for path, count in list(unsent.items())[:MOST_PATHS]],
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
         "invalid": _who("break", facts.invalid_identifiers, "identifier"),
-        "matches": [{"evidence": evidence(one), "count": f"{count:,}"} for one, count in _most(facts.matched_by)],
+        "invalid_verb": "is" if facts.invalid_identifiers == 1 else "are",
+        "matches": [
+            {"evidence": evidence(matched_by), "count": f"{count:,}"} for matched_by, count in _most(facts.matched_by)
+        ],
         "files": _files(facts.files),
         "missing": counted(facts.files.missing, "file") if facts.files.missing else "",
-        "missing_examples": looked.missing.examples,
-        "issues": counted(looked.lines, "line"),
+        "missing_examples": summary.missing.examples,
+        "issues": counted(summary.lines, "line"),
     }
 
 
@@ -170,7 +173,7 @@ def _who(does: str, number: int, noun: str) -> str:
 
 
 def _end(end: End) -> dict[str, str]:
-    """One of the two libraries."""
+    """One of the two libraries, for the table of what was compared."""
     records = ", ".join(f"{count:,} {plural(name)}" for name, count in end.records.items()) or "nothing"
     address = shown(end.base_url, 200)
     return {"tenant": end.tenant, "api": end.api, "address": address, "snapshot": end.snapshot, "records": records}
@@ -181,32 +184,34 @@ def _moment(moment: datetime) -> str:
 
 
 def _alarm(facts: PlanFacts, now: datetime) -> str:
-    """What must be read before all else."""
-    left = days_left(facts, now)
-    if facts.source.api != "v2" or facts.empty or left >= NARROW:
+    """The warning that people must read first, if there is one."""
+    days = days_left(facts, now)
+    if facts.source.api != "v2" or facts.empty or days >= NARROW:
         return ""
-    if left < 0:
+    if days < 0:
         return (
-            f"It would be done {margin(facts, now)}: too late for what still has to be read there. Ask for a higher rate, or move the most "
-            "important first."
+            f"It would be done {margin(facts, now)}: too late to read the source after that. Ask for a higher rate, or move the most "
+            "important records first."
         )
-    return f"It would be done {_moment(finishes_at(facts, now))}; {margin(facts, now)}. There is little room for what goes wrong."
+    return (
+        f"It would be done {_moment(finishes_at(facts, now))}; {margin(facts, now)}. Little time is left for problems."
+    )
 
 
-def _tiles(facts: PlanFacts, looked: PlanSummary, now: datetime) -> list[dict[str, str]]:
-    tiles = [(f"{facts.count(CREATE):,}", "to be created"), (f"{facts.count(PATCH):,}", "to be changed")]
-    if looked.replaced:
-        tiles.append((f"{looked.replaced:,}", "in which something is replaced"))
-    if facts.count(CONFLICT):
-        tiles.append((f"{facts.count(CONFLICT):,}", "to be decided by a person"))
+def _tiles(facts: PlanFacts, summary: PlanSummary, now: datetime) -> list[dict[str, str]]:
+    tiles = [(f"{facts.count(Action.CREATE):,}", "to be created"), (f"{facts.count(Action.PATCH):,}", "to be changed")]
+    if summary.replaced:
+        tiles.append((f"{summary.replaced:,}", "in which a value is replaced"))
+    if facts.count(Action.CONFLICT):
+        tiles.append((f"{facts.count(Action.CONFLICT):,}", "to be decided by a person"))
     if facts.files.upload:
         tiles.append((f"{facts.files.upload:,}", f"files to be uploaded, {size(facts.files.bytes)}"))
     if not facts.empty:
         tiles.append((duration(facts.minutes * 60), f"for {counted(facts.requests, 'request')}"))
     if facts.source.api == "v2":
-        left = days_left(facts, now)
+        days = days_left(facts, now)
         tiles.append(
-            (f"{abs(left):,}", "days from then until version 2 ends" if left >= 0 else "days after version 2 ends")
+            (f"{abs(days):,}", "days from then until version 2 ends" if days >= 0 else "days after version 2 ends")
         )
     return [{"number": number, "what": what} for number, what in tiles]
 
@@ -217,55 +222,55 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
         ("Budget", f"{facts.requests_per_minute:,} requests a minute"),
         ("Takes", duration(facts.minutes * 60)),
         ("If it begins", _moment(now)),
-        ("it is done", _moment(finishes_at(facts, now))),
+        ("It is done", _moment(finishes_at(facts, now))),
     ]
     if facts.source.api == "v2":
-        left = days_left(facts, now)
+        days = days_left(facts, now)
         times.append(
             (
                 "Version 2 ends",
-                f"{day(LAST_DAY_OF_V2)}, {counted(abs(left), 'day')} {'later' if left >= 0 else 'earlier'}",
+                f"{day(LAST_DAY_OF_V2)}, {counted(abs(days), 'day')} {'later' if days >= 0 else 'earlier'}",
             )
         )
     return times
 
 
-def _patched(one: PatchedField) -> dict[str, Any]:
+def _patched(field: PatchedField) -> dict[str, Any]:
     return {
-        "resource": plural(one.resource),
-        "field": shown(one.field, 40),
-        "records": f"{one.records:,}",
-        "replaced": f"{one.replaced:,}",
-        "examples": one.examples,
+        "resource": plural(field.resource),
+        "field": shown(field.field, 40),
+        "records": f"{field.records:,}",
+        "replaced": f"{field.replaced:,}",
+        "examples": field.examples,
     }
 
 
 def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
-    """Records by reason, the commonest first."""
+    """Groups of records by reason, the largest first."""
     return [
         {
             "problem": advice_on(reason).problem,
             "suggestion": advice_on(reason).suggestion,
-            "count": f"{one.count:,}",
-            "examples": one.examples,
-            "more": f"{one.count - len(one.examples):,}" if one.count > len(one.examples) else "",
+            "count": f"{group.count:,}",
+            "examples": group.examples,
+            "more": f"{group.count - len(group.examples):,}" if group.count > len(group.examples) else "",
         }
-        for reason, one in sorted(groups.items(), key=lambda one: -one[1].count)
+        for reason, group in sorted(groups.items(), key=lambda group: -group[1].count)
     ]
 
 
 def _unsent(path: str, count: int, group: IssueGroup | None) -> dict[str, str]:
     problem, suggestion = advice_on_unsent(path, None)
     example = group.examples[0] if group else IssueExample("")
-    told = {"path": shown(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
-    return {**told, "record": example.record, "example": shown(example.value, 120)}
+    row = {"path": shown(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
+    return {**row, "record": example.record, "example": shown(example.value, 120)}
 
 
 def _files(files: FileCounts) -> str:
     if not files.upload + files.there + files.missing:
         return "The records have no files."
-    told = f"{counted(files.upload, 'file')} will be uploaded, {size(files.bytes)} in all; {files.covers:,} of them are covers."
-    return f"{told} {files.there:,} are there already." if files.there else told
+    text = f"{counted(files.upload, 'file')} will be uploaded, {size(files.bytes)} in all; {files.covers:,} of them are covers."
+    return f"{text} {files.there:,} are there already." if files.there else text
 
 
 def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:

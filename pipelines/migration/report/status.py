@@ -1,4 +1,4 @@
-"""How far a plan is, from the plan and the journal alone, without a request; and one record as source, plan and target have it."""
+"""The status of a plan, from the plan and the journal, without a request; and one record in the source, the plan and the target."""
 
 from __future__ import annotations
 
@@ -12,35 +12,27 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.formatting import display_text, value_of
-from pipelines.migration.model.journal import (
-    ASSET,
-    COVER,
-    DONE,
-    INTENDED,
-    PARKED,
-    REFUSED,
-    UNDONE,
-    Journal,
-    JournalEntry,
-)
-from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import PATCH as PATCHED
-from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
+from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
 from pipelines.records.forms import WRITTEN
 from pipelines.store.durable import storage_errors
 
-PROBLEMS_TOLD = 1000
+MOST_PROBLEMS = 1000
+"""Problems that a status lists at most."""
 
-REQUESTS = {CREATED: 1, PATCHED: 1, COVER: 1, ASSET: 2}
-"""Of each write that is done, so many are not needed any more: as `files.requests_of` counts them."""
+REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
+"""Requests of each kind of write, as `files.requests_of` counts them."""
+
+_UNFINISHED = (WriteState.REFUSED, WriteState.PARKED, WriteState.INTENDED)
 
 
 class Work(msgspec.Struct, kw_only=True):
-    """Writes of a plan. `files`: attached ones."""
+    """Writes of a plan. `files`: attached files."""
 
     create: int = 0
     patch: int = 0
@@ -49,19 +41,19 @@ class Work(msgspec.Struct, kw_only=True):
 
 
 class StatusProblem(msgspec.Struct, kw_only=True):
-    """A write that did not come to its end. `state`: refused, parked (a person must look) or intended (its answer was never seen)."""
+    """A write that is not done. `state`: refused, parked (a person must look) or intended (the response was lost)."""
 
     resource: str
     source_id: int
     target_id: int | None
-    kind: str
-    state: str
+    kind: WriteKind
+    state: WriteState
     status: int | None
     message: str
 
 
 class PlanStatus(msgspec.Struct, kw_only=True):
-    """How far a plan is."""
+    """The status of a plan."""
 
     plan: str
     created_at: str
@@ -75,33 +67,33 @@ class PlanStatus(msgspec.Struct, kw_only=True):
     requests_left: int
     minutes_left: float
     last_change: str
-    """When a write was last begun or answered; empty where none was."""
+    """The moment at which a write was last begun or settled; empty where there is none."""
     problems: list[StatusProblem]
-    """The first of what was refused, is parked or was never answered."""
+    """The first writes that were refused, are parked or have a lost response."""
     verification: MigrationVerification | None
     """The last one."""
 
     @property
     def complete(self) -> bool:
-        """Whether all that is planned is written."""
+        """Whether all planned writes are done."""
         return self.planned == self.done
 
 
 class FieldView(msgspec.Struct, kw_only=True):
-    """One field, in words. Nothing where a side does not speak of it: a field that is not written, a record that is not there."""
+    """One field, as display text; none where a field is not written or a record does not exist."""
 
     field: str
     source: str
     wanted: str | None
     held: str | None
-    """What the target answered when it was written."""
+    """The value in the target right after the write."""
     live: str | None
     equal: bool
-    """Whether the target has what is wanted, as far as anything is."""
+    """Whether the target has the wanted value, if there is one."""
 
 
 class RecordView(msgspec.Struct, kw_only=True):
-    """One record as the source has it, as it is wanted, as it was written, and as the target has it now."""
+    """One record in the source, in the plan, right after the write, and in the target now."""
 
     plan: str
     resource: str
@@ -109,25 +101,25 @@ class RecordView(msgspec.Struct, kw_only=True):
     target_id: int | None
     action: str
     state: str
-    """Of its write: done, refused, ..., or `not written`."""
+    """The state of its write: done, refused, ..., or `not written`."""
     message: str
     is_there: bool
     fields: list[FieldView]
 
 
 def status_of(plan: Plan, journal: Journal) -> PlanStatus:
-    """How far a plan is."""
+    """The status of a plan."""
     counts, facts = journal.counts(plan.name), plan.facts
-    done = {kind: counts.get((kind, DONE), 0) for kind in REQUESTS}
+    done = {kind: counts.get((kind, WriteState.DONE), 0) for kind in REQUESTS}
     planned, written = _planned(plan), _work(done)
-    left = (
+    remaining = (
         0
         if planned == written
         else max(1, facts.requests - sum(REQUESTS[kind] * count for kind, count in done.items()))
     )
-    kept = verifications(plan)
+    stored = verifications(plan)
 
-    def of(state: str) -> int:
+    def of(state: WriteState) -> int:
         return sum(count for (_kind, its), count in counts.items() if its == state)
 
     return PlanStatus(
@@ -135,35 +127,33 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         created_at=facts.created_at,
         planned=planned,
         done=written,
-        refused=of(REFUSED),
-        parked=of(PARKED),
-        unanswered=of(INTENDED),
-        undone=of(UNDONE),
-        requests_left=left,
-        minutes_left=left / facts.requests_per_minute,
+        refused=of(WriteState.REFUSED),
+        parked=of(WriteState.PARKED),
+        unanswered=of(WriteState.INTENDED),
+        undone=of(WriteState.UNDONE),
+        requests_left=remaining,
+        minutes_left=remaining / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
-        problems=[
-            _problem(one) for one in islice(journal.of_plan(plan.name, REFUSED, PARKED, INTENDED), PROBLEMS_TOLD)
-        ],
-        verification=read_verification(kept[-1]) if kept else None,
+        problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_PROBLEMS)],
+        verification=read_verification(stored[-1]) if stored else None,
     )
 
 
 def three_way(
-    plan: Plan, journal: Journal, source_id: int, look: Callable[[str], Mapping[str, str] | None]
+    plan: Plan, journal: Journal, source_id: int, find: Callable[[str], Mapping[str, str] | None]
 ) -> RecordView:
-    """One publication from all sides. `look`: what a path of the target holds, as it is compared; nothing where nothing is there."""
+    """One publication from all sides. `find`: gets a record of the target by its path, in compared form; none where it does not exist."""
     row = _row(plan, source_id)
     entry = next(
         (
-            one
-            for one in reversed(journal.of_record(row.resource, source_id))
-            if one.plan == plan.name and one.kind in (CREATED, PATCHED)
+            entry
+            for entry in reversed(journal.of_record(row.resource, source_id))
+            if entry.plan == plan.name and entry.kind in (WriteKind.CREATE, WriteKind.PATCH)
         ),
         None,
     )
     target_id = row.target_id if entry is None or entry.target_id is None else entry.target_id
-    live = None if target_id is None else look(f"{row.resource}/{target_id}")
+    live = None if target_id is None else find(f"{row.resource}/{target_id}")
     source, before = _side(plan.source, source_id), _side(plan.target, row.target_id)
     return RecordView(
         plan=plan.name,
@@ -181,25 +171,25 @@ def three_way(
 def _view(
     name: str, row: PlanRow, entry: JournalEntry | None, known: Sequence[str | None], live: Mapping[str, str] | None
 ) -> FieldView:
-    """A digest is told by the text that has it; there is no other copy of what was written."""
-    shown = None if live is None else live.get(name)
+    """A written value is stored as a digest only, so its text is found among the values of the source and the target."""
+    live_value = None if live is None else live.get(name)
 
-    def words(value: str | None) -> str:
-        text = next((one for one in (*known, shown) if digest(one) == value), None)
+    def text_of(value: str | None) -> str:
+        text = next((text for text in (*known, live_value) if digest(text) == value), None)
         return (
             display_text(name, value_of(text))
             if text is not None or value is None
-            else "(a value that nobody has any more)"
+            else "(a value that no longer exists on either side)"
         )
 
     held = entry.held if entry is not None else {}
     return FieldView(
         field=name,
         source=display_text(name, value_of(known[0])),
-        wanted=words(row.expected[name]) if name in row.expected else None,
-        held=words(held[name]) if name in held else None,
-        live=None if live is None else display_text(name, value_of(shown)),
-        equal=name not in row.expected or (live is not None and digest(shown) == row.expected[name]),
+        wanted=text_of(row.expected[name]) if name in row.expected else None,
+        held=text_of(held[name]) if name in held else None,
+        live=None if live is None else display_text(name, value_of(live_value)),
+        equal=name not in row.expected or (live is not None and digest(live_value) == row.expected[name]),
     )
 
 
@@ -210,29 +200,37 @@ def _planned(plan: Plan) -> Work:
         )
     files = plan.facts.files
     return Work(
-        create=found.get(CREATE, 0), patch=found.get(PATCH, 0), files=files.upload - files.covers, covers=files.covers
+        create=found.get(Action.CREATE, 0),
+        patch=found.get(Action.PATCH, 0),
+        files=files.upload - files.covers,
+        covers=files.covers,
     )
 
 
-def _work(done: Mapping[str, int]) -> Work:
-    return Work(create=done[CREATED], patch=done[PATCHED], files=done[ASSET], covers=done[COVER])
+def _work(done: Mapping[WriteKind, int]) -> Work:
+    return Work(
+        create=done[WriteKind.CREATE],
+        patch=done[WriteKind.PATCH],
+        files=done[WriteKind.ASSET],
+        covers=done[WriteKind.COVER],
+    )
 
 
-def _problem(one: JournalEntry) -> StatusProblem:
-    unseen = "its answer was never seen; applying the plan again looks it up"
+def _problem(entry: JournalEntry) -> StatusProblem:
+    lost = "its response was lost; applying the plan again looks it up"
     return StatusProblem(
-        resource=one.resource,
-        source_id=one.source_id,
-        target_id=one.target_id,
-        kind=one.kind,
-        state=one.state,
-        status=one.status,
-        message=one.message or (unseen if one.state == INTENDED else one.state),
+        resource=entry.resource,
+        source_id=entry.source_id,
+        target_id=entry.target_id,
+        kind=entry.kind,
+        state=entry.state,
+        status=entry.status,
+        message=entry.message or (lost if entry.state == WriteState.INTENDED else entry.state),
     )
 
 
 def _row(plan: Plan, source_id: int) -> PlanRow:
-    found = [one for one in _rows(plan.path(ROWS), "source_id", source_id) if one["resource"] == PUBLICATIONS]
+    found = [row for row in _rows(plan.path(ROWS), "source_id", source_id) if row["resource"] == PUBLICATIONS]
     if not found:
         raise ConfigurationError(f"Plan {plan.name} has no publication {source_id} of '{plan.facts.source.tenant}'.")
     return plan_row(found[0])

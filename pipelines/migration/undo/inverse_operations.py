@@ -11,17 +11,15 @@ from typing import Any
 
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import ASSET, COVER, CREATE, DONE, INTENDED, PARKED, PATCH, JournalEntry
+from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.plan.files import part_of
-from pipelines.records.files import ASSET as AN_ASSET
-from pipelines.records.files import COVER as A_COVER
-from pipelines.records.files import AttachedFile
+from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
 
-OPEN = (DONE, INTENDED, PARKED)
+OPEN = (WriteState.DONE, WriteState.INTENDED, WriteState.PARKED)
 """States of what may be in the target."""
 
 Compare = Callable[[Mapping[str, Any]], Mapping[str, str]]
@@ -45,12 +43,12 @@ class TargetRecord:
     @property
     def cover(self) -> AttachedFile | None:
         """Its cover."""
-        return next((one for one in self.files or () if one.kind == A_COVER), None)
+        return next((one for one in self.files or () if one.kind == COVER), None)
 
     @property
     def assets(self) -> dict[int | None, AttachedFile]:
         """Its attached files by id."""
-        return {one.asset_id: one for one in self.files or () if one.kind == AN_ASSET}
+        return {one.asset_id: one for one in self.files or () if one.kind == ASSET}
 
 
 @dataclass
@@ -88,8 +86,10 @@ def inverse_operations(
     steps = InverseOperations()
     ours = [one for one in entries if one.plan == plan and one.state in OPEN]
     last = max((one.number for one in ours), default=0)
-    later = next((one.plan for one in entries if one.plan != plan and one.number > last and one.state == DONE), None)
-    created = next((one for one in ours if one.kind == CREATE), None)
+    later = next(
+        (one.plan for one in entries if one.plan != plan and one.number > last and one.state == WriteState.DONE), None
+    )
+    created = next((one for one in ours if one.kind == WriteKind.CREATE), None)
     if shown is None:
         steps.gone, steps.whole = True, [one.number for one in ours]
     elif later is not None:
@@ -109,15 +109,15 @@ def _judge_created(
     edited = [name for name, value in held.items() if digest(shown.fields.get(name)) != value]
     if edited:
         steps.left.append(f"people changed {', '.join(edited)} since")
-    accounted = {one.asset_id for one in ours if one.kind == ASSET and one.state == DONE}
-    parts = {one.part for one in ours if one.kind == ASSET and one.state != DONE}
+    accounted = {one.asset_id for one in ours if one.kind == WriteKind.ASSET and one.state == WriteState.DONE}
+    parts = {one.part for one in ours if one.kind == WriteKind.ASSET and one.state != WriteState.DONE}
     doubtful = [file for file in row.files if part_of(file) in parts]
     if shown.files is None and (accounted or doubtful):
         steps.left.append(NOT_SHOWN)
     for asset_id, one in shown.assets.items():
         if asset_id not in accounted and not any(is_like(file, one) for file in doubtful):
             steps.left.append(f"people attached {one.filename or one.name or asset_id} since")
-    planned = [file for file in row.files if file.kind == A_COVER]
+    planned = [file for file in row.files if file.kind == COVER]
     if shown.cover is not None and not any(is_like(file, shown.cover) for file in planned):
         steps.left.append("people set another cover since")
     steps.delete = not steps.left
@@ -137,15 +137,15 @@ def _judge_changed(
     """What the plan did to a record that was there before it."""
     files = {part_of(file): file for file in row.files}
     for entry in ours:
-        if entry.kind == PATCH:
+        if entry.kind == WriteKind.PATCH:
             _judge_fields(steps, entry, entry.before or row.before, shown, compare, empty)
         elif shown.files is None:
             steps.left.append(NOT_SHOWN)
         elif (file := files.get(entry.part)) is None:
             steps.left.append(f"the plan does not tell of its file {entry.part}")
-        elif entry.kind == COVER:
+        elif entry.kind == WriteKind.COVER:
             _judge_cover(steps, entry, file, shown.cover, had)
-        elif entry.state == DONE:
+        elif entry.state == WriteState.DONE:
             _judge_asset(steps, entry, file, shown)
         elif any(
             is_like(file, one) for number, one in shown.assets.items() if number not in {one.asset_id for one in had}
@@ -188,7 +188,7 @@ def _judge_cover(
 ) -> None:
     if cover is not None and not is_like(file, cover):
         steps.left.append("people set another cover since")
-    elif cover is not None and any(one.kind == A_COVER for one in had):
+    elif cover is not None and any(one.kind == COVER for one in had):
         steps.left.append("the cover that it had before is not kept, so the new one stays")
     else:
         if cover is not None:

@@ -26,14 +26,14 @@ from pipelines.migration.apply.other_resources import TargetLists
 from pipelines.migration.apply.run import TEMPORARY_IN_A_ROW, ApplyProgress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, STEP, ComparableLibrary
-from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import INTENDED, PARKED, Journal, JournalEntry
-from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow, plan_row
+from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.plan import Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
-from pipelines.migration.plan.publications import NOTHING
+from pipelines.migration.plan.publications import EMPTY_VALUES
 from pipelines.migration.undo.inverse_operations import OPEN, InverseOperations, TargetRecord, inverse_operations
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import WRITTEN, form_of
@@ -134,7 +134,7 @@ class _Undoing:
     def judge(self, task: _Task, shown: TargetRecord | None) -> InverseOperations:
         """What is to be done about a record."""
         other = RESOURCE_TYPES.get(task.row.resource)
-        empty = NOTHING if other is None else {name: [] for name in other.lists}
+        empty = EMPTY_VALUES if other is None else {name: [] for name in other.lists}
         steps = inverse_operations(
             task.row,
             task.entries,
@@ -172,7 +172,7 @@ class _Undoing:
                         resource=row.resource,
                         source_id=row.source_id,
                         target_id=task.target_id(self.plan.name),
-                        title=fit(row.told),
+                        title=fit(row.display_title),
                         reason=fit("; ".join(why), 1000),
                     )
                 )
@@ -244,7 +244,7 @@ class _Taking:
         self._on_progress = on_progress
         self._lock = threading.Lock()
         self._done = self._temporary = 0
-        self._shown = FileVisibility(client, undoing.journal.attached_to)
+        self._shown = FileVisibility(client, undoing.journal.ids_with_new_files)
         self.put_off = False
         """Whether a record could not be taken back for now, so that what it may refer to has to stay for now."""
 
@@ -282,8 +282,8 @@ class _Taking:
         plan, row = self.undoing.plan.name, task.row
         if row.resource != PUBLICATIONS:
             return task, _doubt(task, plan)
-        created = next((one for one in task.of(plan) if one.kind == CREATED), None)
-        if created is None or created.state not in (INTENDED, PARKED):
+        created = next((one for one in task.of(plan) if one.kind == WriteKind.CREATE), None)
+        if created is None or created.state not in (WriteState.INTENDED, WriteState.PARKED):
             return task, ""
         if self._writer.settle(row, created, looks=len(PAUSES)):
             self.undoing.journal.undone(created.number)
@@ -330,8 +330,8 @@ def _listed(task: _Task) -> TargetRecord | None:
 
 def _doubt(task: _Task, plan: str) -> str:
     """Why nobody can tell whether the record was created."""
-    created = next((one for one in task.of(plan) if one.kind == CREATED), None)
-    if created is None or created.state not in (INTENDED, PARKED):
+    created = next((one for one in task.of(plan) if one.kind == WriteKind.CREATE), None)
+    if created is None or created.state not in (WriteState.INTENDED, WriteState.PARKED):
         return ""
     return created.message or "the answer to its creation was never seen; it is looked up when this is done really"
 
@@ -342,7 +342,7 @@ def _backwards(plan: Plan) -> Iterator[list[PlanRow]]:
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan_row(row) for row in reversed(rows) if row["action"] in (CREATE, PATCH)]
+                yield [plan_row(row) for row in reversed(rows) if row["action"] in (Action.CREATE, Action.PATCH)]
 
 
 def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import CONTRIBUTOR, STEP, ComparableLibrary
-from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import DONE, INTENDED, UNDONE, Journal
-from pipelines.migration.model.journal import PATCH as PATCHED
-from pipelines.migration.model.plan import CREATE, PATCH, ROWS, UNCHANGED, Plan
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.plan.contributors import show_contributors
+from pipelines.migration.plan.contributors import map_contributors
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.forms import WRITTEN
 from pipelines.records.publications import REFERENCES
@@ -157,15 +156,15 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, room: Path, journal:
         for name, side in (("source", plan.source), ("before", plan.target), ("target", now)):
             for view in side.views(name):
                 database.execute(view)
-        led = show_contributors(database, plan.source, became=journal.became)
+        led = map_contributors(database, plan.source, find_target=journal.target_id_of)
         rows = f"read_parquet({literal(exactly(plan.path(ROWS)))})"
         database.execute(f"CREATE TEMP VIEW planned AS FROM {rows} WHERE resource = '{PUBLICATIONS}'")
         if led:
             database.execute(_LED.format(rows=rows))
         for table, batches in (
             (FINDINGS, ()),
-            (ENTRIES, _batches(ENTRIES, journal.told(plan.name, _ENTRY))),
-            (MADE, _batches(MADE, journal.made(PUBLICATIONS))),
+            (ENTRIES, _batches(ENTRIES, journal.columns_of_plan(plan.name, _ENTRY))),
+            (MADE, _batches(MADE, journal.created_records(PUBLICATIONS))),
         ):
             database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
             database.execute(f"CREATE TABLE {table.name} AS FROM given")
@@ -213,11 +212,14 @@ def _check(database: DuckDBPyConnection, references: Sequence[str]) -> None:
         FROM (
             SELECT
                 p.source_id, p.action, e.state, e.message,
-                CASE WHEN p.action <> '{CREATE}' THEN p.target_id WHEN e.state = '{DONE}' THEN e.target_id END AS target_id
+                CASE
+                    WHEN p.action <> '{Action.CREATE}' THEN p.target_id
+                    WHEN e.state = '{WriteState.DONE}' THEN e.target_id
+                END AS target_id
             FROM planned AS p
             LEFT JOIN entries AS e ON e.resource = p.resource AND e.source_id = p.source_id
-                AND e.kind = CASE p.action WHEN '{CREATE}' THEN '{CREATED}' ELSE '{PATCHED}' END
-            WHERE p.action IN ('{CREATE}', '{PATCH}', '{UNCHANGED}')
+                AND e.kind = CASE p.action WHEN '{Action.CREATE}' THEN '{WriteKind.CREATE}' ELSE '{WriteKind.PATCH}' END
+            WHERE p.action IN ('{Action.CREATE}', '{Action.PATCH}', '{Action.UNCHANGED}')
         ) AS p
         LEFT JOIN (SELECT {columns} FROM source) AS s ON s.id = p.source_id
         LEFT JOIN (SELECT {columns} FROM target) AS t ON t.id = p.target_id;
@@ -251,10 +253,10 @@ def _find_differing(database: DuckDBPyConnection) -> None:
             CASE wanted WHEN md5_number(ours)::VARCHAR THEN ours WHEN md5_number(old)::VARCHAR THEN old END,
             found,
             CASE
-                WHEN action = '{PATCH}' AND wanted IS NOT DISTINCT FROM md5_number(ours)::VARCHAR
-                    AND wanted IS DISTINCT FROM md5_number(old)::VARCHAR AND state IS DISTINCT FROM '{DONE}'
+                WHEN action = '{Action.PATCH}' AND wanted IS NOT DISTINCT FROM md5_number(ours)::VARCHAR
+                    AND wanted IS DISTINCT FROM md5_number(old)::VARCHAR AND state IS DISTINCT FROM '{WriteState.DONE}'
                     THEN coalesce(message, 'it was not changed yet')
-                WHEN state = '{DONE}' AND held ->> field IS NOT DISTINCT FROM md5_number(found)::VARCHAR
+                WHEN state = '{WriteState.DONE}' AND held ->> field IS NOT DISTINCT FROM md5_number(found)::VARCHAR
                     AND list_contains(json_keys(held), field)
                     THEN 'the service answered so when it was written'
                 ELSE 'changed since it was written, or by the service'
@@ -269,7 +271,7 @@ def _find_differing(database: DuckDBPyConnection) -> None:
             LEFT JOIN source AS s ON s.id = c.source_id
             LEFT JOIN before AS b ON b.id = c.target_id
             LEFT JOIN entries AS e ON e.resource = '{PUBLICATIONS}' AND e.source_id = c.source_id
-                AND e.kind = CASE c.action WHEN '{CREATE}' THEN '{CREATED}' ELSE '{PATCHED}' END
+                AND e.kind = CASE c.action WHEN '{Action.CREATE}' THEN '{WriteKind.CREATE}' ELSE '{WriteKind.PATCH}' END
         )
     """)  # noqa: S608
 
@@ -321,11 +323,11 @@ def _find_missing(database: DuckDBPyConnection) -> None:
     database.execute(f"""
         INSERT INTO findings
         SELECT '{MISSING}', c.source_id, c.target_id, NULL, NULL, NULL, CASE
-            WHEN action <> '{CREATE}' THEN 'it was there when the plan was made, and is not there any more'
+            WHEN action <> '{Action.CREATE}' THEN 'it was there when the plan was made, and is not there any more'
             WHEN c.target_id IS NOT NULL THEN 'it was created, and is not there any more'
             WHEN state IS NULL THEN 'it was not created yet'
-            WHEN state = '{UNDONE}' THEN 'it was created, and taken back'
-            WHEN state = '{INTENDED}' THEN 'the answer to its creation was never seen; applying the plan again looks it up'
+            WHEN state = '{WriteState.UNDONE}' THEN 'it was created, and taken back'
+            WHEN state = '{WriteState.INTENDED}' THEN 'the answer to its creation was never seen; applying the plan again looks it up'
             ELSE coalesce(message, state)
         END || coalesce('. Nobody knows who made ' || d.ids || ', which may be it', '')
         FROM checked AS c

@@ -126,7 +126,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _lines(journal: Journal, plan: Plan) -> Iterator[bytes]:
-    for row in journal.told(plan.name, _JOURNAL):
+    for row in journal.columns_of_plan(plan.name, _JOURNAL):
         entry = {
             name: msgspec.Raw(value.encode()) if name in _JSON and value else value
             for name, value in zip(_JOURNAL, row, strict=True)

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from pipelines.humanize import counted
 from pipelines.migration.apply.attachments import is_like
+from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
-from pipelines.migration.model.journal import DONE, INTENDED, UNDONE
-from pipelines.migration.model.plan import MISSING as NOT_KEPT
-from pipelines.migration.model.plan import UPLOAD, PlannedFile
+from pipelines.migration.model.journal import WriteState
+from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import described_files, part_of
 from pipelines.migration.verify.discrepancies import (
     COVER,
@@ -96,7 +96,7 @@ def check_files(discrepancies: Discrepancies) -> int:
     for batch in found:
         present: list[Row] = []
         for row in batch.to_pylist():
-            planned = [one for one in _PLANNED.decode(row["files"]) if one.action != NOT_KEPT]
+            planned = [one for one in _PLANNED.decode(row["files"]) if one.action != FileAction.MISSING]
             checked += len(planned)
             problems, there = compare_files(
                 planned,
@@ -135,7 +135,7 @@ def compare_files(
         if file.kind == A_COVER:
             one = cover
         else:
-            number = entry.asset_id if entry is not None and entry.state == DONE else file.target_asset_id
+            number = entry.asset_id if entry is not None and entry.state == WriteState.DONE else file.target_asset_id
             one = assets.pop(number, None) if number is not None else None
         if one is None:
             gone.append(file)
@@ -152,7 +152,7 @@ def compare_files(
     problems += (
         FileProblem(DIFFERING, file, one, why)
         for file, one in there
-        if file.action == UPLOAD and (why := _difference(file, one, written.get(part_of(file))))
+        if file.action == FileAction.UPLOAD and (why := _difference(file, one, written.get(part_of(file))))
     )
     for one in free:
         if double := next((file for file in planned if file.kind == AN_ASSET and is_like(file, one)), None):
@@ -163,15 +163,15 @@ def compare_files(
 
 
 def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
-    if file.action != UPLOAD:
+    if file.action != FileAction.UPLOAD:
         return "it was there when the plan was made, and is not there any more"
     if entry is None:
         return "it was not attached yet"
-    if entry.state == DONE:
+    if entry.state == WriteState.DONE:
         return "it was attached, and is not there any more"
-    if entry.state == UNDONE:
+    if entry.state == WriteState.UNDONE:
         return "it was attached, and taken back"
-    if entry.state == INTENDED:
+    if entry.state == WriteState.INTENDED:
         return "the answer when it was attached was never seen; applying the plan again looks it up"
     return entry.message or entry.state
 
@@ -188,7 +188,7 @@ def _difference(file: PlannedFile, one: AttachedFile, entry: WrittenFile | None)
         return ""
     when = (
         "it was not set yet"
-        if entry is None or entry.state != DONE
+        if entry is None or entry.state != WriteState.DONE
         else "changed since it was written, or by the service"
     )
     return f"another {' and '.join(different)}: {when}"
@@ -203,7 +203,7 @@ def _discrepancy(one: FileProblem, source_id: int, target_id: int) -> Discrepanc
 def _present(there: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:
     """A cover that was there before the plan may be another one: it was left."""
     for file, one in there:
-        if file.sha256 is not None and (file.action == UPLOAD or file.kind == AN_ASSET):
+        if file.sha256 is not None and (file.action == FileAction.UPLOAD or file.kind == AN_ASSET):
             yield source_id, target_id, file.kind, one.asset_id, describe_file_finding(file), file.sha256, file.size
 
 

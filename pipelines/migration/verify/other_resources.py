@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.migration.apply.other_resources import TargetLists, read_target_lists
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
-from pipelines.migration.model.journal import CREATE as CREATED
-from pipelines.migration.model.journal import DONE, UNDONE, Journal
-from pipelines.migration.model.journal import PATCH as PATCHED
-from pipelines.migration.model.plan import CREATE, PATCH, UNCHANGED, Plan, PlanRow
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
-from pipelines.migration.plan.match_store import TargetListing
+from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.verify.run import LONGEST, VerificationFinding
 from pipelines.report.issues import shown
@@ -46,7 +45,11 @@ class OtherResourcesComparison:
     def compared(self) -> int:
         """Records that should be there."""
         counts = self.plan.facts.counts
-        return sum(counts[one].get(action, 0) for one in self.resources for action in (CREATE, PATCH, UNCHANGED))
+        return sum(
+            counts[one].get(action, 0)
+            for one in self.resources
+            for action in (Action.CREATE, Action.PATCH, Action.UNCHANGED)
+        )
 
     def counts(self) -> Counter[str]:
         """Problem → records; one that differs in several fields counts once."""
@@ -57,7 +60,7 @@ class OtherResourcesComparison:
         """Every difference, in the plan's order."""
         if not self.resources:
             return
-        for row in self.plan.rows(CREATE, PATCH, UNCHANGED, resources=self.resources):
+        for row in self.plan.rows(Action.CREATE, Action.PATCH, Action.UNCHANGED, resources=self.resources):
             target_id, why = self._became(row)
             record = None if target_id is None else self.now.record(row.resource, target_id)
             if record is None:
@@ -68,15 +71,15 @@ class OtherResourcesComparison:
 
     def _became(self, row: PlanRow) -> tuple[int | None, str]:
         """The record that it should be, and what is known of how that went."""
-        kind = CREATED if row.action == CREATE else PATCHED
+        kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
         entries = self.journal.of_record(row.resource, row.source_id)
         entry = next((one for one in entries if (one.plan, one.kind) == (self.plan.name, kind)), None)
-        if row.action == UNCHANGED or (entry is not None and entry.state == DONE):
-            number = entry.target_id if entry is not None and row.action == CREATE else row.target_id
+        if row.action == Action.UNCHANGED or (entry is not None and entry.state == WriteState.DONE):
+            number = entry.target_id if entry is not None and row.action == Action.CREATE else row.target_id
             return number, "changed since it was written" if entry else "changed since the plan was made"
         if entry is None:
             return row.target_id, "it was not written yet"
-        told = "it was created, and taken back" if entry.state == UNDONE else entry.message or entry.state
+        told = "it was created, and taken back" if entry.state == WriteState.UNDONE else entry.message or entry.state
         return row.target_id, told
 
     def _differing(
@@ -87,7 +90,7 @@ class OtherResourcesComparison:
         expected = dict(row.expected)
         for name, reference in row.references.items():
             ids = [
-                known or self.journal.became(reference.resource, number)
+                known or self.journal.target_id_of(reference.resource, number)
                 for number, known in zip(reference.source_ids, reference.target_ids, strict=True)
             ]
             payload[name] = ids if reference.many else ids[0]
@@ -99,7 +102,7 @@ class OtherResourcesComparison:
                 yield _finding(row, DIFFERING, target_id, name, *texts, why=why)
 
     def _doubles(self, row: PlanRow) -> Iterator[VerificationFinding]:
-        if row.action == CREATE:
+        if row.action == Action.CREATE:
             for number in self.now.new_alike(self.plan, self.journal, row):
                 yield _finding(row, DUPLICATED, number, why="nobody knows who made it, and it has the same name")
 

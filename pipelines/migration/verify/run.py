@@ -16,10 +16,11 @@ from typing import Protocol
 import msgspec
 
 from pipelines.errors import StorageError
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CONFLICT, QUARANTINED, SKIPPED, Plan
+from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.discrepancies import (
     DIFFERING,
@@ -161,9 +162,9 @@ def verify(
         files=FileFindings(**{problem: counts.get((problem, True), 0) for problem in (*_RECORDS_TOO, UNREAD)}),
         files_checked=files,
         contents=contents,
-        conflicts=facts.count(CONFLICT),
-        quarantined=facts.count(QUARANTINED) + facts.unfit,
-        skipped=facts.count(SKIPPED),
+        conflicts=facts.count(Action.CONFLICT),
+        quarantined=facts.count(Action.QUARANTINED) + facts.unfit,
+        skipped=facts.count(Action.SKIPPED),
         target_records=now.records,
         requests=client.requests,
         table=f"{name}.tsv",

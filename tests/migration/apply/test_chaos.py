@@ -11,7 +11,7 @@ from typing import Any
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, RoughWay
 from tests.migration.conftest import RECORDS
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 from tests.migration.test_flow import comparable
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
@@ -39,32 +39,32 @@ def shown(records: list[dict[str, Any]]) -> Counter[str]:
 
 
 def test_killed_again_and_again_on_a_rough_way_it_ends_as_if_nothing_had_happened(
-    desk: Desk, snapshot: Snapshot, another_target: Callable[[], Desk]
+    pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:
     """Resets and 500s before and after the effect, 429, cut bodies, hangs, a search that lags, expired tokens: one request in ten."""
-    desk.apply(desk.plan(snapshot))
-    undisturbed, dice, kills = shown(desk.held()), random.Random(20261121), 0
+    pair.apply(pair.plan(snapshot))
+    undisturbed, dice, kills = shown(pair.publications()), random.Random(20261121), 0
     while kills < KILLS:
         kills += moved_on_a_rough_way(another_target(), undisturbed, dice, KILLS - kills)
 
 
-def moved_on_a_rough_way(desk: Desk, undisturbed: Counter[str], dice: random.Random, most: int) -> int:
+def moved_on_a_rough_way(pair: LibraryPair, undisturbed: Counter[str], dice: random.Random, most: int) -> int:
     """Move a library whatever happens; how often the apply was killed."""
     applies, statuses = Applies(), list[int]()
-    with RoughWay(desk.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
-        rough = desk.through(way.url)
+    with RoughWay(pair.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
+        rough = pair.through_proxy(way.url)
         plan = rough.plan(rough.newest())
-        before = desk.requests()
+        before = pair.requests()
         while not statuses or statuses[-1]:
             assert len(statuses) < MOST_RUNS, applies.close()
             killed = sum(status < 0 for status in statuses)
             statuses.append(applies.run(rough.config, plan.name, dice.uniform(0.05, 3.0) if killed < most else None))
     said = applies.close()
-    desk.sandbox.change(desk.target, oauth={"access_token_seconds": 3600})
-    held = desk.held()
+    pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
+    held = pair.publications()
     assert shown(held) == undisturbed, said
     assert len(held) == RECORDS
-    kills, extra = sum(status < 0 for status in statuses), desk.requests() - before - plan.facts.requests
+    kills, extra = sum(status < 0 for status in statuses), pair.requests() - before - plan.facts.requests
     told = f"{kills} kills in {len(statuses)} runs, {way.happened.total()} faults, {extra} requests more than planned"
     print(told, dict(way.happened))  # noqa: T201  figures, for whoever runs it with -s
     return kills

@@ -1,4 +1,4 @@
-"""Every reason that a plan can give has its words."""
+"""Every action, evidence and reason of a plan has its words."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, SKIPPED, UNCHANGED
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.wording import ACTIONS, EVIDENCE, REASONS, advice_on, evidence
 from pipelines.migration.plan import three_way_merge
-from pipelines.migration.plan.other_resources import UNFIT
+from pipelines.migration.plan.quarantine import QUARANTINE_REASONS
 
 SQL = [(files("sql") / "migration" / name).read_text("utf-8") for name in ("match.sql", "match_by_keys.sql")]
 PYTHON = [Path(module.__file__).read_text("utf-8") for module in (three_way_merge,)]
 
 
-def test_every_reason_is_told_and_no_other() -> None:
+def test_every_reason_has_words_and_there_are_no_others() -> None:
     """What is quoted there and has an underscore within is a reason; planning names some more."""
     quoted = set(re.findall(r"'([a-z]+(?:_[a-z]+)+)'", "".join(SQL + PYTHON)))
-    assert quoted | UNFIT == set(REASONS)
+    assert quoted | QUARANTINE_REASONS == set(REASONS)
 
 
-def test_every_action_and_every_evidence_is_told() -> None:
-    assert set(ACTIONS) == {CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED}
+def test_every_action_and_every_evidence_has_words() -> None:
+    assert set(ACTIONS) == {
+        Action.CREATE,
+        Action.PATCH,
+        Action.UNCHANGED,
+        Action.CONFLICT,
+        Action.SKIPPED,
+        Action.QUARANTINED,
+    }
     assert {"decision", "journal", "id", "identifier", "content", "fingerprint", "name"} == set(EVIDENCE)
 
 
-def test_a_word_of_a_later_version_is_told_as_it_stands() -> None:
+def test_a_reason_of_a_later_version_is_displayed_as_it_stands() -> None:
     assert advice_on("moon_phase").problem == "Moon phase."
     assert evidence("e_mail") == "e mail"

@@ -1,4 +1,4 @@
-"""A sandbox with a library of version 3, and for each test one with its people and places and next to nothing else."""
+"""A sandbox with a library of version 3, and a target for each test with the same users and locations and almost no other records."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.migration.moving import Desk
-from tests.migration.other_resources.whole import CONTRIBUTED, RECORDS, a_desk, back_up, listed, token_of
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import CONTRIBUTED, RECORDS, back_up, configured, listed, token_of
 from tests.sandbox.process import SandboxProcess
 
 TARGETS = 64
@@ -20,7 +20,7 @@ TARGETS = 64
 
 @pytest.fixture(scope="package")
 def sandbox() -> Iterator[SandboxProcess]:
-    """A library, and for each test one with its people and places and none of its other records but for the first publication."""
+    """A library, and a target for each test with the same users and locations and the first publication."""
     targets = [f"--tenant=target{number}=real:1" for number in range(TARGETS)]
     with SandboxProcess(f"--tenant=library=real:{RECORDS}", *targets, "--requests-per-minute", "0") as process:
         yield process
@@ -34,38 +34,38 @@ def numbers() -> Iterator[int]:
 @pytest.fixture(scope="package")
 def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backed-up")
-    desk = a_desk(folder, sandbox, "target0")
-    there = replace(desk, target="library", token=token_of(desk, "library"))
+    pair = configured(folder, sandbox, "target0")
+    there = replace(pair, target="library", token=token_of(pair, "library"))
     people = {one["name"].partition(" ")[0]: one["id"] for one in listed(there, "users").values()}
     for number, (name, more) in CONTRIBUTED.items():
         there.call("PATCH", f"publications/{number}", {"contributor": {"id": people[name]}, **more})
-    back_up(desk, "run")
+    back_up(pair, "run")
     return folder / "library-data"
 
 
 @pytest.fixture
-def desk(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> Desk:
+def pair(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> LibraryPair:
     sandbox.reset("faults", "settings", "counts")
     shutil.copytree(backed_up, tmp_path / "library-data")
-    return a_desk(tmp_path, sandbox, f"target{next(numbers)}")
+    return configured(tmp_path, sandbox, f"target{next(numbers)}")
 
 
 @pytest.fixture
-def snapshot(desk: Desk) -> Snapshot:
-    with desk.migration() as migration:
+def snapshot(pair: LibraryPair) -> Snapshot:
+    with pair.migration() as migration:
         return migration.find_source("old")
 
 
 @pytest.fixture
 def another_target(
     sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path
-) -> Callable[[], Desk]:
-    """Makes a desk with the same snapshot and another target."""
+) -> Callable[[], LibraryPair]:
+    """Makes the same snapshot with another target."""
 
-    def make() -> Desk:
+    def make() -> LibraryPair:
         number = next(numbers)
         folder = tmp_path / f"other{number}"
         shutil.copytree(backed_up, folder / "library-data")
-        return a_desk(folder, sandbox, f"target{number}")
+        return configured(folder, sandbox, f"target{number}")
 
     return make

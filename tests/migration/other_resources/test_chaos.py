@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, RoughWay
-from tests.migration.moving import Desk
-from tests.migration.other_resources.whole import EVERYTHING, listed, without
+from tests.migration.library_pair import LibraryPair
+from tests.migration.other_resources.full_library import ALL_RESOURCES, listed, without
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 """How often each is killed, at random instants; a library after the other is moved, or taken back, until it was."""
@@ -18,14 +18,14 @@ KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 SHARE = 0.1
 MOST_RUNS = 200
 UNDELETED = ("authorities", "tasks")
-"""service-api.md: "no delete" of authorities, none of tasks."""
+"""The service deletes neither authorities nor tasks (service.md#other-resources)."""
 
 REFERENCES = {"publication_id": "publications", "location_id": "locations", "assignee_id": "users"}
 
 
-def shown(desk: Desk) -> Counter[str]:
+def shown(pair: LibraryPair) -> Counter[str]:
     """What a library holds, whatever its ids: each record, what it refers to by its name."""
-    held = {one: listed(desk, one) for one in EVERYTHING}
+    held = {one: listed(pair, one) for one in ALL_RESOURCES}
     names = {
         resource: {number: one.get("title") or one.get("email") or one.get("name") for number, one in records.items()}
         for resource, records in held.items()
@@ -46,25 +46,25 @@ def shown(desk: Desk) -> Counter[str]:
     return Counter(told(resource, one) for resource, records in held.items() for one in records.values())
 
 
-def fewer_people(desk: Desk) -> Desk:
+def fewer_people(pair: LibraryPair) -> LibraryPair:
     """Three of the people have no account in the target yet."""
     for name in ("Yuki", "Tobias", "Marta"):
-        without(desk, name)
-    return desk
+        without(pair, name)
+    return pair
 
 
 def test_every_resource_ends_as_if_nothing_had_happened_and_an_undo_leaves_what_was_there(
-    desk: Desk, snapshot: Snapshot, another_target: Callable[[], Desk]
+    pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:
     """Resets and 500s before and after the effect, 429, cut bodies, hangs, expired tokens, and kills: nothing twice, nothing lost."""
-    before = shown(fewer_people(desk))
-    desk.apply(desk.plan(snapshot, resources=EVERYTHING))
-    undisturbed, dice, kills = shown(desk), random.Random(20261122), Counter[str]()
+    before = shown(fewer_people(pair))
+    pair.apply(pair.plan(snapshot, resources=ALL_RESOURCES))
+    undisturbed, dice, kills = shown(pair), random.Random(20261122), Counter[str]()
     while min(kills["apply"], kills["undo"]) < KILLS:
         target = fewer_people(another_target())
         with RoughWay(target.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
-            rough = target.through(way.url)
-            plan = rough.plan(rough.newest(), resources=EVERYTHING)
+            rough = target.through_proxy(way.url)
+            plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
             kills["apply"] += run_killed("apply", rough, plan.name, dice, KILLS - kills["apply"])
             assert shown(target) == undisturbed
             kills["undo"] += run_killed("undo", rough, plan.name, dice, KILLS - kills["undo"])
@@ -73,15 +73,15 @@ def test_every_resource_ends_as_if_nothing_had_happened_and_an_undo_leaves_what_
         assert {one.split()[0] for one in left - before} <= {*UNDELETED}
 
 
-def run_killed(what: str, desk: Desk, plan: str, dice: random.Random, most: int) -> int:
+def run_killed(what: str, pair: LibraryPair, plan: str, dice: random.Random, most: int) -> int:
     """Apply a plan, or undo it, until that comes to its end; how often it was killed."""
     applies, statuses = Applies(), list[int]()
     while not statuses or statuses[-1]:
         assert len(statuses) < MOST_RUNS, applies.close()
         killed = sum(status < 0 for status in statuses)
         kill_after = dice.uniform(0.05, 4.0) if killed < most else None
-        statuses.append(applies.run(desk.config, plan, kill_after, what=what))
+        statuses.append(applies.run(pair.config, plan, kill_after, what=what))
     said = applies.close()
-    desk.sandbox.change(desk.target, oauth={"access_token_seconds": 3600})
+    pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
     print(what, statuses, said)  # noqa: T201  for whoever runs it with -s
     return sum(status < 0 for status in statuses)

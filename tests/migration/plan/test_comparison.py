@@ -21,13 +21,13 @@ from pipelines.store.parquet import table_writer
 from tests.records.identifiers.test_real_library import library as real_records
 
 SHIFT = 100_000
-"""What the target's ids are more than the source's."""
+"""The difference between the ids of both libraries."""
 
 Record = dict[str, Any]
 
 
-def laid_out(folder: Path, records: Iterable[Any]) -> ComparableLibrary:
-    """A side from records."""
+def normalised(folder: Path, records: Iterable[Any]) -> ComparableLibrary:
+    """The comparable form of some records."""
     folder.mkdir(parents=True)
     table = raw_table("publications")
     payloads = [msgspec.json.encode(record) for record in records]
@@ -43,7 +43,7 @@ def laid_out(folder: Path, records: Iterable[Any]) -> ComparableLibrary:
 
 
 def migrated(record: Record, shift: int = SHIFT) -> Record:
-    """What version 3 holds of a record after it was moved there."""
+    """A record of version 3 after its migration."""
     return {**form_of(record).fields, "id": record["id"] + shift}
 
 
@@ -51,13 +51,13 @@ def migrated(record: Record, shift: int = SHIFT) -> Record:
 def comparison(
     folder: Path, ours: Iterable[Any], theirs: Iterable[Any], **options: Any
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    source, target = laid_out(folder / "a", ours), laid_out(folder / "b", theirs)
+    source, target = normalised(folder / "a", ours), normalised(folder / "b", theirs)
     with compare_libraries(source, target, folder, **options) as database:
         yield database
 
 
 def counts(database: duckdb.DuckDBPyConnection) -> dict[tuple[Any, ...], int]:
-    rows = database.execute("SELECT action, matched_by, reason, count(*) FROM classified GROUP BY ALL").fetchall()
+    rows = database.execute("SELECT action, matched_by, reason, count(*) FROM merged GROUP BY ALL").fetchall()
     return {tuple(row[:3]): row[3] for row in rows}
 
 
@@ -66,21 +66,21 @@ def library() -> list[Record]:
     return [{"id": number, **record} for number, record in enumerate(real_records(), start=1)]
 
 
-def test_nothing_is_there_yet(tmp_path: Path, library: list[Record]) -> None:
+def test_an_empty_target_lacks_every_record(tmp_path: Path, library: list[Record]) -> None:
     with comparison(tmp_path, library, []) as database:
         assert counts(database) == {("create", None, None): len(library)}
 
 
-def test_the_same_library_in_version_3(tmp_path: Path, library: list[Record]) -> None:
-    """Ids are the same, and what v3 holds of each record is what it would be sent."""
+def test_the_same_library_in_version_3_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
+    """Ids are the same, and each record of version 3 is what a migration would send."""
     with comparison(tmp_path, library, (migrated(one, 0) for one in library), same_library=True) as database:
         assert counts(database) == {("unchanged", "id", None): len(library)}
 
 
-def test_another_library_that_holds_all_of_it(tmp_path: Path, library: list[Record]) -> None:
-    """A8: no record is made again. Every match is the right one; what fits more than once, or nothing identifies, is not guessed at."""
+def test_another_library_with_all_records_needs_nothing(tmp_path: Path, library: list[Record]) -> None:
+    """I8: no record is created again. Every match is right; an ambiguous record, or one without any evidence, is not guessed."""
     with comparison(tmp_path, library, map(migrated, library)) as database:
-        found = database.execute("SELECT source_id, target_id, action FROM classified").fetchall()
+        found = database.execute("SELECT source_id, target_id, action FROM merged").fetchall()
     assert len(found) == len(library)
     assert {action for _one, other, action in found if other is not None} == {"unchanged"}
     assert all(other == one + SHIFT for one, other, _action in found if other is not None)
@@ -88,8 +88,8 @@ def test_another_library_that_holds_all_of_it(tmp_path: Path, library: list[Reco
     assert len([None for _one, other, _action in found if other is not None]) > 0.95 * len(library)
 
 
-def test_a_third_of_it_is_there_some_twice_and_some_edited(tmp_path: Path, library: list[Record]) -> None:
-    """Wanted: no duplicate, edits kept as conflicts, every ambiguous match listed."""
+def test_a_target_with_a_third_of_the_records_some_twice_and_some_edited(tmp_path: Path, library: list[Record]) -> None:
+    """I8: no duplicate, edits are conflicts, every ambiguous match is listed."""
     of_doi = {
         entry["value"]: one
         for one in library
@@ -107,7 +107,7 @@ def test_a_third_of_it_is_there_some_twice_and_some_edited(tmp_path: Path, libra
         del by_id[one["id"]]["identifiers"][1:], by_id[one["id"]]["authors"]
     with comparison(tmp_path, known, theirs) as database:
         columns = "source_id, action, fields, conflicts, reason, candidates"
-        found = {row[0]: row[1:] for row in database.execute(f"SELECT {columns} FROM classified").fetchall()}
+        found = {row[0]: row[1:] for row in database.execute(f"SELECT {columns} FROM merged").fetchall()}
     assert {one["id"]: found[one["id"]] for one in twice} == {
         one["id"]: ("conflict", [], [], "several_targets", [one["id"] + SHIFT, one["id"] + 2 * SHIFT]) for one in twice
     }
@@ -125,18 +125,18 @@ def test_a_decision_settles_a_conflict(tmp_path: Path, library: list[Record]) ->
         [{"source_id": ours["id"], "decision": "source", "target_id": theirs["id"]}], DECISIONS.schema
     )
     with comparison(tmp_path, [ours], [theirs], decisions=[decision]) as database:
-        assert database.execute("SELECT action, fields FROM classified").fetchall() == [("patch", ["title"])]
+        assert database.execute("SELECT action, fields FROM merged").fetchall() == [("patch", ["title"])]
 
 
 def test_references_count_within_one_library_only(tmp_path: Path) -> None:
-    """A15: ids of contributors and organizations are of their own library."""
+    """service.md#references: ids of contributors and organizations are valid in their own library."""
     ours = {"id": 1, "title": "A", "doi": "10.1000/182", "contributor": {"id": 5}}
     theirs = {"id": 1, "title": "A", "identifiers": [{"type": "doi", "value": "10.1000/182"}], "contributor": {"id": 9}}
     for same, action in ((False, "unchanged"), (True, "conflict")):
         with comparison(tmp_path / action, [ours], [theirs], same_library=same) as database:
-            assert database.execute("SELECT action FROM classified").fetchall() == [(action,)]
+            assert database.execute("SELECT action FROM merged").fetchall() == [(action,)]
 
 
-def test_what_is_no_record_is_counted(tmp_path: Path) -> None:
-    side = laid_out(tmp_path / "a", [{"title": "without an id"}, "no record", {"id": 7}])
+def test_records_without_an_id_are_counted(tmp_path: Path) -> None:
+    side = normalised(tmp_path / "a", [{"title": "without an id"}, "no record", {"id": 7}])
     assert (side.records, side.unfit) == (1, 2)

@@ -1,4 +1,4 @@
-"""conflicts.tsv: what a person is asked, and what is read of it after some spreadsheet saved it."""
+"""conflicts.tsv: what it asks a person, and how it is read after a spreadsheet saved it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, CREATE, FACTS, PlanRow
-from pipelines.migration.plan.conflicts import COLUMNS, Decision, newest_table, read_decisions, write_conflicts
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
+from pipelines.migration.plan.conflicts import COLUMNS, RecordDecision, newest_table, read_decisions, write_conflicts
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.migration.by_hand import NEW, OLD, plan_of, row
+from tests.migration.sample_plans import NEW, OLD, plan_of, row
 from tests.report.library import HOSTILE
 
-UNCLEAR = row(1, CONFLICT, reason="several_targets", candidates=[12, 34])
+UNCLEAR = row(1, Action.CONFLICT, reason="several_targets", candidates=[12, 34])
 DIFFERS = row(
     2,
-    CONFLICT,
+    Action.CONFLICT,
     target_id=56,
     matched_by="identifier",
     reason="fields_differ",
@@ -36,7 +37,7 @@ DIFFERS = row(
 )
 
 
-def file_of(folder: Path, rows: list[PlanRow], *decided: Decision) -> Path:
+def file_of(folder: Path, rows: list[PlanRow], *decided: RecordDecision) -> Path:
     path = folder / CONFLICTS
     write_conflicts(path, rows, {(one.resource, one.source_id): one for one in decided})
     return path
@@ -48,7 +49,7 @@ def lines_of(path: Path) -> list[list[str]]:
 
 
 def decide(path: Path, *words: str) -> Path:
-    """Write into the last cells, from the first line on, as an editor would."""
+    """Write into the last cells, from the first line on, like an editor."""
     heading, *lines = lines_of(path)
     text = StringIO(newline="")
     answered = [[*line[:-1], word] for line, word in zip(lines, words, strict=True)]
@@ -57,13 +58,13 @@ def decide(path: Path, *words: str) -> Path:
     return path
 
 
-def decided(*found: Decision) -> list[tuple[int, str, int | None]]:
+def decided(*found: RecordDecision) -> list[tuple[int, str, int | None]]:
     return [(one.source_id, one.decision, one.target_id) for one in found]
 
 
-def test_a_line_tells_what_is_wrong_what_differs_and_what_may_be_written(tmp_path: Path) -> None:
-    """One line for each conflict, the same every time; where two long values part is what is shown of them."""
-    path = file_of(tmp_path, [UNCLEAR, row(7, CREATE), DIFFERS])
+def test_a_line_has_the_problem_the_differences_and_a_place_for_the_decision(tmp_path: Path) -> None:
+    """One line for each conflict, the same every time. Two long values are cut at their first difference."""
+    path = file_of(tmp_path, [UNCLEAR, row(7, Action.CREATE), DIFFERS])
     heading, unclear, differs = lines_of(path)
     assert heading == list(COLUMNS)
     assert unclear[:3] + unclear[4:] == ["publications", "1", "Title 1", "#12 or #34", "", ""]
@@ -74,13 +75,13 @@ def test_a_line_tells_what_is_wrong_what_differs_and_what_may_be_written(tmp_pat
     assert identifiers == "identifiers: «DOI 10.1000/182; ISBN 9780306406157» | «(nothing)»"
     assert re.fullmatch(r"abstract: «….*long ours» \| «….*long theirs»", abstract)
     before = path.read_bytes()
-    assert file_of(tmp_path, [UNCLEAR, row(7, CREATE), DIFFERS]).read_bytes() == before
+    assert file_of(tmp_path, [UNCLEAR, row(7, Action.CREATE), DIFFERS]).read_bytes() == before
 
 
-def test_what_was_decided_stays_in_the_newest_file(tmp_path: Path) -> None:
-    """A conflict that is one all the same has its decision filled in; the others come after the conflicts."""
-    matched = Decision("publications", 2, "match", 56, "Title 2")
-    left = Decision("publications", 9, "skip", None, "Title 9")
+def test_earlier_decisions_stay_in_the_newest_file(tmp_path: Path) -> None:
+    """A conflict that remains has its decision filled in; other decisions come after the conflicts."""
+    matched = RecordDecision("publications", 2, "match", 56, "Title 2")
+    left = RecordDecision("publications", 9, "skip", None, "Title 9")
     path = file_of(tmp_path, [UNCLEAR, DIFFERS], left, matched)
     assert [line[1] for line in lines_of(path)[1:]] == ["1", "2", "9"]
     assert read_decisions(path) == [matched, left]
@@ -106,35 +107,37 @@ def test_a_decision_is_understood_however_it_is_written(tmp_path: Path, written:
     assert decided(*read_decisions(decide(file_of(tmp_path, [UNCLEAR]), written))) == [(1, *meant)]
 
 
-def test_whose_values_count_needs_no_number_where_one_record_is_meant(tmp_path: Path) -> None:
+def test_source_and_target_need_no_number_where_there_is_one_candidate(tmp_path: Path) -> None:
     path = decide(file_of(tmp_path, [DIFFERS]), "source")
     assert decided(*read_decisions(path)) == [(2, "source", 56)]
-    with pytest.raises(ConfigurationError, match=r"line 2: 'source' does not tell which .* \(source 123\)"):
+    with pytest.raises(ConfigurationError, match=r"line 2: 'source' names no record .* \(source 123\)"):
         read_decisions(decide(file_of(tmp_path, [UNCLEAR]), "source"))
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("crate", ""), r"line 2: 'crate' is no decision"),
         (("match 1 or 2", ""), r"line 2: 'match 1 or 2' is no decision"),
-        (("match", ""), r"line 2: 'match' does not tell which record of the target"),
+        (("match", ""), r"line 2: 'match' names no record of the target"),
         (("create 5", ""), r"line 2: 'create 5': create takes no number"),
         (("match 56", "source"), r"line 3: 'source 56' for publications 2, but line 2 takes 56 of the target"),
         (("?", "=1+1"), r"line 2: '\?' is no decision\n  line 3: '=1\+1' is no decision"),
     ],
 )
-def test_what_cannot_be_understood_is_told_with_its_line(tmp_path: Path, words: tuple[str, str], told: str) -> None:
-    """File, line, what stands there, what may stand there; all lines at once, and no decision is used."""
+def test_a_line_that_cannot_be_understood_is_an_error_with_its_number(
+    tmp_path: Path, words: tuple[str, str], message: str
+) -> None:
+    """The message names the file, every line, its text, and what may be written. No decision is used."""
     path = decide(file_of(tmp_path, [UNCLEAR, DIFFERS]), *words)
-    with pytest.raises(ConfigurationError, match=told) as caught:
+    with pytest.raises(ConfigurationError, match=message) as caught:
         read_decisions(path)
     assert str(path) in str(caught.value)
     assert "match 123" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "no line with the headings"),
         ("publications\t1\tskip\n", "no line with the headings"),
@@ -144,19 +147,26 @@ def test_what_cannot_be_understood_is_told_with_its_line(tmp_path: Path, words: 
         ('resource\tsource_id\tdecision\nusers\t1\t"skip\nusers\t2\tskip\n', "cannot be read as a table"),
     ],
 )
-def test_a_table_that_lost_its_form_is_an_error(tmp_path: Path, text: str, told: str) -> None:
+def test_a_table_that_lost_its_form_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / CONFLICTS
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=told):
+    with pytest.raises(ConfigurationError, match=message):
         read_decisions(path)
 
 
 numbers = st.integers(0, 2**63 - 1)
 titles = st.text() | st.sampled_from(HOSTILE)
 some_decisions = st.lists(
-    st.builds(Decision, st.sampled_from(RESOURCES), numbers, st.sampled_from(["create", "skip"]), st.none(), titles)
+    st.builds(
+        RecordDecision, st.sampled_from(RESOURCES), numbers, st.sampled_from(["create", "skip"]), st.none(), titles
+    )
     | st.builds(
-        Decision, st.sampled_from(RESOURCES), numbers, st.sampled_from(["match", "source", "target"]), numbers, titles
+        RecordDecision,
+        st.sampled_from(RESOURCES),
+        numbers,
+        st.sampled_from(["match", "source", "target"]),
+        numbers,
+        titles,
     ),
     max_size=8,
     unique_by=(lambda one: one[:2], lambda one: (one[0], one[3]) if one[3] is not None else one[:2]),
@@ -184,10 +194,10 @@ ways_to_save = st.builds(
 
 
 @given(some_decisions, ways_to_save)
-def test_what_spreadsheets_make_of_the_file_says_the_same(
-    tmp_path_factory: pytest.TempPathFactory, wanted: list[Decision], saved: Saved
+def test_decisions_are_the_same_after_a_spreadsheet_saved_the_file(
+    tmp_path_factory: pytest.TempPathFactory, wanted: list[RecordDecision], saved: Saved
 ) -> None:
-    """Whatever the titles hold: another encoding, separator, line end, quotes, capitals, a line above, empty ones below (I13)."""
+    """With any titles: another encoding, separator or line end, quotes, capitals, a line above, empty lines below (I13)."""
     path = tmp_path_factory.getbasetemp() / CONFLICTS
     write_conflicts(path, [UNCLEAR], {one[:2]: one for one in wanted})
     heading, *lines = lines_of(path)
@@ -206,7 +216,9 @@ def test_the_newest_plan_of_the_two_libraries_counts(tmp_path: Path) -> None:
     Decisions outlive an update: also a plan that another version made, and that this one cannot apply, has people's work in it.
     """
     data = DataFolder(tmp_path)
-    first, second, other = (Decision("publications", number, "skip", None, f"Title {number}") for number in (1, 2, 3))
+    first, second, other = (
+        RecordDecision("publications", number, "skip", None, f"Title {number}") for number in (1, 2, 3)
+    )
     for number, one in enumerate((first, second, other)):
         plan = plan_of(tmp_path / "plans" / f"plan-{number}", created_at=f"2026-11-2{number}T00:00:00+00:00")
         write_conflicts(plan.path(CONFLICTS), [], {one[:2]: one})

@@ -1,4 +1,4 @@
-"""Which record is which: sql/migration against the same rules in plain Python (trap A8: several matches are never an insert)."""
+"""Matching: the SQL of sql/migration against the same rules in plain Python. Several matches never make a new record (I8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Keys = frozenset[tuple[str, str]]
 
 @dataclass
 class Side:
-    """The records of one library: id → fingerprint, and id → what identifies it."""
+    """The records of one library: id → fingerprint, and id → identifiers."""
 
     fingerprints: dict[int, str | None] = field(default_factory=dict)
     keys: dict[int, Keys] = field(default_factory=dict)
@@ -32,10 +32,10 @@ class Side:
 
 @dataclass
 class Found:
-    """Source id → target id and how; source id → candidates and why."""
+    """Source id → target id and evidence; source id → candidates and reason."""
 
     matched: dict[int, tuple[int, str]]
-    unclear: dict[int, tuple[tuple[int, ...], str]]
+    ambiguous: dict[int, tuple[tuple[int, ...], str]]
 
 
 def matched(
@@ -45,7 +45,7 @@ def matched(
     decisions: dict[int, tuple[str, int | None]] | None = None,
     same_library: bool = False,
 ) -> Found:
-    """What the SQL says."""
+    """The matches of the SQL."""
     with duckdb.connect() as database:
         for name, side in (("source", source), ("target", target)):
             database.execute(f"CREATE TABLE {name} (id BIGINT, fingerprint VARCHAR, content VARCHAR)")
@@ -60,10 +60,10 @@ def matched(
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         match(database)
         rows = database.execute("SELECT source_id, target_id, matched_by FROM matched").fetchall()
-        unclear = database.execute("SELECT source_id, candidates, reason FROM unclear").fetchall()
+        ambiguous = database.execute("SELECT source_id, candidates, reason FROM ambiguous").fetchall()
     assert len({row[0] for row in rows}) == len({row[1] for row in rows}) == len(rows), "matched twice"
-    assert len({row[0] for row in unclear}) == len(unclear)
-    return Found({s: (t, how) for s, t, how in rows}, {s: (tuple(found), why) for s, found, why in unclear})
+    assert len({row[0] for row in ambiguous}) == len(ambiguous)
+    return Found({s: (t, how) for s, t, how in rows}, {s: (tuple(found), why) for s, found, why in ambiguous})
 
 
 def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[object, ...]]) -> None:
@@ -72,7 +72,7 @@ def _fill(database: duckdb.DuckDBPyConnection, table: str, rows: list[tuple[obje
 
 
 def in_python(source: Side, target: Side, written: dict[int, int], *, same_library: bool) -> Found:  # noqa: C901  rule by rule
-    """The same, record by record."""
+    """The same rules, record by record."""
     found = Found({}, {})
     taken: set[int] = set()
 
@@ -84,13 +84,13 @@ def in_python(source: Side, target: Side, written: dict[int, int], *, same_libra
         if one in source.keys and other in target.keys:
             take(one, other, "journal")
         elif one in source.keys:
-            found.unclear[one] = ((other,), "deleted_in_target")
+            found.ambiguous[one] = ((other,), "deleted_in_target")
     for one in source.keys:
-        if same_library and one in target.keys and one not in {*found.matched, *found.unclear} and one not in taken:
+        if same_library and one in target.keys and one not in {*found.matched, *found.ambiguous} and one not in taken:
             take(one, one, "id")
     for how in ("identifier", "content", "fingerprint"):
-        free = [one for one in source.keys if one not in {*found.matched, *found.unclear}]
-        wanted = {other for others, _why in found.unclear.values() for other in others}
+        free = [one for one in source.keys if one not in {*found.matched, *found.ambiguous}]
+        wanted = {other for others, _why in found.ambiguous.values() for other in others}
         open_to = [one for one in target.keys if one not in taken and one not in wanted]
         pairs = {(one, other) for one in free for other in open_to if _agree(source, one, target, other, how)}
         apart = {pair for pair in pairs if _disagree(source.keys[pair[0]], target.keys[pair[1]])}
@@ -112,7 +112,7 @@ def in_python(source: Side, target: Side, written: dict[int, int], *, same_libra
                     if sources > 1
                     else "identifiers_disagree"
                 )
-                found.unclear[one] = (tuple(sorted(others)), why)
+                found.ambiguous[one] = (tuple(sorted(others)), why)
     return found
 
 
@@ -146,7 +146,7 @@ def sides(draw: st.DrawFn, first: int) -> Side:
 
 
 @given(sides(1), sides(4), st.dictionaries(st.integers(1, 7), st.integers(4, 10), max_size=3), st.booleans())
-def test_the_sql_says_what_plain_python_says(
+def test_the_sql_agrees_with_plain_python(
     source: Side, target: Side, written: dict[int, int], same_library: bool
 ) -> None:
     written = {
@@ -165,12 +165,12 @@ def test_one_identifier_in_common_is_a_match() -> None:
     assert found == Found({1: (7, "identifier")}, {})
 
 
-def test_two_records_of_the_target_are_unclear() -> None:
+def test_two_records_of_the_target_are_ambiguous() -> None:
     found = matched(Side().add(1, doi="10.1/a"), Side().add(7, doi="10.1/a").add(8, doi="10.1/a"))
     assert found == Found({}, {1: ((7, 8), "several_targets")})
 
 
-def test_two_records_of_the_source_are_unclear() -> None:
+def test_two_records_of_the_source_are_ambiguous() -> None:
     found = matched(Side().add(1, doi="10.1/a").add(2, doi="10.1/a"), Side().add(7, doi="10.1/a"))
     assert found == Found({}, {1: ((7,), "several_sources"), 2: ((7,), "several_sources")})
 
@@ -190,38 +190,38 @@ def test_an_equal_fingerprint_is_a_match_where_no_identifier_is() -> None:
 
 
 @pytest.mark.parametrize("how", ["doi", "fingerprint"])
-def test_what_hundreds_share_matches_nothing_and_is_no_insert(how: str) -> None:
+def test_a_key_that_hundreds_share_matches_nothing_and_creates_nothing(how: str) -> None:
     source, target = Side(), Side()
     for number in range(300):
         for side, first in ((source, 1), (target, 1001)):
             side.add(first + number, "preface") if how == "fingerprint" else side.add(first + number, doi="10.1/a")
     found = matched(source, target)
     assert not found.matched
-    assert len(found.unclear) == 300
-    assert found.unclear[1] == (tuple(range(1001, 1011)), "several_targets")
+    assert len(found.ambiguous) == 300
+    assert found.ambiguous[1] == (tuple(range(1001, 1011)), "several_targets")
 
 
 # ---- the strongest evidence comes first
 
 
-def test_the_journal_knows_twins_apart() -> None:
+def test_the_journal_distinguishes_twins() -> None:
     source = Side().add(1, doi="10.1/a").add(2, doi="10.1/a")
     target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a")
     assert matched(source, target, {1: 8, 2: 7}).matched == {1: (8, "journal"), 2: (7, "journal")}
 
 
-def test_what_was_written_and_is_gone_is_asked_about() -> None:
+def test_a_written_record_that_is_gone_is_a_conflict() -> None:
     found = matched(Side().add(1, doi="10.1/a"), Side(), {1: 8})
     assert found == Found({}, {1: ((8,), "deleted_in_target")})
 
 
-def test_ids_count_in_the_same_library_only() -> None:
+def test_ids_count_within_one_library_only() -> None:
     one, other = Side().add(1), Side().add(1)
     assert matched(one, other, same_library=True).matched == {1: (1, "id")}
     assert not matched(one, other).matched
 
 
-def test_a_decision_ends_the_question() -> None:
+def test_a_decision_settles_an_ambiguous_match() -> None:
     source = Side().add(1, doi="10.1/a").add(2, doi="10.1/b").add(3, doi="10.1/c")
     target = Side().add(7, doi="10.1/a").add(8, doi="10.1/a").add(9, doi="10.1/b").add(10, doi="10.1/c")
     found = matched(source, target, None, {1: ("match", 8), 2: ("create", None), 3: ("skip", None)})
@@ -229,9 +229,9 @@ def test_a_decision_ends_the_question() -> None:
 
 
 def test_a_decision_never_makes_a_second_record() -> None:
-    """Trap A8: what somebody meant and is not there, or gave away, is asked again; a decision about nothing takes nothing."""
+    """I8: where the record of a decision does not exist, or another decision took it, a person is asked again."""
     source = Side().add(1, doi="a").add(2, doi="b").add(3, doi="c")
     target = Side().add(10, doi="x").add(20, doi="b")
     found = matched(source, target, written={3: 10}, decisions={1: ("match", 10), 2: ("source", 99), 4: ("match", 20)})
     assert found.matched == {1: (10, "decision")}
-    assert found.unclear == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}
+    assert found.ambiguous == {2: ((), "decided_is_missing"), 3: ((10,), "several_sources")}

@@ -1,4 +1,4 @@
-"""What is to be done with a record, field by field."""
+"""The three-way merge of publications: actions, patched fields and conflicts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FIELDS = (Field("title"), Field("abstract"), Field("categories", is_set=True))
 Record = dict[str, Any]
 
 
-class Desk:
-    """One source record, 1, and one target record, 7, that are known to be one by their identifier."""
+class Merge:
+    """The tables of a merge; by default record 1 of the source and record 7 of the target have the same identifier."""
 
     def __init__(self) -> None:
         self.database = duckdb.connect()
@@ -33,27 +33,27 @@ class Desk:
         self.database.execute("CREATE TABLE same_library AS SELECT false AS yes")
 
     def add(self, side: str, number: int, record: Record, key: str | None = "a") -> None:
-        """A record of one side."""
+        """Add a record to one side."""
         row = [number, None, f"{side} {number}", *(texts(record)[field.name] for field in FIELDS)]
         self.database.execute(f"INSERT INTO {side} VALUES (?, ?, ?, ?, ?, ?)", row)
         if key is not None:
             self.database.execute(f"INSERT INTO {side}_keys VALUES (?, 'doi', ?)", [number, key])
 
     def wrote(self, wanted: Record, held: Record, source: int = 1, target: int = 7) -> None:
-        """An earlier plan wrote this, and the service then held that."""
+        """An earlier plan wrote `wanted`, and the service then had `held`."""
         both = [json.dumps({name: digest(text) for name, text in texts(one).items()}) for one in (wanted, held)]
         self.database.execute("INSERT INTO written VALUES (?, ?, ?, ?)", [source, target, *both])
 
     def decide(self, decision: str, target: int | None = None, source: int = 1) -> None:
-        """A person decided."""
+        """Add a decision."""
         self.database.execute("INSERT INTO decisions VALUES (?, ?, ?)", [source, decision, target])
 
-    def classified(self) -> dict[int, tuple[str, int | None, list[str], list[str], str | None]]:
+    def merged(self) -> dict[int, tuple[str, int | None, list[str], list[str], str | None]]:
         """Source id → action, target id, fields, conflicts, reason."""
         match(self.database)
         merge_three_ways(self.database, FIELDS)
         columns = "source_id, action, target_id, fields, conflicts, reason"
-        rows = self.database.execute(f"SELECT {columns} FROM classified").fetchall()
+        rows = self.database.execute(f"SELECT {columns} FROM merged").fetchall()
         assert len({row[0] for row in rows}) == len(rows), "a record in two classes"
         return {row[0]: (row[1], row[2], *(sorted(names) for names in row[3:5]), row[5]) for row in rows}
 
@@ -68,22 +68,22 @@ def texts(record: Record) -> dict[str, str | None]:
 
 
 @pytest.fixture
-def desk() -> Iterator[Desk]:
-    desk = Desk()
-    yield desk
-    desk.database.close()
+def merge() -> Iterator[Merge]:
+    merge = Merge()
+    yield merge
+    merge.database.close()
 
 
-def one(desk: Desk, ours: Record, theirs: Record) -> tuple[str, list[str], list[str]]:
-    desk.add("source", 1, ours)
-    desk.add("target", 7, theirs)
-    action, target, fields, conflicts, _reason = desk.classified()[1]
-    assert target == 7
+def merge_pair(merge: Merge, source: Record, target: Record) -> tuple[str, list[str], list[str]]:
+    merge.add("source", 1, source)
+    merge.add("target", 7, target)
+    action, target_id, fields, conflicts, _reason = merge.merged()[1]
+    assert target_id == 7
     return action, fields, conflicts
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "expected"),
+    ("source", "target", "expected"),
     [
         ({"title": "A"}, {"title": "A"}, ("unchanged", [], [])),
         ({}, {}, ("unchanged", [], [])),
@@ -97,12 +97,12 @@ def one(desk: Desk, ours: Record, theirs: Record) -> tuple[str, list[str], list[
         ({"categories": ["x", "z"]}, {"categories": ["x", "y"]}, ("conflict", [], ["categories"])),
     ],
 )
-def test_a_record_that_nobody_of_us_wrote(desk: Desk, ours: Record, theirs: Record, expected: object) -> None:
-    assert one(desk, ours, theirs) == expected
+def test_a_record_that_no_plan_wrote(merge: Merge, source: Record, target: Record, expected: object) -> None:
+    assert merge_pair(merge, source, target) == expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "held", "ours", "theirs", "expected"),
+    ("wanted", "held", "source", "target", "expected"),
     [
         pytest.param("A", "A", "A", "A", ("unchanged", [], []), id="nothing_happened"),
         pytest.param("A", "A", "B", "A", ("patch", ["title"], []), id="changed_in_the_source"),
@@ -117,31 +117,31 @@ def test_a_record_that_nobody_of_us_wrote(desk: Desk, ours: Record, theirs: Reco
     ],
 )
 def test_a_record_that_an_earlier_plan_wrote(  # noqa: PLR0917  the cases' columns
-    desk: Desk, wanted: str | None, held: str | None, ours: str | None, theirs: str | None, expected: object
+    merge: Merge, wanted: str | None, held: str | None, source: str | None, target: str | None, expected: object
 ) -> None:
-    desk.wrote({"title": wanted}, {"title": held})
-    assert one(desk, {"title": ours}, {"title": theirs}) == expected
+    merge.wrote({"title": wanted}, {"title": held})
+    assert merge_pair(merge, {"title": source}, {"title": target}) == expected
 
 
 @pytest.mark.parametrize(
     ("decision", "expected"),
     [("source", ("patch", ["title"], [])), ("target", ("unchanged", [], [])), ("match", ("conflict", [], ["title"]))],
 )
-def test_what_a_person_decided(desk: Desk, decision: str, expected: object) -> None:
-    desk.decide(decision, 7)
-    assert one(desk, {"title": "A"}, {"title": "B"}) == expected
+def test_the_decision_of_a_person(merge: Merge, decision: str, expected: object) -> None:
+    merge.decide(decision, 7)
+    assert merge_pair(merge, {"title": "A"}, {"title": "B"}) == expected
 
 
-def test_the_others(desk: Desk) -> None:
-    desk.add("source", 1, {"title": "new"}, "new")
-    desk.add("source", 2, {"title": "unclear"}, "twice")
-    desk.add("source", 3, {"title": "unwanted"}, "unwanted")
-    desk.add("source", 4, {"title": "new all the same"}, "twice too")
-    desk.decide("skip", source=3)
-    desk.decide("create", source=4)
+def test_records_without_a_match(merge: Merge) -> None:
+    merge.add("source", 1, {"title": "new"}, "new")
+    merge.add("source", 2, {"title": "unclear"}, "twice")
+    merge.add("source", 3, {"title": "unwanted"}, "unwanted")
+    merge.add("source", 4, {"title": "new all the same"}, "twice too")
+    merge.decide("skip", source=3)
+    merge.decide("create", source=4)
     for number, key in ((7, "twice"), (8, "twice"), (9, "twice too"), (10, "twice too")):
-        desk.add("target", number, {}, key)
-    assert desk.classified() == {
+        merge.add("target", number, {}, key)
+    assert merge.merged() == {
         1: ("create", None, [], [], None),
         2: ("conflict", None, [], [], "several_targets"),
         3: ("skipped", None, [], [], None),

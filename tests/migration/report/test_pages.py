@@ -1,4 +1,4 @@
-"""What people see of a plan: page, Markdown, issues.tsv, and the picture of it."""
+"""The reports on a plan: page, Markdown, issues.tsv, and the summary for Dagster."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from selenium import webdriver
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.formatting import display_both, display_text
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, CREATE, HTML, ISSUES, MARKDOWN, PATCH, Plan
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, MARKDOWN, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.conflicts import write_conflicts
-from pipelines.migration.report.pages import make_pages, plan_picture
+from pipelines.migration.report.pages import plan_picture, write_pages
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
-from tests.migration.by_hand import facts, row
 from tests.migration.examples import NOW, example, hostile_rows, usual_rows
+from tests.migration.sample_plans import facts, row
 from tests.report.test_hostile import FORMULA, _Tags
 
 __all__ = ["browser"]  # the fixture
@@ -33,17 +34,19 @@ LOCATIONS = "3 locations do not exist in the target: a person has to make them."
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     folder = tmp_path_factory.mktemp("usual") / "plan"
-    return made(example(folder, usual_rows(), mails=1, unfit=2, invalid_identifiers=1, decisions=1, notes=[LOCATIONS]))
+    return with_pages(
+        example(folder, usual_rows(), mails=1, unfit=2, invalid_identifiers=1, decisions=1, notes=[LOCATIONS])
+    )
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return made(example(tmp_path_factory.mktemp("hostile") / "plan", hostile_rows()))
+    return with_pages(example(tmp_path_factory.mktemp("hostile") / "plan", hostile_rows()))
 
 
-def made(plan: Plan, now: datetime = NOW) -> Plan:
-    make_pages(plan, now=now)
-    write_conflicts(plan.path(CONFLICTS), plan.rows(CONFLICT), {})
+def with_pages(plan: Plan, now: datetime = NOW) -> Plan:
+    write_pages(plan, now=now)
+    write_conflicts(plan.path(CONFLICTS), plan.rows(Action.CONFLICT), {})
     return plan
 
 
@@ -56,7 +59,7 @@ def lines_of(plan: Plan) -> list[dict[str, str]]:
         return list(csv.DictReader(file, dialect="excel-tab", strict=True))
 
 
-def test_the_sum_of_it_is_told_in_a_few_lines(usual: Plan) -> None:
+def test_the_summary_of_a_plan_has_a_few_lines(usual: Plan) -> None:
     assert headline(usual.facts, NOW) == [
         (
             "2 publications will be created and 2 changed; "
@@ -82,7 +85,7 @@ def test_the_sum_of_it_is_told_in_a_few_lines(usual: Plan) -> None:
     ],
 )
 def test_the_margin_counts_from_the_end_of_the_work_in_the_zone_of_the_reader(now: datetime, end: str) -> None:
-    display_text = headline(facts(requests=3600, counts={"publications": {CREATE: 1}}), now)
+    display_text = headline(facts(requests=3600, counts={"publications": {Action.CREATE: 1}}), now)
     assert display_text == ["1 publication will be created.", f"3,600 requests, 1 h 0 min at 60 a minute: {end}"]
 
 
@@ -94,15 +97,15 @@ def test_a_plan_of_nothing_says_so() -> None:
     ]
 
 
-def test_page_and_markdown_tell_what_is_replaced_left_and_asked(usual: Plan) -> None:
-    """Both alike: effects on people and on what stands there, what is not moved, conflicts, notes."""
+def test_page_and_markdown_list_replaced_values_unsent_values_and_conflicts(usual: Plan) -> None:
+    """Both have the effects on people and on existing values, unsent values, conflicts and notes."""
     rendered = MarkdownIt().enable("table").render(text_of(usual, MARKDOWN))
     for text in (text_of(usual, HTML), rendered):
         plain = " ".join(re.sub(r"<style>.*?</style>|<[^>]*>", " ", text, flags=re.DOTALL).split())
         for words in (
             *headline(usual.facts, NOW),
             LOCATIONS,
-            "In 1 record something that stands in the target is replaced.",
+            "In 1 record a value of the target is replaced.",
             "publication 3 A history of printing → The history of printing".replace(
                 "3 ", "3: " if text is rendered else "3 "
             ),
@@ -119,8 +122,8 @@ def test_page_and_markdown_tell_what_is_replaced_left_and_asked(usual: Plan) -> 
         assert "Lars" not in text
 
 
-def test_each_thing_that_is_not_moved_is_a_line(usual: Plan) -> None:
-    """Unsent values, missing files, quarantined records, conflicts; what nobody can do anything about comes last."""
+def test_every_unsent_value_is_a_line_of_the_issues(usual: Plan) -> None:
+    """Unsent values, missing files, quarantined records, conflicts; lines about which nothing can be done come last."""
     lines = lines_of(usual)
     assert [(line["record"], line["field"], line["value"]) for line in lines] == [
         ("1", "cover", "cover.jpg"),
@@ -139,9 +142,9 @@ def test_each_thing_that_is_not_moved_is_a_line(usual: Plan) -> None:
 
 
 def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
-    for number, (day, words) in enumerate([(20, None), (28, "little room"), (31, "too late")]):
+    for number, (day, words) in enumerate([(20, None), (28, "Little time is left"), (31, "too late")]):
         plan = example(tmp_path / str(number), usual_rows())
-        page = text_of(made(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
+        page = text_of(with_pages(plan, datetime(2026, 12, day, 23, 0, tzinfo=UTC)), HTML)
         assert ('class="alarm"' in page) == (words is not None)
         assert words is None or words in page
 
@@ -149,13 +152,13 @@ def test_time_that_runs_out_is_an_alarm(tmp_path: Path) -> None:
 def test_the_picture_needs_nothing_else(usual: Plan) -> None:
     picture = plan_picture(usual, now=NOW)
     plots = re.findall(r"!\[([^\]]*)\]\(data:image/svg\+xml;base64,([^)]*)\)", picture)
-    assert [title for title, _ in plots] == ["What happens to the records", "What told that two records are one"]
+    assert [title for title, _ in plots] == ["What happens to the records", "How records were matched"]
     assert all(base64.b64decode(svg).startswith(b"<svg ") for _, svg in plots)
     assert headline(usual.facts, NOW)[-1] in picture
 
 
 def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
-    """No secret, nobody, no control character, no element of a record, no cell that it divides, no formula (I10, I13)."""
+    """No secret, no person, no control character, no HTML of a record, no split cell, no formula (I10, I13)."""
     for name in (HTML, MARKDOWN, ISSUES, CONFLICTS):
         text = text_of(hostile, name)
         for secret in ("0123456789abcdef", "Cora", "librarian@"):
@@ -179,15 +182,15 @@ def test_nothing_hostile_gets_out(hostile: Plan, usual: Plan) -> None:
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.integers(10, 90))
-def test_where_two_values_part_is_seen(one: str, other: str, most: int) -> None:
-    """However long they are; two that look the same are the same, but for what may not be shown."""
+def test_the_first_difference_of_two_values_is_displayed(one: str, other: str, most: int) -> None:
+    """At any length; two displayed values are equal only if the values are, or their difference must not be displayed."""
     shown_one, shown_other = display_both("title", one, other, most)
     assert max(len(shown_one), len(shown_other)) <= most + 2
     assert shown_one != shown_other or display_text("title", one) == display_text("title", other)
 
 
-def test_what_looks_the_same_is_told_exactly() -> None:
-    """A blank at the end, a line break, or the type of an author, in which two values differ."""
+def test_values_that_look_the_same_are_displayed_exactly() -> None:
+    """Two values that differ in a blank at the end, a line break, or the type of an author."""
     assert display_both("title", "A title ", "A title") == ('"A␣title␣"', '"A␣title"')
     assert display_both("abstract", "a\nb", "a b") == ('"a\\nb"', '"a␣b"')
     person, firm = ([{"name": "Doe", "type": kind}] for kind in ("person", "corporate"))
@@ -201,7 +204,7 @@ def test_what_looks_the_same_is_told_exactly() -> None:
 def test_a_browser_opens_it_without_errors_network_or_scripts(
     browser: webdriver.Chrome, hostile: Plan, usual: Plan
 ) -> None:
-    """On a telephone nothing is wider than the screen; nothing is asked for but the file."""
+    """On a telephone nothing is wider than the screen, and the browser requests only the file."""
     size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     for plan in (usual, hostile):
@@ -218,30 +221,30 @@ def test_a_browser_opens_it_without_errors_network_or_scripts(
 
 
 def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
-    """DuckDB takes some names for paths within JSON."""
+    """DuckDB takes some names for JSON paths."""
     names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
-    rows = [row(1, PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
-    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    rows = [row(1, Action.PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
+    looked = write_pages(example(tmp_path / "plan", rows), now=NOW)
     assert {one.field: one.replaced for one in looked.patched} == dict.fromkeys(names, 1)
     assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
 
 
 def test_a_plan_that_asks_nobody_says_so(tmp_path: Path, usual: Plan) -> None:
-    plan = made(example(tmp_path / "plan", usual_rows(), overwrite=True))
+    plan = with_pages(example(tmp_path / "plan", usual_rows(), overwrite=True))
     for name in (HTML, MARKDOWN):
         assert "the value of old counts and nobody is asked" in text_of(plan, name)
         assert "nobody is asked" not in text_of(usual, name)
 
 
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
-    """As a person sees it who has entered what stands there; something that is emptied is replaced."""
+    """An emptied field is replaced; a list with more entries is not."""
     one, two = {"name": "Maps"}, {"name": "Printing"}
     changes = [([one, two], [two]), ([one], [two]), (None, [one]), ([one], None), ([one], [])]
     rows = [
-        row(number, PATCH, payload={"categories": ours}, before={"categories": theirs})
+        row(number, Action.PATCH, payload={"categories": ours}, before={"categories": theirs})
         for number, (ours, theirs) in enumerate(changes)
     ]
-    looked = make_pages(example(tmp_path / "plan", rows), now=NOW)
+    looked = write_pages(example(tmp_path / "plan", rows), now=NOW)
     assert [(each.records, each.replaced) for each in looked.patched] == [(5, 2)]
     assert [each.record for each in looked.patched[0].examples] == ["publication 1", "publication 2"]
     assert looked.replaced == 2

@@ -1,4 +1,4 @@
-"""How far a plan is, without a request; and one record from all sides (issue text: v2, v3, wanted)."""
+"""The status of a plan, without a request; and one record from all sides."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from pipelines.migration.apply.run import Selection
 from pipelines.migration.report.status import Work
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 from tests.migration.verify.test_run import became, verified
 
 
-def test_a_status_tells_what_is_done_and_what_is_left(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
+def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
     all_of_it = Work(create=RECORDS, files=3, covers=2)
-    with desk.migration() as migration:
+    with pair.migration() as migration:
         status = migration.status(plan)
         assert (status.planned, status.done, status.complete) == (all_of_it, Work(), False)
         assert (status.requests_left, status.last_change, status.verification) == (plan.facts.requests, "", None)
-    desk.sandbox.fault("status", desk.target, method="POST", path="^/api/v3/publications", status=422)
-    result = desk.apply(plan, selection=Selection(limit=10))
+    pair.sandbox.fault("status", pair.target, method="POST", path="^/api/v3/publications", status=422)
+    result = pair.apply(plan, selection=Selection(limit=10))
     assert (result.applied.created, result.applied.failed) == (9, 1)
-    with desk.migration() as migration:
+    with pair.migration() as migration:
         status = migration.status(plan)
         assert (status.done.create, status.refused, status.complete) == (9, 1, False)
         assert status.requests_left == plan.facts.requests - 9
         [problem] = status.problems
         assert (problem.kind, problem.state, problem.status) == ("create", "refused", 422)
-        desk.apply(plan)
-        found = verified(desk, plan)
+        pair.apply(plan)
+        found = verified(pair, plan)
         status = migration.status(plan)
         assert (status.done, status.complete, status.requests_left, status.problems) == (all_of_it, True, 0, [])
         assert status.verification == found
-        asked = desk.requests()
+        asked = pair.requests()
         migration.status(plan)
-        assert desk.requests() == asked
+        assert pair.requests() == asked
 
 
-def test_a_record_is_seen_from_all_sides(desk: Desk, snapshot: Snapshot) -> None:
-    plan = desk.plan(snapshot)
-    with desk.migration() as migration:
+def test_a_record_is_displayed_from_all_sides(pair: LibraryPair, snapshot: Snapshot) -> None:
+    plan = pair.plan(snapshot)
+    with pair.migration() as migration:
         planned = {one.field: one for one in migration.three_way(plan, 3).fields}
     title = planned["title"]
     assert (title.source, title.wanted, title.held, title.live, title.equal) == (
@@ -51,13 +51,13 @@ def test_a_record_is_seen_from_all_sides(desk: Desk, snapshot: Snapshot) -> None
         None,
         False,
     )
-    desk.apply(plan)
-    number = became(desk, plan)[3]
-    desk.call("PATCH", f"publications/{number}", {"title": "Another title"})
-    with desk.migration() as migration:
-        asked = desk.requests()
+    pair.apply(plan)
+    number = became(pair, plan)[3]
+    pair.call("PATCH", f"publications/{number}", {"title": "Another title"})
+    with pair.migration() as migration:
+        asked = pair.requests()
         view = migration.three_way(plan, 3)
-        assert desk.requests() == asked + 1
+        assert pair.requests() == asked + 1
         with pytest.raises(ConfigurationError, match="no publication 100000"):
             migration.three_way(plan, 100_000)
     assert (view.target_id, view.action, view.state, view.is_there) == (number, "create", "done", True)
@@ -69,6 +69,6 @@ def test_a_record_is_seen_from_all_sides(desk: Desk, snapshot: Snapshot) -> None
         False,
     )
     assert (authors.wanted, authors.live, authors.equal) == (authors.source, authors.source, True)
-    desk.call("DELETE", f"publications/{number}")
-    with desk.migration() as migration:
+    pair.call("DELETE", f"publications/{number}")
+    with pair.migration() as migration:
         assert not migration.three_way(plan, 3).is_there

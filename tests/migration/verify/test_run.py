@@ -21,34 +21,34 @@ from pipelines.service.files.upload import Presign, Uploads
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
-from tests.migration.moving import Desk
+from tests.migration.library_pair import LibraryPair
 
 WITH_PDF, WITH_BOTH, WITH_COVER = 85, 89, 92
 """Records of the source that have files: an asset, and both."""
 
 
-def applied(desk: Desk, snapshot: Snapshot) -> Plan:
+def applied(pair: LibraryPair, snapshot: Snapshot) -> Plan:
     """A plan of which all was written."""
-    plan = desk.plan(snapshot)
-    assert desk.apply(plan).applied.complete
+    plan = pair.plan(snapshot)
+    assert pair.apply(plan).applied.complete
     return plan
 
 
-def verified(desk: Desk, plan: Plan, **options: Any) -> MigrationVerification:
-    with desk.migration() as migration:
+def verified(pair: LibraryPair, plan: Plan, **options: Any) -> MigrationVerification:
+    with pair.migration() as migration:
         return migration.verify(plan, **options)
 
 
-def became(desk: Desk, plan: Plan) -> dict[int, int]:
+def became(pair: LibraryPair, plan: Plan) -> dict[int, int]:
     """Record of the source → record of the target that was made of it."""
     ends = plan.facts.source.base_url, plan.facts.target.base_url
-    with desk.migration() as migration, migration.journal(*ends) as journal:
+    with pair.migration() as migration, migration.session.journal(*ends) as journal:
         return {one.source_id: one.target_id for one in journal.written("publications")}
 
 
-def upload(desk: Desk, content: bytes, described: dict[str, Any], presign: Presign) -> dict[str, Any]:
+def upload(pair: LibraryPair, content: bytes, described: dict[str, Any], presign: Presign) -> dict[str, Any]:
     """What somebody sends to the storage, under the name and type of a file."""
-    settings = load_settings(desk.config)
+    settings = load_settings(pair.config)
     metadata = described["metadata"]
     with (
         open_client(settings, "new", state=settings.data / "state.db") as client,
@@ -80,14 +80,14 @@ def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_migration_that_nobody_touched_is_equal(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_migration_that_nobody_touched_is_equal(pair: LibraryPair, snapshot: Snapshot) -> None:
     """Every record, every file, by one listing; of the plan's folder nothing changes but what is kept of the result."""
-    plan = applied(desk, snapshot)
-    before, asked = files_in(plan.folder), desk.requests()
-    found = verified(desk, plan, contents=True)
+    plan = applied(pair, snapshot)
+    before, asked = files_in(plan.folder), pair.requests()
+    found = verified(pair, plan, contents=True)
     assert (found.equal, found.compared, found.missing, found.differing, found.duplicated) == (True, RECORDS, 0, 0, 0)
     assert (found.files_checked, found.contents) == (5, 5)
-    assert found.requests == desk.requests() - asked == 2, "the addresses of the listing are good for the files, too"
+    assert found.requests == pair.requests() - asked == 2, "the addresses of the listing are good for the files, too"
     [kept] = verifications(plan)
     assert read_verification(kept) == found
     after = files_in(plan.folder)
@@ -95,23 +95,23 @@ def test_a_migration_that_nobody_touched_is_equal(desk: Desk, snapshot: Snapshot
     assert {name: after[name] for name in before} == before
 
 
-def test_what_people_did_since_is_found_and_told(desk: Desk, snapshot: Snapshot) -> None:
+def test_what_people_did_since_is_found_and_told(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A field changed, a record gone, one made twice by hand, a file removed, one attached twice, a cover replaced (trap B2)."""
-    plan = applied(desk, snapshot)
-    now = became(desk, plan)
-    desk.call("PATCH", f"publications/{now[3]}", {"title": "=Another title", "abstract": "New"})
-    desk.call("DELETE", f"publications/{now[4]}")
+    plan = applied(pair, snapshot)
+    now = became(pair, plan)
+    pair.call("PATCH", f"publications/{now[3]}", {"title": "=Another title", "abstract": "New"})
+    pair.call("DELETE", f"publications/{now[4]}")
     doi = {"type": "doi", "value": "10.1021/nl402145r"}
-    twin = desk.call("POST", "publications", {"title": "Twin", "publishable_type": "Article", "identifiers": [doi]})
-    desk.call("POST", "publications", {"title": "Somebody's own"})
-    pdf = desk.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
-    again = upload(desk, content(snapshot, WITH_PDF), pdf["file"], "assets/presign")
-    twice = desk.call("POST", "assets", {"publication_id": now[WITH_PDF], "name": pdf["name"], "file": again})
-    both = desk.call("GET", f"publications/{now[WITH_BOTH]}")
-    desk.call("DELETE", f"assets/{both['assets'][0]['id']}")
-    cover = upload(desk, b"another", both["cover"], "publications/cover/presign")
-    desk.call("PATCH", f"publications/{now[WITH_COVER]}", {"cover": cover})
-    found = verified(desk, plan)
+    twin = pair.call("POST", "publications", {"title": "Twin", "publishable_type": "Article", "identifiers": [doi]})
+    pair.call("POST", "publications", {"title": "Somebody's own"})
+    pdf = pair.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
+    again = upload(pair, content(snapshot, WITH_PDF), pdf["file"], "assets/presign")
+    twice = pair.call("POST", "assets", {"publication_id": now[WITH_PDF], "name": pdf["name"], "file": again})
+    both = pair.call("GET", f"publications/{now[WITH_BOTH]}")
+    pair.call("DELETE", f"assets/{both['assets'][0]['id']}")
+    cover = upload(pair, b"another", both["cover"], "publications/cover/presign")
+    pair.call("PATCH", f"publications/{now[WITH_COVER]}", {"cover": cover})
+    found = verified(pair, plan)
     assert brief(found.findings) == {
         ("duplicated", 2, ""),
         ("differing", 3, "title"),
@@ -140,25 +140,25 @@ def test_what_people_did_since_is_found_and_told(desk: Desk, snapshot: Snapshot)
     assert "'=Another title" in {cell for row in rows for cell in row}, "no formula runs (I13)"
 
 
-def test_a_file_with_other_bytes_is_found_by_its_bytes_alone(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_file_with_other_bytes_is_found_by_its_bytes_alone(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I12: the same name and size say nothing of the content."""
-    plan = applied(desk, snapshot)
-    pdf = desk.call("GET", f"publications/{became(desk, plan)[WITH_PDF]}")["assets"][0]
+    plan = applied(pair, snapshot)
+    pdf = pair.call("GET", f"publications/{became(pair, plan)[WITH_PDF]}")["assets"][0]
     altered = bytearray(content(snapshot, WITH_PDF))
     altered[-1] ^= 1
-    desk.call("PATCH", f"assets/{pdf['id']}", {"file": upload(desk, bytes(altered), pdf["file"], "assets/presign")})
-    assert verified(desk, plan).equal
-    found = verified(desk, plan, contents=True)
+    pair.call("PATCH", f"assets/{pdf['id']}", {"file": upload(pair, bytes(altered), pdf["file"], "assets/presign")})
+    assert verified(pair, plan).equal
+    found = verified(pair, plan, contents=True)
     assert brief(found.findings) == {("differing", WITH_PDF, "files")}
     assert (found.equal, found.contents, found.files.differing) == (False, 5, 1)
 
 
-def test_what_was_never_applied_is_missing(desk: Desk, snapshot: Snapshot) -> None:
+def test_what_was_never_applied_is_missing(pair: LibraryPair, snapshot: Snapshot) -> None:
     """A plan alone has moved nothing; a record that somebody else made meanwhile may be what is missing, and is told with it."""
-    plan = desk.plan(snapshot)
+    plan = pair.plan(snapshot)
     doi = {"type": "doi", "value": "10.1021/nl402145r"}
-    made = desk.call("POST", "publications", {"title": "Made by hand", "identifiers": [doi]})
-    found = verified(desk, plan)
+    made = pair.call("POST", "publications", {"title": "Made by hand", "identifiers": [doi]})
+    found = verified(pair, plan)
     assert (found.equal, found.compared, found.missing, found.files_checked) == (False, RECORDS, RECORDS, 0)
     told = {one.source_id: one.why for one in found.findings}
     assert told.pop(2) == f"it was not created yet. Nobody knows who made {made['id']}, which may be it"
@@ -182,10 +182,10 @@ def checked(bag: Path) -> dict[str, str]:
     return info
 
 
-def test_evidence_is_a_bag_that_proves_itself(desk: Desk, snapshot: Snapshot, tmp_path: Path) -> None:
+def test_evidence_is_a_bag_that_proves_itself(pair: LibraryPair, snapshot: Snapshot, tmp_path: Path) -> None:
     """All that was planned, written, read and found, by RFC 8493; nothing is overwritten."""
-    plan, folder = applied(desk, snapshot), tmp_path / "kept" / "evidence"
-    found = verified(desk, plan, evidence=folder)
+    plan, folder = applied(pair, snapshot), tmp_path / "kept" / "evidence"
+    found = verified(pair, plan, evidence=folder)
     assert checked(folder)["External-Identifier"] == plan.name
     kept = {path.name for path in (folder / "data").iterdir()}
     assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < kept
@@ -196,7 +196,7 @@ def test_evidence_is_a_bag_that_proves_itself(desk: Desk, snapshot: Snapshot, tm
         "I10: nothing that opens a file is handed on"
     )
     assert {json.loads(one)["title"] for one in shown.column("payload").to_pylist()} == {
-        one["title"] for one in desk.held()
+        one["title"] for one in pair.publications()
     }
     journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
     assert {(one["kind"], one["state"]) for one in journal} == {
@@ -205,7 +205,7 @@ def test_evidence_is_a_bag_that_proves_itself(desk: Desk, snapshot: Snapshot, tm
         ("cover", "done"),
     }
     assert not [path for path in folder.parent.iterdir() if path != folder], "nothing is left beside it"
-    asked = desk.requests()
+    asked = pair.requests()
     with pytest.raises(ConfigurationError, match="not empty"):
-        verified(desk, plan, evidence=folder)
-    assert desk.requests() == asked, "that is known before anything is read"
+        verified(pair, plan, evidence=folder)
+    assert pair.requests() == asked, "that is known before anything is read"

@@ -1,4 +1,4 @@
-"""Plans made by hand: rows and facts with what a test is about, and nothing else."""
+"""Plans for tests: rows and facts with the values that a test needs, and defaults."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import ROWS, End, FileCounts, Plan, PlanFacts, PlanRow
 from pipelines.migration.model.plan_folders import seal_plan
 from pipelines.migration.model.plan_table import PLAN
@@ -18,7 +19,7 @@ from pipelines.store.parquet import table_writer
 OLD, NEW = "https://library.example.org", "https://new.example.org"
 
 
-def row(source_id: int, action: str, **told: Any) -> PlanRow:
+def row(source_id: int, action: Action, **values: Any) -> PlanRow:
     """A row of a plan."""
     empty: dict[str, Any] = {
         "resource": "publications",
@@ -34,10 +35,10 @@ def row(source_id: int, action: str, **told: Any) -> PlanRow:
         "files": [],
         "unsent": {},
     }
-    return PlanRow(source_id=source_id, action=action, **{**empty, **told})
+    return PlanRow(source_id=source_id, action=action, **{**empty, **values})
 
 
-def facts(name: str = "old-to-new-20261121T203000Z", **told: Any) -> PlanFacts:
+def facts(name: str = "old-to-new-20261121T203000Z", **values: Any) -> PlanFacts:
     """The facts of a plan."""
     empty: dict[str, Any] = {
         "plan": name,
@@ -55,17 +56,17 @@ def facts(name: str = "old-to-new-20261121T203000Z", **told: Any) -> PlanFacts:
         "requests_per_minute": 60,
         "rows_sha256": "",
     }
-    return PlanFacts(**{**empty, **told})
+    return PlanFacts(**{**empty, **values})
 
 
-def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **told: Any) -> Plan:
+def plan_of(folder: Path, rows: Iterable[PlanRow] = (), **values: Any) -> Plan:
     """A sealed plan in a folder."""
     folder.mkdir(parents=True)
     lines = [[_stored(getattr(one, column.name), json=column.json) for column in PLAN.columns] for one in rows]
     with table_writer(folder / ROWS, PLAN) as writer:
         if lines:
             writer.write(table_batch(PLAN, list(zip(*lines, strict=True))))
-    return seal_plan(folder, facts(folder.name, rows_sha256=sha256_of(folder / ROWS), **told))
+    return seal_plan(folder, facts(folder.name, rows_sha256=sha256_of(folder / ROWS), **values))
 
 
 def _stored(value: Any, *, json: bool) -> Any:

@@ -1,4 +1,4 @@
-"""A library of version 2, an empty one of version 3 beside it, and a desk from which one is moved into the other."""
+"""A library of version 2, an empty one of version 3, and the configuration that moves one into the other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.backup.flow import Backup
-from pipelines.migration.flow import Migration, Result
+from pipelines.migration.flow import AppliedPlan, Migration
 from pipelines.migration.model.plan import Plan
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.login import signing_in
@@ -45,8 +45,8 @@ requests_per_minute = 100000
 BASIC = 'username_env = "TEST_USER"\npassword_env = "TEST_PASSWORD"'
 
 
-class Hurried(SystemClock):
-    """A clock on which a minute of waiting is over in a second."""
+class FastClock(SystemClock):
+    """A clock on which a minute of waiting takes a second."""
 
     def sleep(self, seconds: float) -> None:
         """Wait a sixtieth of it."""
@@ -54,7 +54,7 @@ class Hurried(SystemClock):
 
 
 @dataclass(frozen=True)
-class Desk:
+class LibraryPair:
     """A folder with a configuration, and the sandbox behind it."""
 
     config: Path
@@ -64,7 +64,7 @@ class Desk:
     token: str
 
     @classmethod
-    def at(cls, folder: Path, sandbox: SandboxProcess, source: str, target: str) -> Desk:
+    def at(cls, folder: Path, sandbox: SandboxProcess, source: str, target: str) -> LibraryPair:
         """Write the configuration, and sign in to the target."""
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "bookferry.toml"
@@ -72,23 +72,23 @@ class Desk:
         config.write_text(CONFIG.format(**addresses, api="v2", signed=BASIC))
         return cls(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
 
-    def through(self, url: str) -> Desk:
-        """The same libraries by another way, with a real sign-in whose tokens last two seconds, and a journal of its own."""
+    def through_proxy(self, url: str) -> LibraryPair:
+        """The same libraries through a proxy, with a real sign-in whose tokens last two seconds, and a journal of their own."""
         folder = self.config.parent / "through"
         folder.mkdir()
         shutil.copytree(self.config.parent / "library-data", folder / "library-data")
         source, target = (url + urlsplit(self.sandbox.base_url(one)).path for one in ("library", self.target))
         text = CONFIG.format(source=source, target=target, api="v2", signed=BASIC)
         (folder / "bookferry.toml").write_text(text.replace('client_id = "test"\nclient_auth = "none"\n', ""))
-        desk = Desk(folder / "bookferry.toml", self.sandbox, self.target, self.token)
-        settings = load_settings(desk.config)
+        pair = LibraryPair(folder / "bookferry.toml", self.sandbox, self.target, self.token)
+        settings = load_settings(pair.config)
         self.sandbox.change(self.target, oauth={"access_token_seconds": 2, "refresh_policy": "until_used"})
         with signing_in(settings, "new", state=folder / "library-data" / "state.db") as login:
             question = login.ask(SCOPES)
             login.finish(question, answer_in(consent(question.url, self.sandbox, SCOPES)))
-        return desk
+        return pair
 
-    def prefer(self, line: str) -> None:
+    def configure(self, line: str) -> None:
         """Add a line to the target's table of the configuration."""
         with self.config.open("a") as file:
             file.write(f"{line}\n")
@@ -103,8 +103,8 @@ class Desk:
 
     @contextmanager
     def migration(self) -> Iterator[Migration]:
-        """The steps of a migration, with a clock that hurries."""
-        with Migration(load_settings(self.config), clock=Hurried()) as migration:
+        """The steps of a migration, with a fast clock."""
+        with Migration(load_settings(self.config), clock=FastClock()) as migration:
             yield migration
 
     def newest(self) -> Snapshot:
@@ -113,17 +113,17 @@ class Desk:
             return migration.find_source("old")
 
     def plan(self, snapshot: Snapshot, **options: Any) -> Plan:
-        """A plan into the target."""
+        """Plan a move into the target."""
         with self.migration() as migration:
             return migration.plan(snapshot, "new", **options)
 
-    def apply(self, plan: Plan, **options: Any) -> Result:
-        """What a plan says, written."""
+    def apply(self, plan: Plan, **options: Any) -> AppliedPlan:
+        """Apply a plan."""
         with self.migration() as migration:
             return migration.apply(plan, **options)
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """A request of somebody else to version 3 of the target."""
+        """Send a request of another client to version 3 of the target."""
         answer = httpx.request(
             method,
             f"{self.sandbox.base_url(self.target)}/api/v3/{path}",
@@ -134,7 +134,7 @@ class Desk:
         assert answer.is_success, answer.text
         return answer.json() if answer.content else None
 
-    def held(self) -> list[dict[str, Any]]:
+    def publications(self) -> list[dict[str, Any]]:
         """Every publication of the target, by id."""
         records: list[dict[str, Any]] = []
         while True:
@@ -148,6 +148,6 @@ class Desk:
         return self.sandbox.counts(self.target)["requests"]
 
     def writes(self) -> list[tuple[str, str]]:
-        """Method and path of the last requests to the target that write."""
+        """Method and path of the last writing requests to the target."""
         seen = self.sandbox.requests(self.target)
         return [(one["method"], one["path"]) for one in seen if one["method"] != "GET"]

@@ -1,0 +1,47 @@
+"""The words for what is done: by a plan with a record, by a plan with a file, and by a person with a conflict.
+
+The journal has words of its own (`journal.WriteKind`, `journal.WriteState`). All of them are stored as they stand here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What a plan does with a record of the source."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    UNCHANGED = "unchanged"
+    CONFLICT = "conflict"
+    """A person must decide."""
+    SKIPPED = "skipped"
+    """A person decided to leave it out."""
+    QUARANTINED = "quarantined"
+    """It cannot be sent, and issues.tsv lists it (quarantine.py)."""
+
+
+class FileAction(StrEnum):
+    """What a plan does with a file of a record."""
+
+    UPLOAD = "upload"
+    THERE = "there"
+    """The target has it."""
+    MISSING = "missing"
+    """The snapshot lacks its content."""
+
+
+class Decision(StrEnum):
+    """What a person may decide about a record."""
+
+    CREATE = "create"
+    """It is new."""
+    SKIP = "skip"
+    """Leave it out."""
+    MATCH = "match"
+    """It is a certain record of the target."""
+    SOURCE = "source"
+    """It is that record, and where the two differ, the source's values count."""
+    TARGET = "target"
+    """It is that record, and where the two differ, the target's values count."""

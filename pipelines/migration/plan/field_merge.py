@@ -1,0 +1,88 @@
+"""The three-way merge of one field: the source now, the target now, and what an earlier plan wrote there.
+
+A patch adds what the target lacks. It replaces a value only where the journal shows that an earlier plan wrote this value and that nobody
+has edited it since. Every other difference is a conflict for a person: the service has no version of a record that a write could name.
+
+Two engines follow this rule: SQL over all publications at once (three_way_merge.py), and `merge_field` for the other resources, which are
+few and may be encrypted. One table of examples runs through both (tests/migration/plan/test_field_merge.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pipelines.migration.model.actions import Decision
+from pipelines.migration.model.comparable import digest
+from pipelines.records.values import compact_json, decode_json
+
+
+class FieldVerdict(StrEnum):
+    """What happens to a field."""
+
+    SAME = "same"
+    """Both libraries agree, or nothing has changed on either side since an earlier plan wrote it."""
+    PATCH = "patch"
+    """The target gets the source's value."""
+    KEPT = "kept"
+    """The target keeps its value."""
+    EDITED = "edited"
+    """Somebody edited in the target what an earlier plan wrote; a person must decide."""
+    CONFLICT = "conflict"
+    """Both sides have different values; a person must decide."""
+
+
+class WrittenField(NamedTuple):
+    """What an earlier plan wrote: the digest of what was sent, and of what the service then had."""
+
+    wanted: str | None
+    held: str | None
+
+
+def merge_field(  # noqa: PLR0911  one line per rule, in the order of the SQL
+    source: str | None,
+    target: str | None,
+    *,
+    written: WrittenField | None = None,
+    decision: Decision | None = None,
+    overwrite: bool = False,
+    is_set: bool = False,
+    guarded: bool = False,
+) -> FieldVerdict:
+    """The verdict for one field.
+
+    `source`, `target`: JSON as it is compared, none where the field is empty. `overwrite`: the source's value counts wherever it has one.
+    `is_set`: a JSON array without order. `guarded`: never added to a record that exists.
+    """
+    if source == target:
+        return FieldVerdict.SAME
+    if decision == Decision.SOURCE or (overwrite and source is not None):
+        return FieldVerdict.PATCH
+    if decision == Decision.TARGET:
+        return FieldVerdict.KEPT
+    if written is not None:
+        source_unchanged = digest(source) == written.wanted
+        if digest(target) == written.held:
+            return FieldVerdict.SAME if source_unchanged else FieldVerdict.PATCH
+        return FieldVerdict.EDITED if source_unchanged else FieldVerdict.CONFLICT
+    if source is None:
+        return FieldVerdict.KEPT
+    if guarded:
+        return FieldVerdict.CONFLICT
+    if target is None:
+        return FieldVerdict.PATCH
+    return _merge_sets(source, target) if is_set else FieldVerdict.CONFLICT
+
+
+def _merge_sets(source: str, target: str) -> FieldVerdict:
+    """The larger set counts; two sets that each have something of their own are a conflict."""
+    source_entries, target_entries = ({compact_json(entry) for entry in _entries(text)} for text in (source, target))
+    if source_entries <= target_entries:
+        return FieldVerdict.KEPT
+    return FieldVerdict.PATCH if target_entries <= source_entries else FieldVerdict.CONFLICT
+
+
+def _entries(text: str) -> Iterator[Any]:
+    values = decode_json(text.encode())
+    yield from values if isinstance(values, list) else ()

@@ -1,0 +1,30 @@
+"""What the rows of a plan are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.migration.model.comparable import ComparableLibrary
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.plan.conflicts import RecordDecision
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    """Both libraries, the earlier writes and decisions, and the options of a plan."""
+
+    source: ComparableLibrary
+    target: ComparableLibrary
+    folder: Path
+    """Where the plan grows."""
+    files: str | None
+    """Address of the snapshot's table publication_files, if it has one."""
+    journal: Journal
+    decisions: Collection[RecordDecision] = ()
+    same_library: bool = False
+    overwrite: bool = False
+    """Where both sides have different values, the source's value counts."""
+    files_with_record: bool = False
+    """Files are sent with the record that is created."""

@@ -1,0 +1,40 @@
+"""Quarantine: records of the source that cannot be sent, and why. No decision changes that; issues.tsv lists each with what to do.
+
+`model/wording.py` has the words for each reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipelines.migration.model.resource_types import ResourceType
+    from pipelines.migration.plan.match_store import PreparedRecord
+
+NOTHING_TO_SEND = "nothing_to_send"
+"""No field of the record has a form that version 3 takes."""
+
+LOCATION_MISSING = "location_missing"
+"""The target has no location of this name, and the service lets no program create one."""
+
+AT_MISSING_LOCATION = "at_missing_location"
+"""The hard copy stands at a location that the target lacks."""
+
+REFERENCE_MISSING = "reference_missing"
+"""A record that it refers to is not in the target, and this plan does not create it."""
+
+TASK_COMPLETED = "task_completed"
+"""The task is done; sent, it would be open again."""
+
+QUARANTINE_REASONS = frozenset(
+    {NOTHING_TO_SEND, LOCATION_MISSING, AT_MISSING_LOCATION, REFERENCE_MISSING, TASK_COMPLETED}
+)
+
+
+def quarantine_reason(resource_type: ResourceType, record: PreparedRecord) -> str | None:
+    """Why a record that the target lacks cannot be created there; none where it can."""
+    if not resource_type.created:
+        return LOCATION_MISSING
+    if record.reason is not None:
+        return record.reason
+    return None if record.values else NOTHING_TO_SEND

@@ -1,0 +1,72 @@
+"""Rows of a plan on their way into plan.parquet, and what they add up to."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from pipelines.migration.model.plan import FileCounts
+from pipelines.records.batches import table_batch, transposed
+from pipelines.records.tables import Table
+from pipelines.service.http.paging import PER_PAGE
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+STEP = 2000
+"""Rows in memory at once."""
+
+
+@dataclass
+class Totals:
+    """What the rows of one resource add up to."""
+
+    source: int
+    """Records of the source; `target` likewise."""
+    target: int
+    unfit: int
+    """Records of the source without an id."""
+    together: bool
+    """Whether files are sent with the record that is created."""
+    actions: Counter[str] = field(default_factory=Counter)
+    matched_by: Counter[str] = field(default_factory=Counter)
+    fields: Counter[str] = field(default_factory=Counter)
+    unsent: Counter[str] = field(default_factory=Counter)
+    files: FileCounts = field(default_factory=FileCounts)
+    invalid: int = 0
+    requests: int = 0
+    mails: int = 0
+    """Persons for whom an account is created (service.md#users)."""
+
+
+def batches_of(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    """Rows, in the order of the table's columns, as Arrow batches."""
+    for step in in_steps(rows):
+        yield table_batch(table, transposed(step, table))
+
+
+def in_steps(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """Rows, at most `STEP` at a time."""
+    step: list[_Row] = []
+    for row in rows:
+        step.append(row)
+        if len(step) == STEP:
+            yield step
+            step = []
+    if step:
+        yield step
+
+
+def as_json(value: Any) -> str | None:
+    """The text of a JSON column; none for an empty value."""
+    return msgspec.json.encode(value).decode() if value else None
+
+
+def requests_to_read(records: int) -> int:
+    """Requests that list a resource: one for each page, and one for an empty list."""
+    return max(1, math.ceil(records / PER_PAGE))

@@ -1,0 +1,113 @@
+"""What every step of a migration works with: the data folder, the lease of the target, its client, and the journal of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from io import BufferedReader
+
+from pipelines.backup.read import Progress
+from pipelines.errors import ConfigurationError
+from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.plan import Plan
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.migration.model.target_reading import TargetReader
+from pipelines.records.identifiers.configured import kinds_of
+from pipelines.service.client import LibraryClient, Waiting, open_client
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.settings.settings import Settings
+from pipelines.store.encryption import personal_keys
+from pipelines.store.snapshots.leases import Leases
+from pipelines.store.snapshots.snapshots import DataFolder, blob_key
+from pipelines.store.stores import open_data
+
+
+class MigrationSession:
+    """Access to both ends of migrations on one data folder. It holds the leases of targets until it is closed.
+
+    The lease keeps two migrations from writing into one library, and a migration from writing into one that is being backed up.
+    `source_data`: where the snapshots and file contents are, if that is another data folder. `clock` is for tests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        on_progress: Callable[[Progress], None],
+        on_wait: Callable[[Waiting], None],
+        clock: Clock | None,
+        source_data: DataFolder | None,
+    ) -> None:
+        self.settings = settings
+        self.data = open_data(settings, personal_keys(settings))
+        self.source_data = source_data or self.data
+        self.kinds = kinds_of(settings.identifiers)
+        self.clock = clock or SystemClock()
+        self.reader = TargetReader(self.data, settings, self.kinds, self.clock, on_progress)
+        self._on_wait = on_wait
+        self._given_clock = clock
+        self._leases = Leases(self.data)
+
+    def hold(self, target: str) -> None:
+        """Take the lease of a target."""
+        self._leases.hold(target)
+
+    def client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
+        """Open a client of a library."""
+        return open_client(
+            self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._given_clock
+        )
+
+    @contextmanager
+    def journal(self, source_url: str, target_url: str) -> Iterator[Journal]:
+        """Open the journal of writes from one library to another."""
+        self.data.prepare()
+        journal = Journal(self.data.state_path, source_url, target_url, self.clock)
+        try:
+            yield journal
+        finally:
+            journal.close()
+
+    def journal_of(self, plan: Plan) -> AbstractContextManager[Journal]:
+        """Open the journal of a plan's two libraries."""
+        return self.journal(plan.facts.source.base_url, plan.facts.target.base_url)
+
+    @contextmanager
+    def at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
+        """Open the journal and the target of a plan that nobody altered, under the lease of the target."""
+        check_same_target(self.settings, plan)
+        plan.check_unaltered()
+        self.hold(plan.facts.target.tenant)
+        with self.journal_of(plan) as journal, self.client(plan.facts.target.tenant) as client:
+            yield journal, client
+
+    def named_plan(self, name: str, target: str) -> Plan:
+        """The plan that a person names, if it is for this target."""
+        plan = find_plan(self.data, name)
+        if plan.facts.target.tenant != target:
+            raise ConfigurationError(f"Plan {plan.name} is for '{plan.facts.target.tenant}', not for '{target}'.")
+        return plan
+
+    def open_blob(self, sha256: str) -> BufferedReader:
+        """Open the content of a file."""
+        return self.source_data.objects.open(blob_key(sha256))
+
+    def close(self) -> None:
+        """Give the leases back."""
+        self._leases.give_back()
+
+
+def check_same_target(settings: Settings, plan: Plan) -> None:
+    """Raise `ConfigurationError` where the tenant is now another library than the one that the plan was made for."""
+    target = plan.facts.target
+    tenant = settings.tenant(target.tenant)
+    if not is_same_library(tenant.base_url, target.base_url):
+        raise ConfigurationError(
+            f"Plan {plan.name} was made for '{target.tenant}' at {target.base_url}, which is now at {tenant.base_url}. Make a new "
+            "plan."
+        )
+
+
+def is_same_library(one_url: str, other_url: str) -> bool:
+    """Whether two addresses are one library, whose records have the same ids in both versions of the API."""
+    return one_url.rstrip("/").lower() == other_url.rstrip("/").lower()

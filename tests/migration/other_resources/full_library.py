@@ -1,0 +1,92 @@
+"""A library of version 3 with records of every resource, and functions that read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pipelines.backup.flow import Backup
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import Plan, PlanRow
+from pipelines.settings.loading import load_settings
+from pipelines.settings.tenant import SCOPES
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.backup.other_resources.signing import sign_in
+from tests.migration.library_pair import CONFIG, LibraryPair
+from tests.sandbox.process import SandboxProcess
+
+OTHER_RESOURCES = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
+ALL_RESOURCES = ("publications", *OTHER_RESOURCES)
+RECORDS = 40
+V3 = 'client_id = "test"\nclient_auth = "none"'
+
+CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
+    1: ("Tobias", {}),
+    2: ("Marta", {"organization": {"id": 1}}),
+    3: ("Yuki", {}),
+    4: ("Yuki", {}),
+}
+"""Publications of the source → their contributors and other references. The targets have the first publication, too."""
+
+Records = dict[int, dict[str, Any]]
+
+
+def configured(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair:
+    config = folder / "bookferry.toml"
+    addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
+    config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
+    sign_in(config, "old", sandbox, "library", SCOPES)
+    return LibraryPair(config, sandbox, target, sign_in(config, "new", sandbox, target, SCOPES))
+
+
+def back_up(pair: LibraryPair, run: str, tenant: str = "old") -> Snapshot:
+    with Backup(load_settings(pair.config), with_files=False) as library:
+        for resource in ALL_RESOURCES:
+            library.read_raw(tenant, run, resource)
+            library.stage(tenant, run, resource)
+        library.fetch_files(tenant, run)
+        return library.publish(tenant, run)
+
+
+def listed(pair: LibraryPair, resource: str, library: str | None = None) -> Records:
+    """Every record of a resource, by id."""
+    path = {"locations": "hard_copies/locations"}.get(resource, resource)
+    there = LibraryPair(
+        pair.config, pair.sandbox, library or pair.target, token_of(pair, library) if library else pair.token
+    )
+    records: Records = {}
+    page = 1
+    while found := there.call("GET", f"{path}?per_page=50&page={page}")["records"]:
+        records |= {one["id"]: one for one in found}
+        page += 1
+    return records
+
+
+def token_of(pair: LibraryPair, library: str) -> str:
+    return str(pair.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
+
+
+def named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
+    [found] = [one for one in records.values() if one[field] == name]
+    return found
+
+
+def rows(plan: Plan, resource: str, *actions: Action) -> list[PlanRow]:
+    return list(plan.rows(*actions, resources=[resource]))
+
+
+def titles(pair: LibraryPair, library: str | None = None) -> dict[int, str]:
+    return {number: one["title"] for number, one in listed(pair, "publications", library).items()}
+
+
+def contributors(pair: LibraryPair, library: str | None = None) -> dict[str, str]:
+    """Title of a publication → address of its contributor."""
+    people = {number: one["email"] for number, one in listed(pair, "users", library).items()}
+    found = listed(pair, "publications", library).values()
+    return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
+
+
+def without(pair: LibraryPair, name: str) -> None:
+    """Delete a user of the target."""
+    [number] = [number for number, one in listed(pair, "users").items() if one["name"].startswith(name)]
+    pair.call("DELETE", f"users/{number}")
