@@ -24,12 +24,11 @@ from cli.stop_signals import STOP_SIGNALS, StopRequest
 from pipelines.backup.flow import Backup
 from pipelines.errors import StorageError
 from pipelines.migration.flow import Migration
-from pipelines.report.build import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import Snapshot
+from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -101,40 +100,45 @@ def run_backup(
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's charter
 
-        from assets_defs.backup import tenant_keys  # noqa: PLC0415
+        from assets_defs.backup import backup_keys  # noqa: PLC0415
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
-        from assets_defs.notifications import COMMAND_LINE, STARTED_BY  # noqa: PLC0415
         from assets_defs.postgres import postgres_keys  # noqa: PLC0415
-        from resources.library import ASKED  # noqa: PLC0415
 
         with (
-            _kept_stops() as stopped,
-            _StoppableLibrary(settings, display, stopped, asked=asked, with_files=with_files) as library,
+            _stop_check() as end_if_stopped,
+            Backup(
+                settings,
+                on_progress=display.progress,
+                on_wait=display.waiting,
+                before_step=end_if_stopped,
+                asked=asked,
+                with_files=with_files,
+            ) as backup,
             _instance(settings) as instance,
         ):
-            job = build_definitions(settings, library, {tenant: resources}).resolve_job_def("nightly_backup")
-            before = {snapshot.name for snapshot in library.data.snapshots(tenant)}
+            job = build_definitions(settings, backup, {tenant: resources}).resolve_job_def("nightly_backup")
+            before = {snapshot.name for snapshot in backup.data.snapshots(tenant)}
             try:
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
-                    asset_selection=[*tenant_keys(tenant, resources), *postgres_keys(settings, tenant)],
+                    asset_selection=[*backup_keys(tenant, resources), *postgres_keys(settings, tenant)],
                     tags={
-                        "bookferry/tenant": tenant,
+                        TENANT: tenant,
                         STARTED_BY: COMMAND_LINE,
-                        **({ASKED: " ".join(asked)} if asked else {}),
+                        **({REQUESTED_RESOURCES: " ".join(asked)} if asked else {}),
                     },
                 )
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-                if before.issuperset(snapshot.name for snapshot in library.data.snapshots(tenant)):
+                if before.issuperset(snapshot.name for snapshot in backup.data.snapshots(tenant)):
                     raise
-            snapshot = library.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
-            if settings.stages and snapshot.manifest.complete and not library.staged:
+            snapshot = backup.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
+            if settings.stages and snapshot.manifest.complete and not backup.staged:
                 raise StorageError(
                     f"Snapshot {snapshot.name} is complete and published, but not in Postgres, because it was stopped. Run `bookferry "
                     f"stage {tenant}`."
                 )
-            return Made(snapshot, library.staged)
+            return Made(snapshot, backup.staged)
 
 
 def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[str], config: Mapping[str, Any]) -> None:
@@ -143,13 +147,13 @@ def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[s
     with _quiet_dagster():
         from assets_defs.definitions import build_definitions  # noqa: PLC0415  see the module's charter
 
-        with _kept_stops(), _instance(settings) as instance:
+        with _instance(settings) as instance:
             definitions = build_definitions(settings, migration=migration)
             definitions.resolve_job_def(job).execute_in_process(
                 run_config={**_QUIET, "ops": {"__".join(key): {"config": dict(config)}}},
                 instance=instance,
                 asset_selection=[_asset_key(key)],
-                tags={"bookferry/tenant": key[0]},
+                tags={TENANT: key[0]},
             )
 
 
@@ -159,70 +163,26 @@ def _asset_key(path: Sequence[str]) -> dg.AssetKey:
     return dg.AssetKey(list(path))
 
 
-class _StoppableLibrary(Backup):
-    """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        display: ProgressDisplay,
-        stopped: Callable[[], bool],
-        *,
-        asked: Sequence[str],
-        with_files: bool,
-    ) -> None:
-        super().__init__(
-            settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
-        )
-        self._stopped = stopped
-
-    def read_raw(
-        self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
-    ) -> tuple[Capture, ResourceFacts | Unreadable]:
-        self._end_if_stopped()
-        return super().read_raw(tenant, run, resource, wanted)
-
-    def stage(self, tenant: str, run: str, resource: str) -> Capture:
-        self._end_if_stopped()
-        return super().stage(tenant, run, resource)
-
-    def fetch_files(self, tenant: str, run: str) -> Capture:
-        self._end_if_stopped()
-        return super().fetch_files(tenant, run)
-
-    def publish(self, tenant: str, run: str) -> Snapshot:
-        self._end_if_stopped()
-        return super().publish(tenant, run)
-
-    def report(self, tenant: str) -> Report | None:
-        self._end_if_stopped()
-        return super().report(tenant)
-
-    def stage_into_postgres(self, tenant: str) -> list[Staged]:
-        self._end_if_stopped()
-        return super().stage_into_postgres(tenant)
-
-    def _end_if_stopped(self) -> None:
-        if self._stopped():
-            raise StopRequest
-
-
 @contextmanager
-def _kept_stops() -> Iterator[Callable[[], bool]]:
-    """Tells whether a signal arrived in this block, whoever's handler took it."""
-    ours, python = socket.socketpair()
-    with ours, python:
-        ours.setblocking(False)
-        python.setblocking(False)
-        before = signal.set_wakeup_fd(python.fileno(), warn_on_full_buffer=False)
+def _stop_check() -> Iterator[Callable[[], None]]:
+    """Yields a function that raises `StopRequest` if a stop signal has arrived in this block.
 
-        def stopped() -> bool:
+    Dagster loses a signal that arrives while it exchanges signal handlers around a step. Python writes the number of each signal to the
+    wakeup descriptor, whichever handler is installed.
+    """
+    received, sent = socket.socketpair()
+    with received, sent:
+        received.setblocking(False)
+        sent.setblocking(False)
+        before = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
+
+        def end_if_stopped() -> None:
             with suppress(BlockingIOError):
-                return not set(STOP_SIGNALS).isdisjoint(ours.recv(4096))
-            return False
+                if not set(STOP_SIGNALS).isdisjoint(received.recv(4096)):
+                    raise StopRequest
 
         try:
-            yield stopped
+            yield end_if_stopped
         finally:
             signal.set_wakeup_fd(before)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cli.output import age
 from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.settings.settings import Settings
+from resources.run_tags import TENANT
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -58,7 +59,7 @@ def _last_run(instance: dg.DagsterInstance, tenant: str) -> tuple[str, float] | 
     """How the tenant's last run stands, and how many seconds ago it began."""
     import dagster as dg  # noqa: PLC0415
 
-    records = instance.get_run_records(dg.RunsFilter(tags={"bookferry/tenant": tenant}), limit=1)
+    records = instance.get_run_records(dg.RunsFilter(tags={TENANT: tenant}), limit=1)
     if not records:
         return None
     began = datetime.now(UTC).timestamp() - records[0].create_timestamp.timestamp()

@@ -14,7 +14,7 @@ from typing import Any, Self
 import dagster as dg
 import pyarrow.parquet as pq
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -81,9 +81,9 @@ class Night:
         also: Sequence[dg.AssetKey] = (),
         **tags: str,
     ) -> dg.ExecuteInProcessResult:
-        """The job `nightly_backup` in this process, as Dagster runs it: with a library resource of its own."""
+        """The job `nightly_backup` in this process, as Dagster runs it: with a backup resource of its own."""
         job = build_definitions(self.settings).resolve_job_def("nightly_backup")
-        keys = [key for tenant in tenants or ("old",) for key in tenant_keys(tenant, resources)]
+        keys = [key for tenant in tenants or ("old",) for key in backup_keys(tenant, resources)]
         keys += also
         return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False, tags=tags)
 

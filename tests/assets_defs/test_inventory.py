@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from pipelines.backup.flow import tenant_resources
 from pipelines.inventory import RESOURCES
@@ -141,17 +141,17 @@ def test_a_repetition_wants_what_the_first_run_wanted(new: Night, sandbox: Sandb
 
 
 def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """All resources of v3; of v2 the publications, what the settings name, and what somebody wants now."""
+    """All resources of v3; of v2 the publications, what the settings name and what a person requests."""
     v3 = load_settings(configure(tmp_path, sandbox))
-    assert asset_keys(build_definitions(v3)) == set(tenant_keys("new", RESOURCES))
+    assert asset_keys(build_definitions(v3)) == set(backup_keys("new", RESOURCES))
     old = CONFIG.format(base_url=sandbox.base_url(), more="").replace(
         '"v3"\nclient_id = "test"\nclient_auth = "none"', '"v2"'
     )
     (tmp_path / "bookferry.toml").write_text(old)
     v2 = load_settings(tmp_path / "bookferry.toml")
-    assert asset_keys(build_definitions(v2)) == set(tenant_keys("new", ["publications"]))
-    wanted = build_definitions(v2, wanted={"new": ["tasks"]})
-    assert asset_keys(wanted) == set(tenant_keys("new", ["publications", "tasks"]))
+    assert asset_keys(build_definitions(v2)) == set(backup_keys("new", ["publications"]))
+    requested = build_definitions(v2, requested={"new": ["tasks"]})
+    assert asset_keys(requested) == set(backup_keys("new", ["publications", "tasks"]))
 
 
 def asset_keys(defs: dg.Definitions) -> set[dg.AssetKey]:

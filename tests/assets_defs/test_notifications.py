@@ -11,7 +11,7 @@ import dagster as dg
 import msgspec
 import pytest
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
 from assets_defs.notifications import notifications
@@ -57,7 +57,7 @@ def watch(night: Night) -> Watch:
 def started(night: Night, repeats: str | None = None, **tags: str) -> dg.DagsterRun:
     """A run of the tenant `old` that is under way, in a process that is not there any more."""
     job = build_definitions(night.settings).resolve_job_def("nightly_backup")
-    keys = set(tenant_keys("old", ["publications"]))
+    keys = set(backup_keys("old", ["publications"]))
     return night.instance.create_run_for_job(
         job.get_subset(asset_selection=keys),
         asset_selection=frozenset(keys),

@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.stop_signals import StopRequest
+from pipelines.backup.flow import Backup
+from pipelines.settings.loading import load_settings
 from tests.cli.command import PATIENCE, Home
 from tests.cli.conftest import BackedUp
 
@@ -54,6 +57,33 @@ def _foreground() -> None:
     """A shell's job in the foreground hears Ctrl-C, whatever started the tests; and so does each process that it started."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize(
+    ("step", "arguments"),
+    [
+        ("read_raw", ("run", "publications")),
+        ("stage", ("run", "publications")),
+        ("fetch_files", ("run",)),
+        ("publish", ("run",)),
+        ("report", ()),
+        ("stage_into_postgres", ()),
+    ],
+)
+def test_every_step_of_a_backup_ends_when_there_was_a_stop(
+    tmp_path: Path, step: str, arguments: tuple[str, ...]
+) -> None:
+    """Dagster loses a signal that arrives between two steps. Each step asks for it first, before it takes the lease or touches a file."""
+    (tmp_path / "bookferry.toml").write_text(
+        '[tenants.small]\nbase_url = "https://library.example.org"\napi = "v2"\nsession_cookie_env = "TEST_COOKIE"\n'
+    )
+
+    def stop() -> None:
+        raise StopRequest
+
+    with Backup(load_settings(tmp_path / "bookferry.toml"), before_step=stop) as backup, pytest.raises(StopRequest):
+        getattr(backup, step)("small", *arguments)
+    assert [path.name for path in tmp_path.iterdir()] == ["bookferry.toml"]
 
 
 @pytest.mark.parametrize(
