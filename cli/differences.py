@@ -1,4 +1,4 @@
-"""`bookferry snapshots diff`."""
+"""`bookferry snapshots diff`: compares two snapshots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = ("added", "removed", "changed")
 def diff_snapshots(
     settings: Settings, names: tuple[str, str], resource: str | None, limit: int, output: Output
 ) -> ExitStatus:
-    """What differs from one snapshot to another; exit 6 where anything does."""
+    """Compare two snapshots. The status is 6 if there is any difference."""
     data = open_data(settings, personal_keys(settings))
     a, b = (data.find_snapshot(name) for name in names)
     found = compare(data, a, b, resource, limit)
@@ -50,7 +50,7 @@ def _without_id(one: ResourceDifferences) -> str:
 
 def _print_resource(console: Console, name: str, one: ResourceDifferences, limit: int) -> None:
     if one.only_in is not None:
-        console.print(f"{name}: only {one.only_in} holds it.")
+        console.print(f"{name}: only in {one.only_in}.")
     if one.fields:
         counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:limit]]
         console.print(table_of(("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",)))

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-MODULES = ("cli.main", "cli.boundary", "cli.commands", "assets_defs.definitions", "duckdb", "pyarrow.parquet")
+MODULES = ("cli.main", "cli.boundary", "cli.app", "assets_defs.definitions", "duckdb", "pyarrow.parquet")
 _MESSAGE = 1 << 20
 
 

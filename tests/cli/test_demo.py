@@ -85,7 +85,9 @@ def test_a_second_demonstration_adds_a_snapshot(first: Outcome, folder: Path) ->
 def test_a_configuration_of_ones_own_is_not_touched(tmp_path: Path) -> None:
     mine = tmp_path / "bookferry.toml"
     mine.write_bytes(b"# mine \xff")
-    run("demo", "--folder", ".", "--json", folder=tmp_path).assert_failed(2, "not the demonstration's", "--folder")
+    run("demo", "--folder", ".", "--json", folder=tmp_path).assert_failed(
+        2, "was not written by `bookferry demo`", "--folder"
+    )
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("bookferry.toml", b"# mine \xff")]
 
 
