@@ -95,7 +95,9 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
     else:
-        kept = f"Snapshot {snapshot.name} is kept, but it is not complete; the newest complete one stays current."
+        kept = (
+            f"Snapshot {snapshot.name} is kept, but it is not proved complete; the newest complete one stays current."
+        )
         console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {kept}"))
 
 

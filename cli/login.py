@@ -56,7 +56,7 @@ def log_in(
 def _scopes(settings: Settings, tenant: str, purpose: str | None) -> tuple[str, ...]:
     """The scopes to request: all that jobs use, unless --for or the configuration reduces them."""
     if purpose is not None and purpose not in JOBS:
-        raise ConfigurationError(f"--for {purpose}: there is no such job. Choose one of {', '.join(JOBS)}.")
+        raise ConfigurationError(f"--for {purpose}: there is no such job; say one of {', '.join(JOBS)}.")
     needed = JOBS[purpose].scopes if purpose else SCOPES
     allowed = settings.tenant(tenant).scopes
     scopes = tuple(scope for scope in needed if allowed is None or scope in allowed)
@@ -169,7 +169,7 @@ def _timeout_error(seconds: float, *, issued: bool) -> SignInError:
         "check client_id and redirect_uri of the tenant in bookferry.toml" if issued else "run it with --new-client"
     )
     return SignInError(
-        f"No answer arrived within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library showed "
+        f"Nobody answered within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library showed "
         f"an error page instead of its consent page, {remedy}."
     )
 

@@ -60,4 +60,4 @@ def _print(console: Console, report: Report) -> None:
     for path in (report.paths.issues, report.paths.markdown, report.paths.html):
         console.print(path)
     issues = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
-    console.print(f"Report of {report.snapshot}: {issues}; {report.mended:,} corrected by Bookferry.")
+    console.print(f"Report of {report.snapshot}: {issues}; {report.mended:,} that Bookferry mended.")

@@ -58,7 +58,7 @@ def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str,
             f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
         ) from None
     if api not in SIGN_IN:
-        raise ConfigurationError(f"--api {api}: there is no such version. Choose one of {', '.join(SIGN_IN)}.")
+        raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
     variable = tenant.upper()
     sign_in = SIGN_IN[api].format(tenant=tenant, variable=variable)
     content = CONFIG.format(tenant=tenant, sign_in=sign_in, data=_toml(data), base_url=_toml(base_url))

@@ -130,7 +130,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
         (resource, key, _number(count)) for resource, keys in manifest.residue.items() for key, count in keys.items()
     ]
     if residue:
-        title = "\nResidue: keys without a column"
+        title = "\nKept as residue: keys that no column takes"
         console.print(table_of(("resource", "key", "records"), residue, title=title, right=("records",)))
 
 

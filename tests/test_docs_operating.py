@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.notify import Ending
 from pipelines.settings.loading import load_settings
-from tests.cli.command import ROOT, Home, environment
+from tests.cli.command import ROOT, Installation, environment
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, ScriptedServer
 
@@ -32,7 +32,7 @@ UNIT = re.findall(r"^Exec\w+=/srv/bookferry/(.*)$", TEXT, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     """A checkout with a tenant `old` of some real records."""
     folder = tmp_path_factory.mktemp("checkout")
     (folder / ".venv" / "bin").mkdir(parents=True)
@@ -40,14 +40,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
     command.chmod(0o755)
     with SandboxProcess("--tenant=old=real:120", "--requests-per-minute", "0") as sandbox:
-        home = Home.make(folder, sandbox, "old")
+        installation = Installation.make(folder, sandbox, "old")
         config = folder / "bookferry.toml"
         tables = [table for table in TABLES if "[retention]" in table or "success_env" in table]
         config.write_text("\n".join([config.read_text(), *tables]))
-        yield home
+        yield installation
 
 
-def run_line(checkout: Home, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_line(checkout: Installation, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run one line in a shell with these variables."""
     return subprocess.run(
         ["bash", "-euc", line],
@@ -59,7 +59,7 @@ def run_line(checkout: Home, line: str, **variables: str) -> subprocess.Complete
     )
 
 
-def test_the_unit_and_the_commands_work_as_written(checkout: Home) -> None:
+def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> None:
     """First the steps of the unit, in their order; then every command of the page. The switch is called once, by the backup."""
     assert [shlex.split(line)[1:3] for line in UNIT] == [
         ["backup", "old"],

@@ -1,4 +1,4 @@
-"""A configuration with its Dagster instance, and the ways in which a backup is run on it."""
+"""A configuration with a Dagster instance, and the ways to run a backup on it."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def configure(folder: Path, sandbox: SandboxProcess) -> dict[str, str]:
     }
 
 
-class Night:
-    """What an operator has on one machine. The variables of `configure` are in the environment."""
+class DagsterInstallation:
+    """A configuration, its data folder and a Dagster instance. The variables of `configure` are in the environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -125,7 +125,7 @@ class Night:
 
 
 def secrets_of(sandbox: SandboxProcess) -> list[str]:
-    """What must never be found: password, its form in a header, session cookies, and the mark of a signed address."""
+    """Secrets that must not occur: the password, its header, session cookies, and the mark of a signed address."""
     pair = f"{sandbox.user}:{sandbox.password}".encode()
     cookies = [sandbox.session_cookie("library"), sandbox.session_cookie("second")]
     return [
