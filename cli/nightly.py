@@ -41,7 +41,7 @@ _RUN_IT = (
 def _from_history(home: Path, tenant: str) -> CheckResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import dagster as dg  # noqa: PLC0415  costs more than all other checks together, so only where there is an instance
+        import dagster as dg  # noqa: PLC0415  takes longer than all other checks, so only if there is an instance
 
         with dg.DagsterInstance.from_config(str(home)) as instance:
             return _check_result(_silent_seconds(instance), _last_run(instance, tenant), tenant)

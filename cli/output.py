@@ -128,9 +128,9 @@ def _cell(value: object) -> str:
 
 def command_line(*words: str) -> str:
     """A command line to copy: `bookferry` by the path of this process, with quotes where words need them."""
-    called, found = Path(sys.argv[0]), shutil.which("bookferry")
-    elsewhere = called.name == "bookferry" and called.exists() and (found is None or not called.samefile(found))
-    name = min(str(called), os.path.relpath(called), key=len) if elsewhere else "bookferry"
+    script, on_path = Path(sys.argv[0]), shutil.which("bookferry")
+    other = script.name == "bookferry" and script.exists() and (on_path is None or not script.samefile(on_path))
+    name = min(str(script), os.path.relpath(script), key=len) if other else "bookferry"
     return shlex.join([name, *words])
 
 

@@ -34,9 +34,9 @@ _CHANGES = {
 class OutputFormat:
     """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, or a Parquet file."""
 
-    limit: int = 100
-    csv: bool = False
-    parquet: Path | None = None
+    limit: int
+    csv: bool
+    parquet: Path | None
 
 
 def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
@@ -57,11 +57,8 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
         raise ConfigurationError(f"--file {file}: cannot be read ({reason}).") from None
 
 
-def answer_query(
-    settings: Settings, sql: str, output: Output, form: OutputFormat | None = None, *, personal: bool = False
-) -> ExitStatus:
+def answer_query(settings: Settings, sql: str, output: Output, form: OutputFormat, *, personal: bool) -> ExitStatus:
     """Run one query, read-only. An error in it is exit 2. `personal` includes the personal columns."""
-    form = form or OutputFormat()
     if form.csv and (output.as_json or form.parquet):
         raise ConfigurationError("--csv goes with neither --json nor --parquet: choose one.")
     with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:
@@ -114,12 +111,12 @@ def run_sql(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], l
 
 
 def _first(batches: Iterator[Rows], most: int | None) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    first: list[tuple[object, ...]] = []
     for rows in batches:
-        found += rows
-        if most is not None and len(found) >= most:
-            return found[:most]
-    return found
+        first += rows
+        if most is not None and len(first) >= most:
+            return first[:most]
+    return first
 
 
 @contextmanager

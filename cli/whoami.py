@@ -19,7 +19,7 @@ from pipelines.sign_in import SignInState, abilities, sign_in_state, warning, wh
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
-def who(settings: Settings, tenant: str, output: Output) -> ExitStatus:
+def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
     """Ask the library who is signed in, and print the answer."""
     data = DataFolder(settings.data)
     data.prepare()

@@ -10,7 +10,7 @@ from cli.boundary import command
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.login import log_in
 from cli.output import Output
-from cli.whoami import who
+from cli.whoami import show_sign_in
 from pipelines.errors import ExitStatus
 
 
@@ -50,4 +50,4 @@ def whoami(
     json: JsonOption = False,
 ) -> ExitStatus:
     """Show who is signed in to a library, what the sign-in allows, and when it is renewed."""
-    return who(settings_of(config), tenant, Output(as_json=json))
+    return show_sign_in(settings_of(config), tenant, Output(as_json=json))

@@ -1,4 +1,4 @@
-"""Commands to begin with and to look at: demo, init, ui, sandbox."""
+"""Commands that create or start something: demo, init, ui, sandbox."""
 
 from __future__ import annotations
 
