@@ -13,6 +13,11 @@ UPKEEP = {"bookferry/upkeep": ""}
 _Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
 
 
+def v3_tenants(settings: Settings) -> list[str]:
+    """The tenants of version 3: a person signs in to them, and a migration can write into them."""
+    return [name for name, tenant in settings.tenants.items() if tenant.api == "v3"]
+
+
 def tenant_key(tenant: str, name: str) -> dg.AssetKey:
     """The key of a tenant's asset."""
     return dg.AssetKey([tenant, name])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from assets_defs.factories import UPKEEP, tenant_asset, tenants_job
+from assets_defs.factories import UPKEEP, tenant_asset, tenants_job, v3_tenants
 from assets_defs.metadata import MOST_SHOWN, preview
 from pipelines.migration.apply.run import Limits, Selection
 from pipelines.migration.flow import Migration
@@ -81,14 +81,14 @@ def migration_assets(settings: Settings) -> list[dg.AssetsDefinition]:
     """Three assets for each v3 library."""
     return [
         asset
-        for tenant in _targets(settings)
+        for tenant in v3_tenants(settings)
         for asset in (_plan_asset(tenant), _load_asset(tenant), _proof_asset(tenant))
     ]
 
 
 def migration_jobs(settings: Settings) -> list[Any]:
     """A job for each step. A person starts it; there is no schedule."""
-    targets = _targets(settings)
+    targets = v3_tenants(settings)
     return [
         tenants_job(
             job, asset, targets, f"{_DESCRIPTIONS[asset]} Materialize it for one library at a time.", MAX_SECONDS
@@ -96,10 +96,6 @@ def migration_jobs(settings: Settings) -> list[Any]:
         for asset, job in JOBS.items()
         if targets
     ]
-
-
-def _targets(settings: Settings) -> list[str]:
-    return [name for name, tenant in settings.tenants.items() if tenant.api == "v3"]
 
 
 def _plan_asset(tenant: str) -> dg.AssetsDefinition:

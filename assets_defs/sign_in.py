@@ -4,13 +4,13 @@ The sensor sends no request: if it could not store the answer to a refresh, the 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import dagster as dg
 
-from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenant_key, tenants_job
-from assets_defs.schedules import cron
+from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenant_key, tenants_job, v3_tenants
+from assets_defs.schedules import cron, now_utc
 from pipelines.backup.flow import Backup
 from pipelines.service.clock import SystemClock
 from pipelines.settings.settings import Settings
@@ -27,41 +27,33 @@ MAX_SECONDS = 3600
 """A refresh is one request; it ends within an hour even with every wait that a library may ask for."""
 
 HALF_A_DAY = 12
-
-
-def signed_in_tenants(settings: Settings) -> list[str]:
-    """The v3 tenants, which a person signs in to."""
-    return [name for name, tenant in settings.tenants.items() if tenant.api == "v3"]
+"""Hours."""
 
 
 def sign_in_assets(settings: Settings) -> list[dg.AssetsDefinition]:
     """One asset for the sign-in of each v3 tenant."""
-    return [_sign_in_asset(tenant) for tenant in signed_in_tenants(settings)]
+    return [_sign_in_asset(tenant) for tenant in v3_tenants(settings)]
 
 
 def sign_in_job(settings: Settings) -> list[Any]:
     """The job that renews all sign-ins; none without v3 tenants."""
-    tenants = signed_in_tenants(settings)
+    tenants = v3_tenants(settings)
     text = "Renews the sign-in to every v3 library, so that none ends unnoticed."
     return [tenants_job(JOB, ASSET, tenants, text, MAX_SECONDS)] if tenants else []
 
 
 def sign_in_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
     """The schedule of that job: once a day, half a day after the nightly backup, so that a person can sign in before the next one."""
-    if not signed_in_tenants(settings):
+    if not v3_tenants(settings):
         return []
     hour, minute = settings.nightly_at.split(":")
     moment = f"{(int(hour) + HALF_A_DAY) % 24:02}:{minute}"
     return [job_schedule(settings, JOB, cron(moment), f"Every day at {moment}")]
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def sign_in_watch(settings: Settings, now: Callable[[], datetime] = _now) -> Sequence[dg.SensorDefinition]:
+def sign_in_watch(settings: Settings, now: Callable[[], datetime] = now_utc) -> Sequence[dg.SensorDefinition]:
     """A sensor that reads the stored sign-ins every hour. The check `lasts` turns red when somebody should sign in."""
-    tenants = signed_in_tenants(settings)
+    tenants = v3_tenants(settings)
     if not tenants:
         return []
 
@@ -96,7 +88,7 @@ def _sign_in_asset(tenant: str) -> dg.AssetsDefinition:
         backup.data.prepare()
         keep_alive(backup.settings, tenant, state=backup.data.state_path)
         state = sign_in_state(backup.settings, tenant, SystemClock())
-        advice = warning(state, _now().timestamp())
+        advice = warning(state, now_utc().timestamp())
         yield dg.MaterializeResult(
             metadata=_metadata(state),
             check_results=[_result(advice)],
