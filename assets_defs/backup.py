@@ -1,16 +1,17 @@
-"""The assets of a backup, for one tenant: a raw table, the tables staged from it, and the snapshot that publishes them.
+"""The assets of one tenant's backup: raw tables, the tables staged from them, and the snapshot that publishes both.
 
-Write, audit, publish: the checks show in red what makes a snapshot partial; a partial snapshot is still published, as partial, so that
-what could be read is not lost, and never becomes the newest complete one (I4, I5).
+Write, audit, publish: a check turns red for whatever makes a snapshot partial. A partial snapshot is published all the same, so that
+nothing that was read is lost; it never becomes the newest complete one (I4, I5).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
 
+from assets_defs.factories import check_spec, tenant_asset, tenant_key, tenant_keys, tenant_step
 from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
-from assets_defs.stops import stop_explained
 from pipelines.backup.flow import Backup
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
@@ -18,40 +19,58 @@ from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadabl
 PUBLICATIONS = "publications"
 """The resource whose records name files."""
 
-_CONTENTS = {
+SNAPSHOT = "snapshot"
+"""The asset that publishes a backup."""
+
+_PREVIEW = {
     "file": "Table of the snapshot, as Parquet.",
     "rows": "Rows in it.",
     "bytes": "Its size.",
     "sha256": "SHA-256 of the file.",
 }
-"""Column → meaning, of what Dagster shows of a snapshot."""
+"""Column of a snapshot's preview → meaning."""
 
 
 def tenant_assets(
     tenant: str, resources: Sequence[str], fresh: dg.FreshnessPolicy | None = None
 ) -> list[dg.AssetsDefinition]:
-    """All assets of one tenant, under its name as key prefix and in its own pool."""
-    parts = [
+    """Raw tables, staged tables and snapshot of one tenant."""
+    tables = [
         asset for resource in resources for asset in (_raw_asset(tenant, resource), _staged_assets(tenant, resource))
     ]
-    return [*parts, _snapshot_asset(tenant, resources, fresh)]
+    return [*tables, _snapshot_asset(tenant, resources, fresh)]
 
 
-def tenant_keys(tenant: str, resources: Iterable[str]) -> list[dg.AssetKey]:
-    """The keys of a tenant's assets for the given resources, the snapshot and its report included."""
+def backup_keys(tenant: str, resources: Iterable[str]) -> list[dg.AssetKey]:
+    """The keys of all assets that a backup of these resources makes, with the snapshot and its report."""
     names = [
         name for resource in resources for name in (f"raw_{resource}", *(table.name for table in STAGED[resource]))
     ]
     names += ["files", "report"] if PUBLICATIONS in resources else []
-    return [dg.AssetKey([tenant, name]) for name in (*names, "snapshot")]
+    return tenant_keys(tenant, [*names, SNAPSHOT])
 
 
 def run_name(context: dg.AssetExecutionContext) -> str:
-    """What the steps of one run, and of its re-executions, have in common."""
+    """The name that all steps of a run share, also with its re-executions."""
     return context.run.root_run_id or context.run.run_id
 
 
-def _read_by_run(context: dg.AssetExecutionContext, tenant: str) -> list[str]:
+@contextmanager
+def stop_explained(context: dg.AssetExecutionContext, tenant: str, resume_hours: float) -> Iterator[None]:
+    """Explains a stop of this block (Terminate in the web interface, SIGTERM, Ctrl-C) in the run's log, and raises it again."""
+    try:
+        yield
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
+        context.log.warning(
+            "Stopped before the end. Nothing of %s was published and its last good snapshot is untouched. What was read is kept: the next "
+            "backup of the same resources resumes there, if it begins within %d hours of the start of this one (resume_hours).",
+            tenant,
+            resume_hours,
+        )
+        raise
+
+
+def _resources_of_run(context: dg.AssetExecutionContext, tenant: str) -> list[str]:
     """The resources of a tenant that this run reads."""
     selected = (key.path for key in context.job_def.asset_layer.selected_asset_keys)
     return [path[-1].removeprefix("raw_") for path in selected if path[0] == tenant and path[-1].startswith("raw_")]
@@ -59,31 +78,30 @@ def _read_by_run(context: dg.AssetExecutionContext, tenant: str) -> list[str]:
 
 def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
     table = raw_table(resource)
-    key = dg.AssetKey([tenant, table.name])
 
-    @dg.asset(
-        key=key,
-        group_name=tenant,
+    @tenant_asset(
+        tenant,
+        table.name,
         kinds={"parquet"},
-        pool=tenant,
         description=table.comment,
         metadata={"dagster/column_schema": column_schema(table)},
-        check_specs=[
-            dg.AssetCheckSpec(
-                "count_equals_x_total", asset=key, description="Distinct ids = X-Total, which stood still (I4)."
-            ),
-            dg.AssetCheckSpec("ids_unique", asset=key, description="Every record has an id, and no id occurs twice."),
-            dg.AssetCheckSpec("readable", asset=key, description="The service lets us read it, and we understand it."),
-        ],
+        checks={
+            "count_equals_x_total": "The number of different ids equals X-Total, which did not change during the listing (I4).",
+            "ids_unique": "Every record has an id, and no id occurs twice.",
+            "readable": "The service lets the account read the resource, and its answers have the expected form.",
+        },
     )
-    def raw(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
-        with stop_explained(context, tenant, library.settings.tenant(tenant)):
-            capture, facts = library.read_raw(tenant, run_name(context), resource, _read_by_run(context, tenant))
+    def raw(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+        with stop_explained(context, tenant, backup.settings.tenant(tenant).resume_hours):
+            capture, facts = backup.read_raw(tenant, run_name(context), resource, _resources_of_run(context, tenant))
         if isinstance(facts, Unreadable):
-            return _not_read(facts)
-        shown = table_metadata(capture, table, facts.requests)
+            return _unreadable_result(facts)
         return dg.MaterializeResult(
-            metadata={**shown, "pages": facts.pages, "endpoint": facts.endpoint},
+            metadata={
+                **table_metadata(capture, table, facts.requests),
+                "pages": facts.pages,
+                "endpoint": facts.endpoint,
+            },
             check_results=[
                 _count_check(facts),
                 _ids_check(facts),
@@ -94,46 +112,41 @@ def _raw_asset(tenant: str, resource: str) -> dg.AssetsDefinition:
     return raw
 
 
-def _not_read(found: Unreadable) -> dg.MaterializeResult:
-    """A raw table that is not there: a warning, and an error where the snapshot is partial without it."""
-    severity = dg.AssetCheckSeverity.ERROR if found.partial else dg.AssetCheckSeverity.WARN
-    why: dict[str, Any] = {"not_read": found.message, "missing_scopes": found.missing_scopes}
+def _unreadable_result(unreadable: Unreadable) -> dg.MaterializeResult:
+    """The result for a raw table that could not be read: its checks warn, or fail where the snapshot is partial without it."""
+    severity = dg.AssetCheckSeverity.ERROR if unreadable.partial else dg.AssetCheckSeverity.WARN
+    reason: dict[str, Any] = {"not_read": unreadable.message, "missing_scopes": unreadable.missing_scopes}
     return dg.MaterializeResult(
-        metadata={"dagster/row_count": 0, "requests": found.requests, "not_read": found.message},
+        metadata={"dagster/row_count": 0, "requests": unreadable.requests, "not_read": unreadable.message},
         check_results=[
-            dg.AssetCheckResult(passed=False, check_name=name, severity=severity, metadata=why)
+            dg.AssetCheckResult(passed=False, check_name=name, severity=severity, metadata=reason)
             for name in ("readable", "count_equals_x_total", "ids_unique")
         ],
     )
 
 
 def _staged_assets(tenant: str, resource: str) -> dg.AssetsDefinition:
-    tables = [table for table in STAGED[resource] if table != PUBLICATION_FILES]  # which the files step makes
-    keys = {table.name: dg.AssetKey([tenant, table.name]) for table in tables}
+    tables = [table for table in STAGED[resource] if table != PUBLICATION_FILES]  # the files step makes that one
 
-    @dg.multi_asset(
-        name=f"{tenant}__stage_{resource}",
-        group_name=tenant,
-        pool=tenant,
+    @tenant_step(
+        tenant,
+        f"stage_{resource}",
         specs=[table_spec(tenant, table, [f"raw_{resource}"]) for table in tables],
         check_specs=[required_spec(tenant, table) for table in tables],
     )
-    def staged(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
-        capture = library.stage(tenant, run_name(context), resource)
-        unreadable = capture.facts.unreadable.get(resource)
+    def staged(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> Iterator[dg.MaterializeResult]:
+        capture = backup.stage(tenant, run_name(context), resource)
         for table in tables:
-            yield (
-                no_table(unreadable, keys[table.name]) if unreadable else staged_table(capture, table, keys[table.name])
-            )
+            yield staged_result(capture, resource, table)
 
     return staged
 
 
 def table_spec(tenant: str, table: Table, made_from: Sequence[str]) -> dg.AssetSpec:
-    """The asset that a staged table is."""
+    """The asset of a staged table."""
     return dg.AssetSpec(
-        dg.AssetKey([tenant, table.name]),
-        deps=[dg.AssetKey([tenant, name]) for name in made_from],
+        tenant_key(tenant, table.name),
+        deps=tenant_keys(tenant, made_from),
         description=table.comment,
         kinds={"parquet"},
         metadata={"dagster/column_schema": column_schema(table)},
@@ -142,15 +155,19 @@ def table_spec(tenant: str, table: Table, made_from: Sequence[str]) -> dg.AssetS
 
 def required_spec(tenant: str, table: Table) -> dg.AssetCheckSpec:
     """The check of a staged table."""
-    return dg.AssetCheckSpec(
-        "required_columns",
-        asset=dg.AssetKey([tenant, table.name]),
-        description=f"Filled in every row: {', '.join(_audited(table))}.",
-    )
+    text = f"These columns are filled in every row: {', '.join(_audited(table))}."
+    return check_spec(tenant, table.name, "required_columns", text)
 
 
-def staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.MaterializeResult:
-    """A finished table, and its check."""
+def staged_result(capture: Capture, resource: str, table: Table) -> dg.MaterializeResult:
+    """The result for a staged table, with its check. The check of the raw table reports a resource that could not be read."""
+    key = tenant_key(capture.facts.tenant, table.name)
+    if unreadable := capture.facts.unreadable.get(resource):
+        reason = {"not_read": unreadable.message}
+        check = dg.AssetCheckResult(asset_key=key, check_name="required_columns", passed=True, metadata=reason)
+        return dg.MaterializeResult(
+            asset_key=key, metadata={"dagster/row_count": 0, "requests": 0, **reason}, check_results=[check]
+        )
     return dg.MaterializeResult(
         asset_key=key,
         metadata={
@@ -161,49 +178,39 @@ def staged_table(capture: Capture, table: Table, key: dg.AssetKey) -> dg.Materia
     )
 
 
-def no_table(unreadable: Unreadable, key: dg.AssetKey) -> dg.MaterializeResult:
-    """A table of a resource that could not be read: the check of its raw table says so."""
-    why: dict[str, Any] = {"dagster/row_count": 0, "requests": 0, "not_read": unreadable.message}
-    check = dg.AssetCheckResult(
-        asset_key=key, check_name="required_columns", passed=True, metadata={"not_read": unreadable.message}
-    )
-    return dg.MaterializeResult(asset_key=key, metadata=why, check_results=[check])
-
-
 def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPolicy | None) -> dg.AssetsDefinition:
-    key = dg.AssetKey([tenant, "snapshot"])
+    tables = [table.name for resource in resources for table in STAGED[resource]]
 
-    @dg.asset(
-        key=key,
-        group_name=tenant,
+    @tenant_asset(
+        tenant,
+        SNAPSHOT,
         kinds={"parquet", "duckdb"},
-        pool=tenant,
-        deps=[dg.AssetKey([tenant, table.name]) for resource in resources for table in STAGED[resource]]
-        + ([dg.AssetKey([tenant, "files"])] if PUBLICATIONS in resources else []),
+        made_from=[*tables, *(["files"] if PUBLICATIONS in resources else [])],
         metadata={
             "dagster/column_schema": dg.TableSchema(
-                columns=[dg.TableColumn(name, description=meaning) for name, meaning in _CONTENTS.items()]
+                columns=[dg.TableColumn(name, description=meaning) for name, meaning in _PREVIEW.items()]
             )
         },
         freshness_policy=fresh,
-        check_specs=[dg.AssetCheckSpec("complete", asset=key, description="The snapshot is proved complete (I4).")],
+        checks={"complete": "The snapshot is proved complete (I4)."},
     )
-    def snapshot(context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
-        """A whole backup with its proof: published at once, or not at all (I5)."""
-        published = library.publish(tenant, run_name(context))
+    def snapshot(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+        """A whole backup with its proof. It is published in one step or not at all (I5)."""
+        published = backup.publish(tenant, run_name(context))
         manifest = published.manifest
         return dg.MaterializeResult(
             metadata={
                 "snapshot": manifest.snapshot,
                 "complete": manifest.complete,
-                "problems": _listed(manifest.problems),
-                "notes": _listed(manifest.notes),
+                "problems": _markdown_list(manifest.problems),
+                "notes": _markdown_list(manifest.notes),
                 "dagster/row_count": sum(published.counts.values()),
                 "bytes": sum(table.bytes for table in manifest.tables.values()),
                 "requests": manifest.requests,
                 "dagster/uri": published.uri,
                 "preview": preview(
-                    _CONTENTS, ((one.path, one.rows, one.bytes, one.sha256) for one in manifest.tables.values())
+                    _PREVIEW,
+                    ((table.path, table.rows, table.bytes, table.sha256) for table in manifest.tables.values()),
                 ),
             },
             check_results=[
@@ -218,7 +225,7 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
     return snapshot
 
 
-def _listed(sentences: Iterable[str]) -> dg.MarkdownMetadataValue:
+def _markdown_list(sentences: Iterable[str]) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md("\n".join(f"- {sentence}" for sentence in sentences) or "none")
 
 
@@ -255,7 +262,7 @@ def _required_check(capture: Capture, table: Table, key: dg.AssetKey) -> dg.Asse
         asset_key=key,
         check_name="required_columns",
         passed=not any(missing.values()),
-        # an id may be a text, which the column cannot hold: the proof of the raw table says whether anything is wrong with that
+        # An id may be a text, which the column cannot contain. Whether that is an error, the checks of the raw table decide.
         severity=dg.AssetCheckSeverity.ERROR if broken else dg.AssetCheckSeverity.WARN,
         metadata={"empty": missing},
     )

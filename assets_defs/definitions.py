@@ -21,26 +21,26 @@ from pipelines.backup.flow import Backup, tenant_resources
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
-from resources.library import library_resource
-from resources.migration import migration_resource
+from resources.backup import BackupResource
+from resources.migration import MigrationResource
 
 
 def build_definitions(
     settings: Settings,
-    library: Backup | None = None,
-    wanted: Mapping[str, Sequence[str]] = {},
+    backup: Backup | None = None,
+    requested: Mapping[str, Sequence[str]] = {},
     migration: Migration | None = None,
 ) -> dg.Definitions:
-    """Assets, job and schedule for every tenant that the settings name.
+    """Assets, checks, jobs, schedules and sensors for every tenant of the settings.
 
-    Each run opens a `Backup` or a `Migration` of its own; the command line gives the one it watches. `wanted`: resources of a tenant that
-    somebody wants by name, beside those of every night.
+    Each run opens its own `Backup` or `Migration`, unless the caller passes one. `requested` maps a tenant to the resources that a person
+    named, in addition to the nightly ones.
     """
     return dg.Definitions(
         assets=[
             asset
             for name, tenant in settings.tenants.items()
-            for resources in (list({**dict.fromkeys(tenant_resources(tenant)), **dict.fromkeys(wanted.get(name, ()))}),)
+            for resources in (list(dict.fromkeys([*tenant_resources(tenant), *requested.get(name, ())])),)
             for asset in (
                 *tenant_assets(name, resources, backup_freshness(settings)),
                 *file_assets(name, resources),
@@ -70,16 +70,16 @@ def build_definitions(
         ],
         sensors=[dead_runs(settings), freshness_watch(settings), notifications(settings), *sign_in_watch(settings)],
         resources={
-            "library": library or library_resource.configured({"config": str(settings.path)}),
-            "migration": migration or migration_resource.configured({"config": str(settings.path)}),
+            "backup": backup or BackupResource(config_file=str(settings.path)),
+            "migration": migration or MigrationResource(config_file=str(settings.path)),
         },
     )
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """What $BOOKFERRY_CONFIG or ./bookferry.toml describes, read when Dagster asks.
+    """The definitions for $BOOKFERRY_CONFIG or ./bookferry.toml, read when Dagster loads them.
 
-    Without it loading fails, with the message that says what to do: an empty page would look as if nothing had to be backed up.
+    Without a configuration loading fails with a message that says what to do. An empty page would look as if there were nothing to back up.
     """
     return build_definitions(load_settings(find_config()))

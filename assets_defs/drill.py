@@ -1,4 +1,4 @@
-"""The newest complete snapshot of every tenant, put back into a sandbox once a month: a backup that nobody restored is a hope."""
+"""Restores the newest complete snapshot of every tenant into a sandbox, once a month, to prove that the backup can be restored."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -6,7 +6,9 @@ from typing import Any
 
 import dagster as dg
 
-from assets_defs.schedules import UPKEEP
+from assets_defs.backup import SNAPSHOT
+from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenants_job
+from assets_defs.metadata import MOST_SHOWN
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
 from pipelines.settings.settings import Settings
@@ -17,73 +19,56 @@ ASSET = "drill"
 CHECK = "restorable"
 
 MAX_SECONDS = 20 * 3600
-"""A sandbox takes some hundred records a second."""
-
-SHOWN = 20
+"""A sandbox accepts some hundred records a second."""
 
 
 def drill_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """One for each tenant."""
+    """One asset for each tenant."""
     return [_drill_asset(tenant) for tenant in settings.tenants]
 
 
 def drill_job(settings: Settings) -> Any:
-    """Restores the newest complete snapshot of every tenant into a sandbox of its own, and reads it back."""
-    return dg.define_asset_job(
-        JOB,
-        selection=dg.AssetSelection.assets(*(dg.AssetKey([tenant, ASSET]) for tenant in settings.tenants)),
-        description="Restores the newest complete snapshot of every library into a sandbox, and fails unless it reads the same.",
-        executor_def=dg.in_process_executor,
-        tags={"dagster/max_retries": "0", "dagster/max_runtime": str(MAX_SECONDS)},
-    )
+    """The job that restores the newest complete snapshot of every tenant into a sandbox of its own."""
+    text = "Restores the newest complete snapshot of every library into a sandbox and reads it again. Fails when anything differs."
+    return tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)
 
 
 def drill_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """When the settings say: `1 18:00` is the first day of every month."""
+    """The schedule of `drill_at`: `1 18:00` is the first day of every month."""
     day, _, time = settings.drill_at.partition(" ")
     hour, minute = map(int, time.split(":"))
-    return dg.ScheduleDefinition(
-        name=f"{JOB}_schedule",
-        job_name=JOB,
-        cron_schedule=f"{minute} {hour} {day} * *",
-        execution_timezone=settings.timezone,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"On day {day} of every month at {time} ({settings.timezone}).",
-    )
+    return job_schedule(settings, JOB, f"{minute} {hour} {day} * *", f"On day {day} of every month at {time}")
 
 
 def _drill_asset(tenant: str) -> dg.AssetsDefinition:
-    key = dg.AssetKey([tenant, ASSET])
-
-    @dg.asset(
-        key=key,
-        group_name=tenant,
+    @tenant_asset(
+        tenant,
+        ASSET,
         kinds={"parquet"},
-        tags=dict([UPKEEP]),
-        deps=[dg.AssetKey([tenant, "snapshot"])],
-        check_specs=[
-            dg.AssetCheckSpec(CHECK, asset=key, description="Every record and every byte can be put back (B1, I12).")
-        ],
+        tags=UPKEEP,
+        pooled=False,
+        made_from=[SNAPSHOT],
+        checks={CHECK: "Every record and every byte can be restored (I12)."},
     )
-    def restored(library: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
-        """The last restore of the newest complete snapshot into a sandbox. Asks the library for nothing."""
-        snapshot = library.data.find_snapshot(tenant)
-        found = drill(library.settings, library.data, snapshot, now=datetime.now(UTC))
-        yield dg.AssetCheckResult(check_name=CHECK, passed=found.ok, metadata={"problems": found.problems[:SHOWN]})
-        if not found.ok:
-            problems = "\n".join(found.problems[:SHOWN])
-            raise dg.Failure(problems, metadata=_metadata(found), allow_retries=False)
-        yield dg.MaterializeResult(metadata=_metadata(found))
+    def restored(backup: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+        """The last restore of the newest complete snapshot into a sandbox. Sends no request to the library."""
+        snapshot = backup.data.find_snapshot(tenant)
+        result = drill(backup.settings, backup.data, snapshot, now=datetime.now(UTC))
+        problems = result.problems[:MOST_SHOWN]
+        yield dg.AssetCheckResult(check_name=CHECK, passed=result.ok, metadata={"problems": problems})
+        if not result.ok:
+            raise dg.Failure("\n".join(problems), metadata=_metadata(result), allow_retries=False)
+        yield dg.MaterializeResult(metadata=_metadata(result))
 
     return restored
 
 
-def _metadata(found: Drill) -> dict[str, Any]:
+def _metadata(result: Drill) -> dict[str, Any]:
     return {
-        "snapshot": found.snapshot,
-        "records": found.records,
-        "files": found.files,
-        "bytes": found.bytes,
-        "seconds": found.seconds,
-        "problems": found.problems[:SHOWN],
+        "snapshot": result.snapshot,
+        "records": result.records,
+        "files": result.files,
+        "bytes": result.bytes,
+        "seconds": result.seconds,
+        "problems": result.problems[:MOST_SHOWN],
     }

@@ -1,4 +1,4 @@
-"""What Dagster shows of a table: rows, bytes, columns and the first rows."""
+"""Metadata of tables for Dagster: rows, bytes, columns and the first rows."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,15 +9,18 @@ from pipelines.records.tables import MADE_FROM, Table
 from pipelines.service.redaction import outside_text
 from pipelines.store.snapshots.captures import Capture
 
+MOST_SHOWN = 20
+"""Problems that Dagster shows one by one; the commands list more."""
+
 PREVIEW_ROWS = 5
 PREVIEW_CHARACTERS = 80
 HIDDEN = frozenset({"payload", "residue"})
-"""Not previewed: they hold whatever the library does, signed addresses included (I10). Nor is what is personal: a history of runs is no
-place for it."""
+"""Columns without a preview: they may contain anything, also signed addresses (I10). Personal columns have none, either, because
+Dagster stores previews in its history."""
 
 
 def column_schema(table: Table) -> dg.TableSchema:
-    """The description of a table as Dagster's interface shows it before and after a run."""
+    """The columns of a table, which Dagster shows before and after a run."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(
@@ -33,7 +36,7 @@ def column_schema(table: Table) -> dg.TableSchema:
 
 
 def column_lineage(tenant: str, table: Table) -> dg.TableColumnLineage:
-    """Which column of the raw table each column of a staged table is made from."""
+    """For each column of a staged table, the column of the raw table that it is made from."""
     raw = dg.AssetKey([tenant, MADE_FROM[table.name]])
     return dg.TableColumnLineage(
         {column.name: [dg.TableColumnDep(raw, column.made_from)] for column in table.columns if column.made_from}
@@ -41,7 +44,7 @@ def column_lineage(tenant: str, table: Table) -> dg.TableColumnLineage:
 
 
 def table_metadata(capture: Capture, table: Table, requests: int) -> Mapping[str, Any]:
-    """Metadata of one materialized Parquet file, and of the requests that it took."""
+    """Metadata of one Parquet file; `requests` is the number of requests that it took."""
     facts = capture.facts.tables[table.name]
     path = capture.path / facts.path
     return {
@@ -54,7 +57,7 @@ def table_metadata(capture: Capture, table: Table, requests: int) -> Mapping[str
 
 
 def preview(names: Iterable[str], rows: Iterable[Iterable[object]]) -> dg.TableMetadataValue:
-    """A table to look at. What comes from a library is shown as one short line without secrets (I10, I13)."""
+    """A table for the web interface. Each cell becomes one short line without secrets, because it comes from a library (I10, I13)."""
     columns = list(names)
     return dg.MetadataValue.table(
         records=[dg.TableRecord(dict(zip(columns, map(_cell, row), strict=True))) for row in rows],

@@ -1,7 +1,7 @@
-"""A library moved into another: a plan, its load once a person has approved it, and the proof. One of each for every library of version 3.
+"""A migration as assets: the plan, its load after a person approved it, and the verification; for every v3 library.
 
-A plan says of itself what it would write; the load takes its name and its seal, which a person copies from there, and nothing else: what
-was looked at is what is written.
+The plan shows what it would write. The load takes the plan's name and the beginning of its seal, which a person copies from the plan's
+page: so exactly the plan that the person has read is written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from assets_defs.metadata import preview
-from assets_defs.schedules import UPKEEP
+from assets_defs.factories import UPKEEP, tenant_asset, tenants_job, v3_tenants
+from assets_defs.metadata import MOST_SHOWN, preview
 from pipelines.migration.apply.run import Limits, Selection
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.plan import HTML, MARKDOWN
@@ -26,41 +26,40 @@ if TYPE_CHECKING:
     from pipelines.migration.verify.run import MigrationVerification
 
 PLAN, LOAD, PROOF = "migration_plan", "migration", "migration_proof"
-"""The assets of a library that is moved into."""
+"""The assets of a target library."""
 
 JOBS = {PLAN: "plan_migration", LOAD: "apply_migration", PROOF: "verify_migration"}
+"""Asset → job."""
 
 MAX_SECONDS = 14 * 24 * 3600
 """100,000 records with files take days at 60 requests a minute."""
 
-SHOWN = 20
-
-_TOLD = {
-    PLAN: "Works out what moving a snapshot into a library would write, and writes nothing.",
-    LOAD: "Writes what a plan says, once a person has approved it.",
+_DESCRIPTIONS = {
+    PLAN: "Plans what the migration of a snapshot into this library would write. Writes nothing.",
+    LOAD: "Writes a plan that a person has approved.",
     PROOF: "Reads the library again and compares every record with the plan.",
 }
 
 
 class PlanConfig(dg.Config):
-    """What is moved."""
+    """What to plan."""
 
     source: str
-    """A tenant, for its newest snapshot that holds all publications, or TENANT/SNAPSHOT."""
+    """A tenant, for its newest snapshot with all publications, or TENANT/SNAPSHOT."""
     resources: list[str] = Field(default_factory=list)
-    """What is moved beside the publications and their files: users, authorities, collections, hard_copies, tasks."""
+    """What to migrate besides the publications and their files: users, authorities, collections, hard_copies, tasks."""
     overwrite: bool = False
-    """Where both sides hold something else, the source's value counts: for putting a snapshot back."""
+    """Where the two libraries differ, take the source's value: for the restore of a snapshot."""
 
 
 class LoadConfig(dg.Config):
-    """What is approved."""
+    """What to write, and who approved it."""
 
     plan: str
     approval: str
-    """The first eight characters of the plan's seal at least, as its plan shows it: whoever writes them here approves it."""
+    """At least the first eight characters of the plan's seal, as the plan shows it. Whoever enters them approves the plan."""
     limit: int = 0
-    """Records at most, 0 for all of them."""
+    """The most records to write; 0 for all."""
     actions: list[str] = Field(default_factory=list)
     ids: list[int] = Field(default_factory=list)
     max_failures: int = Limits.failures
@@ -69,48 +68,38 @@ class LoadConfig(dg.Config):
 
 
 class ProofConfig(dg.Config):
-    """What is proved."""
+    """What to verify."""
 
     plan: str
     contents: bool = False
     """Fetch every file again and compare its bytes."""
     evidence: str = ""
-    """Folder that is made, to be kept: a bag of the plan, what was written, and what the library then held."""
+    """Folder to create, as evidence: a bag (BagIt) of the plan, the journal and the records of the library afterwards."""
 
 
 def migration_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """Those of every library that can be moved into."""
-    found: list[dg.AssetsDefinition] = []
-    for name, tenant in settings.tenants.items():
-        if tenant.api == "v3":
-            found += [_plan_asset(name), _load_asset(name), _proof_asset(name)]
-    return found
+    """Three assets for each v3 library."""
+    return [
+        asset
+        for tenant in v3_tenants(settings)
+        for asset in (_plan_asset(tenant), _load_asset(tenant), _proof_asset(tenant))
+    ]
 
 
 def migration_jobs(settings: Settings) -> list[Any]:
-    """A job for each step; a person starts each of them, and there is no schedule."""
-    targets = [name for name, tenant in settings.tenants.items() if tenant.api == "v3"]
+    """A job for each step. A person starts it; there is no schedule."""
+    targets = v3_tenants(settings)
     return [
-        dg.define_asset_job(
-            JOBS[asset],
-            selection=dg.AssetSelection.assets(*(dg.AssetKey([name, asset]) for name in targets)),
-            description=f"{_TOLD[asset]} Materialize it for one library at a time.",
-            executor_def=dg.in_process_executor,
-            tags={"dagster/max_retries": "0", "dagster/max_runtime": str(MAX_SECONDS)},
+        tenants_job(
+            job, asset, targets, f"{_DESCRIPTIONS[asset]} Materialize it for one library at a time.", MAX_SECONDS
         )
-        for asset in (JOBS if targets else ())
+        for asset, job in JOBS.items()
+        if targets
     ]
 
 
 def _plan_asset(tenant: str) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=[tenant, PLAN],
-        group_name=tenant,
-        kinds={"parquet"},
-        tags=dict([UPKEEP]),
-        pool=tenant,
-        description=_TOLD[PLAN],
-    )
+    @tenant_asset(tenant, PLAN, kinds={"parquet"}, tags=UPKEEP, description=_DESCRIPTIONS[PLAN])
     def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         return dg.MaterializeResult(
             metadata=_plan_metadata(
@@ -122,15 +111,7 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
 
 
 def _load_asset(tenant: str) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=[tenant, LOAD],
-        group_name=tenant,
-        kinds={"json"},
-        tags=dict([UPKEEP]),
-        pool=tenant,
-        deps=[dg.AssetKey([tenant, PLAN])],
-        description=_TOLD[LOAD],
-    )
+    @tenant_asset(tenant, LOAD, kinds={"json"}, tags=UPKEEP, made_from=[PLAN], description=_DESCRIPTIONS[LOAD])
     def migration_load(config: LoadConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         limits = Limits(config.max_failures, config.max_failures_percent, config.max_touched_percent)
         selection = Selection(config.limit or None, tuple(config.actions), tuple(config.ids))
@@ -141,19 +122,14 @@ def _load_asset(tenant: str) -> dg.AssetsDefinition:
 
 
 def _proof_asset(tenant: str) -> dg.AssetsDefinition:
-    key = dg.AssetKey([tenant, PROOF])
-
-    @dg.asset(
-        key=key,
-        group_name=tenant,
+    @tenant_asset(
+        tenant,
+        PROOF,
         kinds={"json"},
-        tags=dict([UPKEEP]),
-        pool=tenant,
-        deps=[dg.AssetKey([tenant, LOAD])],
-        description=_TOLD[PROOF],
-        check_specs=[
-            dg.AssetCheckSpec("equal", asset=key, description="The library holds what the plan says (I8, I12).")
-        ],
+        tags=UPKEEP,
+        made_from=[LOAD],
+        description=_DESCRIPTIONS[PROOF],
+        checks={"equal": "Every record of the library equals the plan (I8, I12)."},
     )
     def migration_proof(config: ProofConfig, migration: dg.ResourceParam[Migration]) -> Any:
         found = migration.verify_named(
@@ -185,7 +161,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
 
 def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
     applied = result.applied
-    failures = [(one.resource, one.source_id, one.title, one.problem) for one in applied.failures[:SHOWN]]
+    failures = [(row.resource, row.source_id, row.title, row.problem) for row in applied.failures[:MOST_SHOWN]]
     return {
         "created": applied.created,
         "patched": applied.patched,
@@ -200,7 +176,7 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
 
 def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
     rows: Sequence[tuple[Any, ...]] = [
-        (one.problem, one.resource, one.source_id, one.target_id, one.field) for one in found.findings[:SHOWN]
+        (row.problem, row.resource, row.source_id, row.target_id, row.field) for row in found.findings[:MOST_SHOWN]
     ]
     return {
         "picture": dg.MetadataValue.md(proof_picture(found)),

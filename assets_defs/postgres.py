@@ -1,10 +1,12 @@
-"""The staged tables in Postgres, after the snapshot that they come from: a step of its own, which can be repeated alone."""
+"""Loads the staged tables into Postgres after publication, in a step that can be repeated alone."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from assets_defs.backup import SNAPSHOT
+from assets_defs.factories import tenant_asset, tenant_keys
 from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
@@ -12,44 +14,38 @@ from pipelines.settings.settings import Settings
 if TYPE_CHECKING:
     from pipelines.store.postgres.loading import Staged
 
-NAME = "postgres"
+ASSET = "postgres"
 
 
 def postgres_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """One for each tenant, where the settings name a database."""
+    """One asset for each tenant; none unless the settings name a database."""
     return [_postgres_asset(tenant) for tenant in settings.tenants if postgres_keys(settings, tenant)]
 
 
 def postgres_keys(settings: Settings, tenant: str) -> list[dg.AssetKey]:
-    """What a backup of a tenant makes of it."""
-    return [dg.AssetKey([tenant, NAME])] if settings.stages else []
+    """The keys of those assets that a backup of `tenant` makes."""
+    return tenant_keys(tenant, [ASSET] if settings.stages else [])
 
 
 def _postgres_asset(tenant: str) -> dg.AssetsDefinition:
-    @dg.asset(
-        key=[tenant, NAME],
-        group_name=tenant,
-        kinds={"postgres"},
-        pool=tenant,
-        deps=[dg.AssetKey([tenant, "snapshot"])],
-    )
-    def postgres(library: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
-        """The staged tables in the database that postgres_env names. A partial snapshot is not loaded: the last complete one stays."""
-        return _shown(library.stage_into_postgres(tenant))
+    @tenant_asset(tenant, ASSET, kinds={"postgres"}, made_from=[SNAPSHOT])
+    def postgres(backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
+        """The staged tables in the database that postgres_env names. A partial snapshot is not loaded; the last complete one stays."""
+        return _result(backup.stage_into_postgres(tenant))
 
     return postgres
 
 
-def _shown(loads: "Sequence[Staged]") -> dg.MaterializeResult:
-    tables = [(one.snapshot, name, rows) for one in loads for name, rows in one.tables.items()]
+def _result(loads: "Sequence[Staged]") -> dg.MaterializeResult:
+    tables = [(load.snapshot, name, rows) for load in loads for name, rows in load.tables.items()]
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": sum(one.rows for one in loads),
-            "seconds": sum(one.seconds for one in loads),
-            "snapshots": [one.snapshot for one in loads],
-            "database": [f"{one.database}, schema {one.schema}" for one in loads],
-            "left_out": [sentence for one in loads for sentence in one.left_out],
-            "notes": [note for one in loads for note in one.notes],
+            "dagster/row_count": sum(load.rows for load in loads),
+            "seconds": sum(load.seconds for load in loads),
+            "snapshots": [load.snapshot for load in loads],
+            "database": [f"{load.database}, schema {load.schema}" for load in loads],
+            "left_out": [sentence for load in loads for sentence in load.left_out],
+            "notes": [note for load in loads for note in load.notes],
             "preview": preview(("snapshot", "table", "rows"), tables),
         }
     )

@@ -1,10 +1,11 @@
-"""The report of a snapshot, made after it is published. Whatever becomes of the report, the backup is what it is."""
+"""The report of a snapshot, made after publication. A report that fails does not make the backup fail."""
 
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from assets_defs.backup import PUBLICATIONS
+from assets_defs.backup import PUBLICATIONS, SNAPSHOT
+from assets_defs.factories import tenant_asset
 from assets_defs.metadata import preview
 from pipelines.backup.flow import REPORTED, Backup
 from pipelines.records.advice import label_of
@@ -18,37 +19,32 @@ _COLUMNS = ("what to look at", "issues")
 
 
 def report_assets(tenant: str, resources: Sequence[str]) -> list[dg.AssetsDefinition]:
-    """The report of one tenant, where its publications are backed up."""
+    """The report of one tenant; none without publications."""
     return [_report_asset(tenant)] if PUBLICATIONS in resources else []
 
 
 def _report_asset(tenant: str) -> dg.AssetsDefinition:
-    key = dg.AssetKey([tenant, ASSET])
-
-    @dg.asset(
-        key=key,
-        group_name=tenant,
+    @tenant_asset(
+        tenant,
+        ASSET,
         kinds={"markdown", "csv"},
-        pool=tenant,
-        deps=[dg.AssetKey([tenant, "snapshot"])],
+        made_from=[SNAPSHOT],
         output_required=False,
-        check_specs=[
-            dg.AssetCheckSpec(CHECK, asset=key, description="The report of the newest snapshot could be made.")
-        ],
+        checks={CHECK: "The report of the newest snapshot could be made."},
     )
-    def report(library: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
-        """What librarians may want to look at in the newest snapshot: invalid identifiers, duplicates, missing files."""
+    def report(backup: dg.ResourceParam[Backup]) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
+        """The findings of the newest snapshot that concern librarians: invalid identifiers, duplicates, missing files."""
         try:
-            made = library.report(tenant)
-        except Exception as error:  # noqa: BLE001  the snapshot is whole and published: nothing here makes its backup fail
+            result = backup.report(tenant)
+        except Exception as error:  # noqa: BLE001  the snapshot is complete and published: its backup must not fail here
             yield _check(passed=False, metadata={"error": f"{type(error).__name__}: {outside_text(error, 2000)}"})
             return
-        if made is None:
-            why = f"More than {REPORTED:,} publications: `bookferry report {tenant}` makes the report, in a process of its own."
-            yield _check(passed=True, metadata={"not made": why})
+        if result is None:
+            reason = f"More than {REPORTED:,} publications: `bookferry report {tenant}` makes the report, in a process of its own."
+            yield _check(passed=True, metadata={"not made": reason})
             return
-        yield _check(passed=True, metadata={"snapshot": made.snapshot})
-        yield dg.MaterializeResult(metadata=_metadata(made))
+        yield _check(passed=True, metadata={"snapshot": result.snapshot})
+        yield dg.MaterializeResult(metadata=_metadata(result))
 
     return report
 
@@ -59,16 +55,16 @@ def _check(*, passed: bool, metadata: dict[str, str]) -> dg.AssetCheckResult:
     )
 
 
-def _metadata(made: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
-    rows = ((label_of(one.rule, one.type), one.issues) for one in made.sorts)
+def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
+    rows = ((label_of(group.rule, group.type), group.issues) for group in report.sorts)
     return {
-        "picture": dg.MetadataValue.md(pictures_of(made)),
+        "picture": dg.MetadataValue.md(pictures_of(report)),
         "what_to_look_at": preview(_COLUMNS, rows),
-        "to_do": made.to_do,
-        "mended": made.mended,
-        "snapshot": made.snapshot,
-        "complete": made.complete,
-        "page": dg.MetadataValue.path(made.paths.html),
-        "issues": dg.MetadataValue.path(made.paths.issues),
-        "markdown": dg.MetadataValue.path(made.paths.markdown),
+        "to_do": report.to_do,
+        "mended": report.mended,
+        "snapshot": report.snapshot,
+        "complete": report.complete,
+        "page": dg.MetadataValue.path(report.paths.html),
+        "issues": dg.MetadataValue.path(report.paths.issues),
+        "markdown": dg.MetadataValue.path(report.paths.markdown),
     }

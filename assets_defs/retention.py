@@ -1,10 +1,12 @@
-"""Old snapshots are removed on a schedule of their own, as `[retention]` of bookferry.toml says; without that table nothing ever is."""
+"""Removes old snapshots on a schedule, as `[retention]` of bookferry.toml says; without that table, none."""
 
 from collections.abc import Sequence
 from zoneinfo import ZoneInfo
 
 import dagster as dg
 
+from assets_defs.backup import SNAPSHOT
+from assets_defs.factories import job_schedule, run_settings, tenant_key
 from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
@@ -13,40 +15,39 @@ from pipelines.store.maintenance.retention import Policy, Pruning, prune
 JOB = "prune_backups"
 
 MAX_SECONDS = 4 * 3600
-"""Files are removed, and the names of those that stay are compared; nothing is read to the end."""
+"""The job removes files and compares names. It reads no file to its end."""
 
 
 def retention_job(settings: Settings) -> list[dg.JobDefinition]:
-    """The job that removes; none without a policy."""
+    """The job that removes old snapshots; none without a policy."""
     table = settings.retention
     if table is None:
         return []
     policy, zone = Policy.configured(table), ZoneInfo(settings.timezone)
 
     @dg.op
-    def prune_snapshots(context: dg.OpExecutionContext, library: dg.ResourceParam[Backup]) -> None:
-        done = prune(
-            library.data, list(settings.tenants), policy, zone, tenant=None, dry_run=False, pass_over_busy=True
+    def prune_snapshots(context: dg.OpExecutionContext, backup: dg.ResourceParam[Backup]) -> None:
+        pruning = prune(
+            backup.data, list(settings.tenants), policy, zone, tenant=None, dry_run=False, pass_over_busy=True
         )
-        for note in done.notes:
+        for note in pruning.notes:
             context.log.warning(note)
-        for tenant in sorted({_tenant(one.snapshot) for one in done.kept}):
-            context.log_event(_observation(tenant, done))
+        for tenant in sorted({_tenant(kept.snapshot) for kept in pruning.kept}):
+            context.log_event(_observation(tenant, pruning))
         context.add_output_metadata(
             {
-                "removed": [one.snapshot for one in done.removed],
-                "kept": {one.snapshot: ", ".join(one.why) for one in done.kept},
-                "blobs_removed": done.blobs_removed,
-                "bytes": done.bytes,
-                "notes": done.notes,
+                "removed": [removed.snapshot for removed in pruning.removed],
+                "kept": {kept.snapshot: ", ".join(kept.why) for kept in pruning.kept},
+                "blobs_removed": pruning.blobs_removed,
+                "bytes": pruning.bytes,
+                "notes": pruning.notes,
             }
         )
 
     @dg.job(
         name=JOB,
         description="Removes the snapshots that [retention] does not keep, and the files that no other snapshot needs.",
-        executor_def=dg.in_process_executor,
-        tags={"dagster/max_retries": "0", "dagster/max_runtime": str(MAX_SECONDS)},
+        **run_settings(MAX_SECONDS),
     )
     def prune_backups() -> None:
         prune_snapshots()
@@ -55,31 +56,22 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
 
 
 def retention_schedule(settings: Settings) -> Sequence[dg.ScheduleDefinition]:
-    """When the table says: `sun 15:00`, or `15:00` for every day."""
+    """The schedule of that job: `sun 15:00`, or `15:00` for every day; none without a policy."""
     if settings.retention is None:
         return []
-    return [
-        dg.ScheduleDefinition(
-            name=f"{JOB}_schedule",
-            job_name=JOB,
-            cron_schedule=weekly_or_daily(settings.retention.at),
-            execution_timezone=settings.timezone,
-            default_status=dg.DefaultScheduleStatus.RUNNING,
-            description=f"At {settings.retention.at} ({settings.timezone}).",
-        )
-    ]
+    return [job_schedule(settings, JOB, weekly_or_daily(settings.retention.at), f"At {settings.retention.at}")]
 
 
 def _tenant(snapshot: str) -> str:
     return snapshot.partition("/")[0]
 
 
-def _observation(tenant: str, done: Pruning) -> dg.AssetObservation:
-    """Shown beside the snapshots it is about."""
+def _observation(tenant: str, pruning: Pruning) -> dg.AssetObservation:
+    """An entry in the history of the tenant's snapshots."""
     return dg.AssetObservation(
-        asset_key=[tenant, "snapshot"],
+        tenant_key(tenant, SNAPSHOT),
         metadata={
-            "removed": [one.snapshot for one in done.removed if _tenant(one.snapshot) == tenant],
-            "kept": [one.snapshot for one in done.kept if _tenant(one.snapshot) == tenant],
+            "removed": [removed.snapshot for removed in pruning.removed if _tenant(removed.snapshot) == tenant],
+            "kept": [kept.snapshot for kept in pruning.kept if _tenant(kept.snapshot) == tenant],
         },
     )

@@ -1,4 +1,4 @@
-"""The nightly job, and when it runs."""
+"""The nightly job with its schedule, and cron expressions for the times of the settings."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -6,43 +6,41 @@ from zoneinfo import ZoneInfo
 
 import dagster as dg
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
+from assets_defs.factories import UPKEEP, run_settings
 from assets_defs.postgres import postgres_keys
 from pipelines.backup.flow import tenant_resources
 from pipelines.settings.settings import Settings
+from resources.run_tags import TENANT
 
 MAX_SECONDS = 20 * 3600
-"""A million records at 60 requests a minute take 5.6 hours; a run that is not done after 20 is dead or stuck."""
+"""A million records at 60 requests a minute take 5.6 hours. A run that takes more than 20 hours is dead or stuck."""
 
 LATE = timedelta(hours=1)
-"""A backup may begin this long after the night it belongs to has turned into the next day: the scheduler looks once a minute."""
-
-UPKEEP = ("bookferry/upkeep", "")
-"""Tag of assets that belong to jobs of their own, not to the backup."""
+"""After midnight, a backup of the day before may begin this long after its time: the scheduler evaluates once a minute."""
 
 NIGHTLY_BACKUP = dg.define_asset_job(
     "nightly_backup",
-    selection=dg.AssetSelection.all() - dg.AssetSelection.tag(*UPKEEP),
-    description="Backs libraries up: reads, stages, proves and publishes a snapshot of each.",
-    executor_def=dg.in_process_executor,
-    # Dagster's own retries would turn a person's "Terminate" into another try: our client retries, nothing else does.
-    tags={"dagster/max_retries": "0", "dagster/max_runtime": str(MAX_SECONDS)},
+    selection=dg.AssetSelection.all() - dg.AssetSelection.tag(*next(iter(UPKEEP.items()))),
+    description="Backs up libraries: reads, stages, proves and publishes a snapshot of each.",
+    **run_settings(MAX_SECONDS),
 )
-"""Backs up every tenant it is given, one after the other, in one process."""
+"""Backs up every selected tenant, one after the other, in one process."""
 
 
-def _now() -> datetime:
+def now_utc() -> datetime:
+    """The present, for sensors and schedules; tests pass another function."""
     return datetime.now(UTC)
 
 
 def cron(moment: str, day: str = "*") -> str:
-    """The cron expression for a time of day, as the settings write it (`02:00`): every day, or on one day of the week (`SUN`)."""
+    """The cron expression for a time such as `02:00`, every day or on one day of the week (`SUN`)."""
     hour, minute = moment.split(":")
     return f"{int(minute)} {int(hour)} * * {day}"
 
 
 def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
-    """The cron expression for `sun 12:00` or `12:00`, as the settings write it, or for so many hours later."""
+    """The cron expression for `sun 12:00` (weekly) or `12:00` (daily), or for so many hours later."""
     day, _, time = moment.rpartition(" ")
     hour, minute = map(int, time.split(":"))
     days_later, hour = divmod(hour + hours_later, 24)
@@ -54,8 +52,8 @@ def weekly_or_daily(moment: str, hours_later: int = 0) -> str:
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 
 
-def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _now) -> dg.ScheduleDefinition:
-    """One run a tenant and night, so that one library's trouble is not another's."""
+def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = now_utc) -> dg.ScheduleDefinition:
+    """One run for each tenant and night, so that a failure of one library does not affect another."""
     zone = ZoneInfo(settings.timezone)
 
     @dg.schedule(
@@ -69,14 +67,14 @@ def nightly_backup_schedule(settings: Settings, now: Callable[[], datetime] = _n
     def nightly_backup_schedule(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest | dg.SkipReason]:
         night, moment = context.scheduled_execution_time.astimezone(zone), now()
         if night.date() < moment.astimezone(zone).date() and moment - night > LATE:
-            # The scheduler catches up on missed nights; a backup can only capture the present.
-            yield dg.SkipReason(f"The night of {night:%Y-%m-%d} was missed and cannot be made up for.")
+            # The scheduler catches up on missed nights, but a backup can only capture the present.
+            yield dg.SkipReason(f"The night of {night:%Y-%m-%d} was missed. No backup can be made for it later.")
             return
         for name, tenant in settings.tenants.items():
             yield dg.RunRequest(
                 run_key=f"{name} {night:%Y-%m-%dT%H:%M%z}",
-                asset_selection=[*tenant_keys(name, tenant_resources(tenant)), *postgres_keys(settings, name)],
-                tags={"bookferry/tenant": name},
+                asset_selection=[*backup_keys(name, tenant_resources(tenant)), *postgres_keys(settings, name)],
+                tags={TENANT: name},
             )
 
     return nightly_backup_schedule

@@ -1,6 +1,6 @@
-"""The newest complete snapshot of every tenant, read again on a schedule of its own: what nobody reads rots unseen.
+"""Reads the newest complete snapshot of every tenant again, on a schedule: nobody else would notice that a file is damaged.
 
-An asset for each tenant, so that the age of the last verification that found nothing is seen like that of the backup.
+Each tenant has an asset for it, so that Dagster shows the age of the last good verification like the age of the backup.
 """
 
 from collections.abc import Iterator
@@ -9,8 +9,11 @@ from typing import Any
 
 import dagster as dg
 
+from assets_defs.backup import SNAPSHOT
+from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenant_key, tenants_job
 from assets_defs.freshness import verification_freshness
-from assets_defs.schedules import UPKEEP, weekly_or_daily
+from assets_defs.metadata import MOST_SHOWN
+from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.verification import Part, SnapshotVerification, verify_named
@@ -22,67 +25,47 @@ CHECK = "intact"
 MAX_SECONDS = 20 * 3600
 """A library with many large files takes hours to read."""
 
-SHOWN = 20
-"""Problems that are told one by one in Dagster; `bookferry snapshots verify` tells all of them."""
-
 
 def verification_assets(settings: Settings) -> list[dg.AssetsDefinition]:
-    """One for each tenant."""
+    """One asset for each tenant."""
     return [_verification_asset(settings, tenant) for tenant in settings.tenants]
 
 
 def verification_job(settings: Settings) -> Any:
-    """Verifies all of a snapshot once a week; where it runs daily, a seventh of the stored files each day."""
-    return dg.define_asset_job(
-        JOB,
-        selection=dg.AssetSelection.assets(*(_key(tenant) for tenant in settings.tenants)),
-        description="Reads the newest complete snapshot of every library again, and fails when a file is not as it was published.",
-        executor_def=dg.in_process_executor,
-        tags={"dagster/max_retries": "0", "dagster/max_runtime": str(MAX_SECONDS)},
-    )
+    """The job that verifies whole snapshots once a week, or a seventh of the stored files every day."""
+    text = "Reads the newest complete snapshot of every library again. Fails when a file is not as it was published."
+    return tenants_job(JOB, ASSET, settings.tenants, text, MAX_SECONDS)
 
 
 def verification_schedule(settings: Settings) -> dg.ScheduleDefinition:
-    """When the settings say: `sun 12:00`, or `12:00` for every day."""
-    return dg.ScheduleDefinition(
-        name=f"{JOB}_schedule",
-        job_name=JOB,
-        cron_schedule=weekly_or_daily(settings.verify_at),
-        execution_timezone=settings.timezone,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-        description=f"At {settings.verify_at} ({settings.timezone}).",
-    )
-
-
-def _key(tenant: str) -> dg.AssetKey:
-    return dg.AssetKey([tenant, ASSET])
+    """The schedule of `verify_at`: `sun 12:00`, or `12:00` for every day."""
+    return job_schedule(settings, JOB, weekly_or_daily(settings.verify_at), f"At {settings.verify_at}")
 
 
 def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
     part = Part() if " " in settings.verify_at else Part(1, 7)
 
-    @dg.asset(
-        key=_key(tenant),
-        group_name=tenant,
+    @tenant_asset(
+        tenant,
+        ASSET,
         kinds={"parquet"},
-        tags=dict([UPKEEP]),
-        deps=[dg.AssetKey([tenant, "snapshot"])],
+        tags=UPKEEP,
+        pooled=False,
+        made_from=[SNAPSHOT],
         freshness_policy=verification_freshness(settings),
-        check_specs=[
-            dg.AssetCheckSpec(CHECK, asset=_key(tenant), description="Every file is as it was published (I4, I12).")
-        ],
+        checks={CHECK: "Every file is as it was published (I4, I12)."},
     )
     def verification(
-        context: dg.AssetExecutionContext, library: dg.ResourceParam[Backup]
+        context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]
     ) -> Iterator[dg.AssetCheckResult | dg.MaterializeResult]:
-        """The last look at the newest complete snapshot that found every file as it was published. Asks the library for nothing."""
-        results = verify_named(library.data, tenant, part, now=datetime.now(UTC))
+        """The last verification that found every file of the newest complete snapshot as it was published. Sends no request."""
+        results = verify_named(backup.data, tenant, part, now=datetime.now(UTC))
         for result in results:
-            context.log_event(dg.AssetObservation(asset_key=[tenant, "snapshot"], metadata=_metadata(result)))
-        problems = [problem for result in results for problem in result.problems[:SHOWN]]
+            context.log_event(dg.AssetObservation(tenant_key(tenant, SNAPSHOT), metadata=_metadata(result)))
+        problems = [problem for result in results for problem in result.problems[:MOST_SHOWN]]
         yield dg.AssetCheckResult(check_name=CHECK, passed=not problems, metadata={"problems": problems})
         if problems:
-            raise dg.Failure("\n".join(problems[:SHOWN]), metadata={"problems": problems}, allow_retries=False)
+            raise dg.Failure("\n".join(problems[:MOST_SHOWN]), metadata={"problems": problems}, allow_retries=False)
         yield dg.MaterializeResult(metadata=_metadata(results[-1]))
 
     return verification
@@ -92,7 +75,7 @@ def _metadata(result: SnapshotVerification) -> dict[str, Any]:
     return {
         "snapshot": result.snapshot,
         "intact": result.ok,
-        "problems": result.problems[:SHOWN],
+        "problems": result.problems[:MOST_SHOWN],
         "notes": result.notes,
         "files": result.files,
         "bytes": result.bytes,

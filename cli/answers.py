@@ -1,4 +1,4 @@
-"""The forms that the rows of a query are given in: JSON, CSV for spreadsheets, Parquet. They are written as the rows come."""
+"""Writes the rows of a query as JSON, as CSV for spreadsheets or as Parquet, batch by batch."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from pipelines.store.durable import storage_error
 Rows = Sequence[tuple[object, ...]]
 
 BATCH_ROWS = 10_000
-"""Rows that are in memory at once."""
+"""Rows in memory at a time."""
 
 BYTE_ORDER_MARK = "\ufeff"
-"""Without it Excel takes UTF-8 for another encoding."""
+"""Without it Excel does not recognise UTF-8."""
 
 
 def write_json(output: Output, columns: Sequence[str], batches: Iterator[Rows]) -> BookferryError | None:
-    """One JSON document, a line for each row. An error on the way ends the document, which then has `error`; it is returned."""
-    first = next(batches, ())  # an error before the first row needs no document of this form
+    """Write one JSON document with a line for each row. An error ends the document with the key `error`, and is returned."""
+    first = next(batches, ())  # an error before the first row is raised: nothing has been written yet
     output.write(f'{{\n  "columns": {_json(columns)},\n  "rows": [')
     count, failure = _write_rows(output, columns, first, 0), None
     try:
@@ -51,7 +51,7 @@ def _write_rows(output: Output, columns: Sequence[str], rows: Rows, before: int)
 
 
 def write_csv(output: Output, columns: Sequence[str], batches: Iterator[Rows]) -> None:
-    """As RFC 4180 has it, in UTF-8, with no cell that a spreadsheet would take for a formula (I13)."""
+    """Write CSV (RFC 4180) in UTF-8. No cell can be a formula of a spreadsheet (I13)."""
     output.write(BYTE_ORDER_MARK + _lines([columns]))
     for rows in batches:
         output.write(_lines(rows))
@@ -73,12 +73,12 @@ def _cell(value: object) -> str | int | float:
 
 
 def _json(value: object) -> str:
-    """On one line. What JSON has no word for becomes text; infinite numbers and NaN become null."""
+    """JSON on one line. Values that JSON cannot express become text; infinite numbers and NaN become null."""
     return msgspec.json.encode(value, enc_hook=str).decode()
 
 
 def write_parquet(path: Path, answer: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> int:
-    """The rows as a Parquet file, which is there once it is whole; how many they are."""
+    """Write the rows to a Parquet file, which appears when it is complete. Returns the number of rows."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     reader = answer.to_arrow_reader(BATCH_ROWS)
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, columns, strict=True)])
@@ -91,10 +91,10 @@ def write_parquet(path: Path, answer: duckdb.DuckDBPyRelation, columns: Sequence
         unfinished.replace(path)
     except pa.ArrowNotImplementedError as error:
         raise ConfigurationError(
-            f"Parquet has no form for a column of the answer ({error}). Cast it to VARCHAR."
+            f"Parquet cannot store a column of the result ({error}). Cast it to VARCHAR."
         ) from None
     except OSError as error:
-        if error.errno is None:  # DuckDB's own, by way of Arrow
+        if error.errno is None:  # an error of DuckDB, passed on by Arrow
             raise duckdb.Error(str(error)) from None
         raise storage_error(error, path) from error
     finally:

@@ -1,4 +1,4 @@
-"""`bookferry backup`."""
+"""`bookferry backup`: make one snapshot and print the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli.jobs import run_backup
 from cli.notify import notifying
 from cli.output import Output
 from cli.progress import ProgressDisplay
-from cli.stage import print_load, shown
+from cli.stage import load_document, print_load
 from pipelines.backup.flow import REPORTED, checked_resources
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
 def backup_tenant(
     settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True
 ) -> ExitStatus:
-    """Back one tenant up and print the contract's document, or the same in words."""
+    """Back up one tenant and print the result."""
     resources = checked_resources(settings.tenant(tenant), wanted)
-    with notifying(settings, "backup", tenant, output) as this:
+    with notifying(settings, "backup", tenant, output) as run:
         with ProgressDisplay() as display:
             snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
-        this.ending = Ending.of_backup(snapshot)
+        run.ending = Ending.of_backup(snapshot)
     page = page_of(open_data(settings), snapshot)
     document = {**summary(snapshot), "report": page}
-    document |= {"postgres": [shown(one) for one in staged]} if settings.stages else {}
+    document |= {"postgres": [load_document(load) for load in staged]} if settings.stages else {}
     output.result(document, lambda console: _print_all(console, snapshot, staged, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
 def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[Staged], page: str | None) -> None:
-    for one in staged:
-        print_load(console, one)
+    for load in staged:
+        print_load(console, load)
     print_summary(console, snapshot, page)
 
 
 def summary(snapshot: Snapshot) -> dict[str, Any]:
-    """The keys that others rely on, and the problems where there are any."""
+    """The JSON document of a backup. Scripts rely on its keys."""
     manifest = snapshot.manifest
     return {
         "tenant": manifest.tenant,
@@ -66,25 +66,27 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "problems": manifest.problems,
         "notes": manifest.notes,
         "unreadable": {
-            resource: {"status": found.status, "message": found.message, "missing_scopes": found.missing_scopes}
-            for resource, found in manifest.unreadable.items()
+            resource: {"status": reason.status, "message": reason.message, "missing_scopes": reason.missing_scopes}
+            for resource, reason in manifest.unreadable.items()
         },
     }
 
 
 def print_summary(console: Console, snapshot: Snapshot, report: str | None = None) -> None:
-    """What was done, where its report is, and the truth in the last line."""
+    """Print problems, files, report and counts; the verdict is the last line."""
     manifest = snapshot.manifest
     for problem in (*manifest.problems, *snapshot.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     print_failed_files(console, manifest.files, most=10)
     if manifest.files.kept:
         kept = counted(manifest.files.kept, "file")
-        console.print(f"{kept} kept ({size(manifest.files.bytes)}), {manifest.files.new:,} of them fetched now")
+        console.print(f"{kept} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
     if report:
         console.print(f"Report for librarians: {report}")
     elif snapshot.counts.get("publications", 0) > REPORTED:
-        console.print(f"A report of so many publications is made by: bookferry report {manifest.tenant}")
+        console.print(
+            f"The library is too large for a report with each backup. To make one: bookferry report {manifest.tenant}"
+        )
     console.print(snapshot.address)
     what = ", ".join(f"{count:,} {resource}" for resource, count in snapshot.counts.items())
     if manifest.unreadable:
@@ -93,15 +95,19 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
     else:
-        kept = f"Snapshot {snapshot.name} is kept, but not proved complete; the newest complete one stays current."
+        kept = (
+            f"Snapshot {snapshot.name} is kept, but it is not proved complete; the newest complete one stays current."
+        )
         console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {kept}"))
 
 
 def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:
-    """Each file that could not be had, and why; of many the first."""
-    for one in files.failures[:most]:
-        what = f"cover of publication {one.publication_id}" if one.kind == COVER else f"asset {one.asset_id}"
-        named = f" ({one.name})" if one.name else ""
-        console.print(Text.assemble(("!", "yellow"), f" {what}{named}: {one.problem}"))
+    """Print the first `most` files that could not be fetched, with the reasons."""
+    for failure in files.failures[:most]:
+        what = (
+            f"cover of publication {failure.publication_id}" if failure.kind == COVER else f"asset {failure.asset_id}"
+        )
+        named = f" ({failure.name})" if failure.name else ""
+        console.print(Text.assemble(("!", "yellow"), f" {what}{named}: {failure.problem}"))
     if files.failed > most:
         console.print(Text.assemble(("!", "yellow"), f" and {files.failed - most:,} more files"))

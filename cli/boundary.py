@@ -1,4 +1,4 @@
-"""The one place where an error becomes a message and an exit status (the contract's exit table)."""
+"""The only place where an error becomes a message and an exit status."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.text import Text
@@ -20,87 +20,80 @@ from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.service.redaction import redact
 from pipelines.store.durable import is_disk_full, storage_error
 
-ConfigOption = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="bookferry.toml; else $BOOKFERRY_CONFIG, else the working folder's."),
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Exactly one JSON document on stdout, everything else on stderr.")
-]
-
 STOPPED = (
-    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is kept: the same command goes "
-    "on from there, if it is run soon enough (resume_hours)."
+    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is kept: the same command "
+    "resumes there, if it runs soon enough (resume_hours)."
 )
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
-    """Parse and run one command line; its exit status."""
-    return _told(
+    """Parse and run one command line. Returns its exit status."""
+    return _status_of(
         lambda: int(app(list(arguments), prog_name="bookferry", standalone_mode=False) or 0),
         as_json="--json" in arguments,
     )
 
 
 def command(function: Callable[..., ExitStatus]) -> Callable[..., int]:
-    """A command's body: it returns its status; whatever it raises is told here, before Typer has a notion of its own what it means."""
+    """Decorates the function of a command, which returns its status. Reports its errors before Typer handles them."""
 
     @functools.wraps(function)
     def run_command(*args: Any, **kwargs: Any) -> int:
         def body() -> int:
-            with _stops_let_in():
+            with _stops_delivered():
                 return int(function(*args, **kwargs))
 
-        return _told(body, as_json=bool(kwargs.get("json")))
+        return _status_of(body, as_json=bool(kwargs.get("json")))
 
     return run_command
 
 
 @contextmanager
-def _stops_let_in() -> Iterator[None]:
-    """SIGINT and SIGTERM, which `main` holds back, end what is in this block, and nothing after it: what is done is done.
+def _stops_delivered() -> Iterator[None]:
+    """SIGINT and SIGTERM, which `main` blocks, arrive in this block only: the work is finished after it.
 
-    One that was ignored when we began, as a terminal's Ctrl-C is for a script's jobs in the background, stays out: Dagster would hear it.
+    A signal that was ignored at the start stays blocked, such as the terminal's Ctrl-C for background jobs of a script: Dagster would
+    install a handler for it.
     """
-    meant = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    numbers = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, meant)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
 
-def _told(action: Callable[[], int], *, as_json: bool) -> int:
-    """The status of `action`. What it raises becomes one message.
+def _status_of(action: Callable[[], int], *, as_json: bool) -> int:
+    """Run `action` and return its status. Every error becomes one message.
 
-    A `BookferryError` explains itself. What nobody foresaw is a mistake of ours: it is told with its place in the code, never as a success.
+    A `BookferryError` has a message for the user. Any other error is a mistake in Bookferry and is reported with its traceback.
     """
     try:
         return action()
     except typer.TyperException as error:
-        return _tell_usage(error, as_json=as_json)
-    except BrokenPipeError:  # whoever reads our stdout, such as `head`, has seen enough
+        return _report_usage_error(error, as_json=as_json)
+    except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitStatus.FAILED
-    except Exception as error:  # noqa: BLE001  the last place where anything can be told
-        return _tell(error, as_json=as_json)
+    except Exception as error:  # noqa: BLE001  the last place where an error can be reported
+        return _report_error(error, as_json=as_json)
     except BaseException as interruption:
         if not is_stop(interruption):
             raise
-        return fail(getattr(interruption, "told", STOPPED), ExitStatus.FAILED, as_json=as_json)
+        return fail(getattr(interruption, "message", STOPPED), ExitStatus.FAILED, as_json=as_json)
 
 
-def _tell_usage(error: typer.TyperException, *, as_json: bool) -> int:
+def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:
     message = error.format_message()
-    if not message:  # the help has been shown instead
+    if not message:  # Typer has printed the help instead
         return ExitStatus.USAGE
     context = getattr(error, "ctx", None)
     name = context.command_path if context else "bookferry"
-    return fail(f"{message}\n`{name} --help` shows how it is used.", ExitStatus.USAGE, as_json=as_json)
+    return fail(f"{message}\n`{name} --help` shows its usage.", ExitStatus.USAGE, as_json=as_json)
 
 
-def _tell(error: Exception, *, as_json: bool) -> int:
-    explained = known(error)
+def _report_error(error: Exception, *, as_json: bool) -> int:
+    explained = explained_error(error)
     if explained is not None:
         return fail(str(explained), explained.exit_status, as_json=as_json)
     sys.stderr.write(redact("".join(traceback.format_exception(error))))
@@ -109,29 +102,30 @@ def _tell(error: Exception, *, as_json: bool) -> int:
 
 
 def is_stop(error: BaseException) -> bool:
-    """Whether somebody asked us to end: Python's interrupt or Dagster's."""
+    """Whether this is a stop: the interrupt of Python or of Dagster."""
     return "Interrupt" in "".join(kind.__name__ for kind in type(error).__mro__)
 
 
-def known(error: BaseException) -> BookferryError | None:
-    """The error that explains it: Dagster wraps what a job raises, and a full disk speaks through many libraries."""
-    waiting, seen = [error], set[int]()
-    while waiting:  # causes may form a ring
-        one = waiting.pop(0)
-        if isinstance(one, BookferryError):
-            return one
-        if is_disk_full(one):
-            return storage_error(one, getattr(one, "filename", None) or "the data folder")
-        seen.add(id(one))
-        waiting += [cause for cause in (one.__cause__, one.__context__) if cause is not None and id(cause) not in seen]
+def explained_error(error: BaseException) -> BookferryError | None:
+    """The `BookferryError` behind an error. Dagster wraps the errors of a job, and each library has its own error for a full disk."""
+    queue, seen = [error], set[int]()
+    while queue:  # causes may form a ring
+        current = queue.pop(0)
+        if isinstance(current, BookferryError):
+            return current
+        if is_disk_full(current):
+            return storage_error(current, getattr(current, "filename", None) or "the data folder")
+        seen.add(id(current))
+        causes = (current.__cause__, current.__context__)
+        queue += [cause for cause in causes if cause is not None and id(cause) not in seen]
     return None
 
 
 def fail(message: str, status: ExitStatus, *, as_json: bool) -> ExitStatus:
-    """Tell an error, and give back the status that it ends with."""
+    """Print an error and return the exit status."""
     message = redact(message)
     plain_console(sys.stderr).print(Text.assemble(("error:", "bold red"), f" {message}"))
     if as_json:
-        with suppress(StorageError, OSError):  # stdout itself may be what failed
+        with suppress(StorageError, OSError):  # stdout itself may have failed
             Output(as_json=True).write_json({"error": message, "exit_status": int(status)})
     return status

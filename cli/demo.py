@@ -1,4 +1,4 @@
-"""`bookferry demo`: a real library on this machine goes the whole way: backed up, asked three questions, planned, moved, proved."""
+"""`bookferry demo`: a real library on this machine is backed up, queried, migrated and verified."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
 REQUESTS_PER_MINUTE = 20_000
-"""The demonstration's own limit, on both sides: at the service's 60 a minute it would take two hours to move 5,445 records."""
+"""The limit of the demonstration, on both sides. At the service's 60 a minute, 5,445 records would take two hours."""
 
 TENANT = "demo"
 TARGET = "new"
@@ -48,7 +48,7 @@ MARKER = "# Written by `bookferry demo`; the next demonstration replaces it."
 
 CONFIG = """\
 {marker}
-# The library it names ran only during the demonstration; its snapshots can be explored as long as you like.
+# The libraries below ran only during the demonstration. You can keep and explore the snapshots.
 data = "library-data"
 
 [tenants.{tenant}]
@@ -75,19 +75,19 @@ _SANDBOX = [
 ]
 
 QUESTIONS = ("collection_by_decade", "gaps_by_kind", "possible_duplicates")
-"""Files in sql/examples that the demonstration runs."""
+"""Queries of sql/examples that the demonstration runs."""
 
 SHOWN = 15
-"""Rows of each answer on the terminal."""
+"""Rows of each result on the terminal."""
 
 
 def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatus:
-    """Sandbox up, backup, three answers, plan, apply, verify, a second plan, sandbox down. Leaves `folder` to be explored."""
+    """Start a sandbox; backup, three queries, plan, apply, verify, a second plan; stop the sandbox. The files stay in `folder`."""
     config = _own_config(folder)
     with sandbox_process(_SANDBOX) as ready:
         tenant = ready["tenants"][TENANT]
         output.say(
-            f"A local stand-in of the service runs at {ready['url']} with {tenant['publications']:,} real publications in a library of\n"
+            f"A local replacement of the service runs at {ready['url']} with {tenant['publications']:,} real publications in a library of\n"
             f"version 2, and an empty one of version 3. It grants {REQUESTS_PER_MINUTE:,} requests a minute for this demonstration; the\n"
             "real service grants about 60.\n"
         )
@@ -99,68 +99,72 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
             snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot
         data = open_data(settings)
         answers, page = _answers(data), page_of(data, snapshot)
-        moved = None if backup_only else _move(settings, snapshot, output)
+        migration = None if backup_only else _migrate(settings, snapshot, output)
     document = {
         **summary(snapshot),
         "report": page,
         "config": str(config.absolute()),
-        "answers": {asked.name: rows for asked, rows in answers},
-        **({} if moved is None else {"migration": moved.document()}),
+        "answers": {query.name: rows for query, rows in answers},
+        **({} if migration is None else {"migration": migration.document()}),
     }
 
-    def tell(console: Console) -> None:
+    def render(console: Console) -> None:
         _print_answers(console, answers, config)
-        if moved is not None:
+        if migration is not None:
             print_summary(console, snapshot, page)
-            moved.tell(console)
-        console.print(f"\nWhat to look at next, in {config.parent}/:")
+            migration.print(console)
+        console.print(f"\nNext steps, in {config.parent}/:")
         for step in _next_steps(config):
             console.print(f"  {step}")
         console.print(f"With a library of your own: {command_line('init')}\n")
-        if moved is None:
+        if migration is None:
             print_summary(console, snapshot, page)
         else:
-            print_proof(console, moved.plan, moved.proof)
+            print_proof(console, migration.plan, migration.proof)
 
-    output.result(document, tell)
-    if moved is None:
+    output.result(document, render)
+    if migration is None:
         return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
-    if not moved.proof.equal or not moved.again.facts.empty:
+    if not migration.proof.equal or not migration.second_plan.facts.empty:
         return ExitStatus.DIFFERENCES
-    return ExitStatus.COMPLETE if snapshot.manifest.complete and moved.result.applied.complete else ExitStatus.PARTIAL
+    return (
+        ExitStatus.COMPLETE if snapshot.manifest.complete and migration.result.applied.complete else ExitStatus.PARTIAL
+    )
 
 
 @dataclass(frozen=True)
-class Moved:
-    """The steps of the migration."""
+class MigrationSteps:
+    """The results of the migration's steps."""
 
     plan: Plan
     result: AppliedPlan
     proof: MigrationVerification
-    again: Plan
-    """A second plan, which has nothing left to write."""
+    second_plan: Plan
+    """Has nothing left to write."""
 
     def document(self) -> dict[str, Any]:
-        """What each step says of itself."""
+        """The JSON document of each step."""
         return {
             "plan": plan_document(self.plan),
             "apply": as_json(self.result.applied, self.result.requests),
             "verify": proof_document(self.proof),
-            "second_plan": plan_document(self.again),
+            "second_plan": plan_document(self.second_plan),
         }
 
-    def tell(self, console: Console) -> None:
-        """The same in words; what was proved comes last of all."""
+    def print(self, console: Console) -> None:
+        """Print plan and writes. The caller prints the verification at the end."""
         console.print()
         for line in headline(self.plan.facts, datetime.now(UTC)):
             console.print(line)
         console.print(f"The plan, for librarians: {self.plan.path(HTML)}")
         print_applied(console, self.plan, self.result)
-        console.print(f"A second plan is {'empty' if self.again.facts.empty else 'NOT empty'}: {self.again.name}.")
+        console.print(
+            f"A second plan is {'empty' if self.second_plan.facts.empty else 'NOT empty'}: {self.second_plan.name}."
+        )
 
 
-def _move(settings: Settings, snapshot: Snapshot, output: Output) -> Moved:
-    output.say("Moving it into the library of version 3: plan, apply, verify, and a second plan ...")
+def _migrate(settings: Settings, snapshot: Snapshot, output: Output) -> MigrationSteps:
+    output.say("Migrating it into the library of version 3: plan, apply, verify, and a second plan ...")
     results = MigrationResults()
     with migrating(settings, results) as (migration, _display):
         source = {"source": snapshot.name}
@@ -171,11 +175,11 @@ def _move(settings: Settings, snapshot: Snapshot, output: Output) -> Moved:
         proved = {"plan": plan.name, "contents": True}
         run_step(settings, migration, "verify_migration", (TARGET, "migration_proof"), proved)
         run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        return Moved(plan, made(results.apply), made(results.verification), made(results.plan))
+        return MigrationSteps(plan, made(results.apply), made(results.verification), made(results.plan))
 
 
 def _own_config(folder: Path) -> Path:
-    """Where the demonstration's configuration goes; a file that a person wrote there is not touched."""
+    """Path of the demonstration's configuration. A file that a person wrote there is not touched."""
     config = folder / CONFIG_FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -186,7 +190,7 @@ def _own_config(folder: Path) -> Path:
         ) from None
     if foreign:
         raise ConfigurationError(
-            f"{config} is not the demonstration's. Choose another folder: bookferry demo --folder NAME."
+            f"{config} was not written by `bookferry demo`. Choose another folder: bookferry demo --folder NAME."
         )
     return config
 
@@ -208,18 +212,18 @@ def _answers(data: DataFolder) -> Answers:
     answers = []
     with open_catalogue(data) as database:
         for name in QUESTIONS:
-            asked = example(name)
-            columns, rows = run_sql(database, asked.sql)
-            answers.append((asked, [dict(zip(columns, row, strict=True)) for row in rows]))
+            query = example(name)
+            columns, rows = run_sql(database, query.sql)
+            answers.append((query, [dict(zip(columns, row, strict=True)) for row in rows]))
     return answers
 
 
 def _print_answers(console: Console, answers: Answers, config: Path) -> None:
-    for asked, rows in answers:
-        console.print(asked.question, style="bold")
+    for query, rows in answers:
+        console.print(query.question, style="bold")
         columns = list(rows[0]) if rows else []
-        whole = command_line("query", "--config", str(config), "--example", asked.name)
-        print_rows(console, columns, [tuple(row.values()) for row in rows], SHOWN, remedy=f"`{whole}` shows all")
+        all_rows = command_line("query", "--config", str(config), "--example", query.name)
+        print_rows(console, columns, [tuple(row.values()) for row in rows], SHOWN, remedy=f"`{all_rows}` shows all")
         console.print()
 
 

@@ -11,32 +11,32 @@ from pipelines.store.postgres.definitions import sql_type
 _HEAD = """\
 # Tables
 
-What every table and column means. This page is made by `bookferry tables --markdown` (in a checkout: `make docs`) from the
-descriptions that the Parquet files, the views in DuckDB and Postgres, their comments and the checks in Dagster are made from, too.
-[analysts.md](analysts.md) shows how to ask.
+What every table and column means. `bookferry tables --markdown` (in a checkout: `make docs`) makes this page from the descriptions that
+also define the Parquet files, the views in DuckDB and Postgres, their comments and the checks in Dagster.
+[analysts.md](analysts.md) shows how to query them.
 
-## Which rows a name shows
+## Which rows a table contains
 
 | name | rows |
 |---|---|
-| `publications` and every other table | the newest complete snapshot of each library that holds it: how things are |
-| `publications_history`, and so for every table | every complete snapshot; `snapshot` tells them apart |
+| `publications` and every other table | the newest complete snapshot of each library that has the table: the present |
+| `publications_history`, and so for every table | every complete snapshot; the column `snapshot` says which |
 | `publications_as_of('old', TIMESTAMP '2026-11-01 00:00:00')`, and so for every table | one library as it was at an instant: its newest \
 complete snapshot that began by then |
-| {deleted} | records that one complete snapshot has and the next complete one has not, with the column `missing_in`: that next one |
-| `snapshots` | one row for each snapshot, the partial ones too |
+| {deleted} | records that one complete snapshot contains and the next complete one does not; the column `missing_in` names the next one |
+| `snapshots` | one row for each snapshot, including partial ones |
 
 The files of a snapshot have the same names: `snapshots/tenant=old/snapshot=20261120T020000Z/publications.parquet`, and
 `raw/publications.parquet` for `raw_publications`. In Postgres the raw tables are left out.
 
 ## What all tables have in common
 
-Every table but `snapshots` begins with two columns; in the files they are the names of the folders. Numbers such as `id` are the
-library's own: two libraries use the same ones, so **join by `tenant`, too**.
+Every table except `snapshots` begins with two columns; for the files they are the names of the folders. Numbers such as `id` belong to
+one library. Two libraries use the same numbers, so **join by `tenant`, too**.
 
 {common}
-"Key" are the columns that, with `tenant` and `snapshot`, tell the rows apart. "Always filled" is a promise; every other column may be empty
-(NULL). **Personal** columns are in no view that everybody sees: `bookferry query --personal` shows them. Times are in UTC.
+"Key" lists the columns that, with `tenant` and `snapshot`, identify a row. "Always filled" is a promise; every other column may be empty
+(NULL). The views leave **personal** columns out; `bookferry query --personal` shows them. Times are in UTC.
 
 ## All tables
 
@@ -44,7 +44,7 @@ library's own: two libraries use the same ones, so **join by `tenant`, too**.
 
 
 def markdown() -> str:
-    """The whole page."""
+    """The page docs/tables.md."""
     deleted = ", ".join(f"`{tables[0].name}_deleted`" for tables in STAGED.values())
     parts = [
         _HEAD.format(deleted=deleted, common=_columns(SNAPSHOT_COLUMNS)),

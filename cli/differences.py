@@ -1,4 +1,4 @@
-"""`bookferry snapshots diff`."""
+"""`bookferry snapshots diff`: compares two snapshots."""
 
 from __future__ import annotations
 
@@ -18,18 +18,21 @@ KINDS = ("added", "removed", "changed")
 def diff_snapshots(
     settings: Settings, names: tuple[str, str], resource: str | None, limit: int, output: Output
 ) -> ExitStatus:
-    """What differs from one snapshot to another; exit 6 where anything does."""
+    """Compare two snapshots. The status is 6 if there is any difference."""
     data = open_data(settings, personal_keys(settings))
     a, b = (data.find_snapshot(name) for name in names)
-    found = compare(data, a, b, resource, limit)
-    output.result({"equal": found.equal, **msgspec.to_builtins(found)}, lambda console: _print(console, found, limit))
-    return ExitStatus.COMPLETE if found.equal else ExitStatus.DIFFERENCES
+    differences = compare(data, a, b, resource, limit)
+    output.result(
+        {"equal": differences.equal, **msgspec.to_builtins(differences)},
+        lambda console: _print(console, differences, limit),
+    )
+    return ExitStatus.COMPLETE if differences.equal else ExitStatus.DIFFERENCES
 
 
-def _print(console: Console, found: Differences, limit: int) -> None:
-    for note in found.notes:
+def _print(console: Console, differences: Differences, limit: int) -> None:
+    for note in differences.notes:
         console.print(f"! {note}")
-    compared = {name: one for name, one in found.resources.items() if one.only_in is None}
+    compared = {name: one for name, one in differences.resources.items() if one.only_in is None}
     rows = [
         (name, *(f"{number:,}" for number in (one.added, one.removed, one.changed, one.unchanged)), _without_id(one))
         for name, one in compared.items()
@@ -37,9 +40,9 @@ def _print(console: Console, found: Differences, limit: int) -> None:
     if rows:
         columns = ("resource", *KINDS, "unchanged", "without id")
         console.print(table_of(columns, rows, right=columns[1:]))
-    for name, one in found.resources.items():
+    for name, one in differences.resources.items():
         _print_resource(console, name, one, limit)
-    console.print(_last_line(found))
+    console.print(_last_line(differences))
 
 
 def _without_id(one: ResourceDifferences) -> str:
@@ -50,7 +53,7 @@ def _without_id(one: ResourceDifferences) -> str:
 
 def _print_resource(console: Console, name: str, one: ResourceDifferences, limit: int) -> None:
     if one.only_in is not None:
-        console.print(f"{name}: only {one.only_in} holds it.")
+        console.print(f"{name}: only in {one.only_in}.")
     if one.fields:
         counts = [(field, f"{count:,}") for field, count in list(one.fields.items())[:limit]]
         console.print(table_of(("field", "records"), counts, title=f"\n{name}: changed fields", right=("records",)))
@@ -61,8 +64,8 @@ def _print_resource(console: Console, name: str, one: ResourceDifferences, limit
         console.print(table_of(("", "id", "fields"), rows, title=f"\n{name}: up to {limit} of each"))
 
 
-def _last_line(found: Differences) -> str:
-    if found.equal:
-        return f"No differences between {found.a} and {found.b}."
-    sums = {kind: sum(getattr(one, kind) for one in found.resources.values()) for kind in KINDS}
-    return f"From {found.a} to {found.b}: {', '.join(f'{count:,} {kind}' for kind, count in sums.items())}."
+def _last_line(differences: Differences) -> str:
+    if differences.equal:
+        return f"No differences between {differences.a} and {differences.b}."
+    sums = {kind: sum(getattr(one, kind) for one in differences.resources.values()) for kind in KINDS}
+    return f"From {differences.a} to {differences.b}: {', '.join(f'{count:,} {kind}' for kind, count in sums.items())}."

@@ -1,4 +1,4 @@
-"""`bookferry doctor`: what the checks found, for a person or for a program."""
+"""`bookferry doctor`: runs the checks and prints their results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cli.nightly import nightly_runs
 from cli.output import Output
+from cli.progress import SHOWN_WAIT_SECONDS
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, problem, worst
 from pipelines.doctor.machine import unusable
@@ -29,26 +30,23 @@ STYLES = {
 }
 
 NARROWEST = 24
-"""Characters that a message gets however narrow the terminal is."""
-
-WORTH_TELLING_SECONDS = 3.0
-"""Waits shorter than this are never told."""
+"""The least characters of a message in a line, also on a narrow terminal."""
 
 
 def examine_tenants(config: str | None, tenant: str | None, output: Output) -> ExitStatus:
-    """Examine one tenant or all; exit 0 only where the nightly job would work for each of them."""
+    """Examine one tenant or all. The status is 0 only if the nightly backup would work for each of them."""
     try:
         settings = load_settings(find_config(Path(config) if config else None))
     except ConfigurationError as error:
-        return _tell([], [unusable(error)], output)
+        return _print_results([], [unusable(error)], output)
     names = [tenant] if tenant is not None else list(settings.tenants)
     for name in names:
         settings.tenant(name)
     if not names:
         message = f"{settings.path} names no tenant: there is nothing to back up"
         todo = "Add a table [tenants.NAME] with base_url, api and the names of the variables that hold the sign-in."
-        return _tell([], [problem("configuration", message, todo, exit_status=ExitStatus.USAGE)], output)
-    return _tell([_examined(settings, name, output) for name in names], [], output)
+        return _print_results([], [problem("configuration", message, todo, exit_status=ExitStatus.USAGE)], output)
+    return _print_results([_examined(settings, name, output) for name in names], [], output)
 
 
 def _examined(settings: Settings, tenant: str, output: Output) -> Examination:
@@ -57,12 +55,12 @@ def _examined(settings: Settings, tenant: str, output: Output) -> Examination:
 
 
 def _say_wait(why: Waiting, output: Output) -> None:
-    if why.seconds >= WORTH_TELLING_SECONDS:
+    if why.seconds >= SHOWN_WAIT_SECONDS:
         output.say(f"waiting {duration(why.seconds)}: {why.reason}")
 
 
-def _tell(examined: Sequence[Examination], general: list[CheckResult], output: Output) -> ExitStatus:
-    """Print everything; the exit status that it means."""
+def _print_results(examined: Sequence[Examination], general: list[CheckResult], output: Output) -> ExitStatus:
+    """Print all results and return the exit status."""
     status = worst([*general, *(finding for one in examined for finding in one.findings)])
     document: dict[str, Any] = {"ok": status is ExitStatus.COMPLETE, "tenants": [_document(one) for one in examined]}
     if general:
@@ -87,39 +85,39 @@ def _print(console: Console, examined: Sequence[Examination], general: list[Chec
         _print_findings(console, [finding for finding in one.findings if "held" not in finding.facts])
         guesses = [finding for finding in one.findings if "held" in finding.facts]
         if guesses:
-            console.print(Text("\n  What docs/assumptions.md supposes of the service", "bold"))
+            console.print(Text("\n  Assumptions about the service (docs/assumptions.md)", "bold"))
             _print_findings(console, guesses)
         console.print()
     _print_verdict(console, examined, general)
 
 
 def _print_findings(console: Console, findings: Sequence[CheckResult]) -> None:
-    """A line for each: status, name, and the message, which goes on below itself, never below the names."""
+    """A line for each result: status, name and message. Long messages continue in the message column."""
     names = max((len(finding.name) for finding in findings), default=0)
     indent = " " * (2 + len(CheckStatus.WARNING) + 2 + names + 2)
     for finding in findings:
-        shown = finding.document
-        lines = _wrapped(shown["message"], console.width - len(indent))
-        lines += _wrapped(f"→ {shown['todo']}", console.width - len(indent)) if "todo" in shown else []
+        document = finding.document
+        lines = _wrapped(document["message"], console.width - len(indent))
+        lines += _wrapped(f"→ {document['todo']}", console.width - len(indent)) if "todo" in document else []
         begin = f"  {finding.status:<{len(CheckStatus.WARNING)}}", f"  {finding.name:<{names}}  "
         console.print(Text.assemble((begin[0], STYLES[finding.status]), begin[1], f"\n{indent}".join(lines)))
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    plain = "".join(one if one.isprintable() else " " for one in text)
+    plain = "".join(char if char.isprintable() else " " for char in text)
     return textwrap.wrap(plain, max(width, NARROWEST), break_on_hyphens=False) or [""]
 
 
 def _print_verdict(console: Console, examined: Sequence[Examination], general: list[CheckResult]) -> None:
-    """The truth in the last line."""
-    well = [one.tenant for one in examined if worst(one.findings) is ExitStatus.COMPLETE]
-    ill = [one.tenant for one in examined if one.tenant not in well]
+    """The verdict, in the last line."""
+    ready = [one.tenant for one in examined if worst(one.findings) is ExitStatus.COMPLETE]
+    failing = [one.tenant for one in examined if one.tenant not in ready]
     requests = sum(one.requests for one in examined)
     cost = f" ({counted(requests, 'request')})" if examined else ""
-    if ill or general:
-        for_whom = f" for {', '.join(ill)}" if ill else ""
+    if failing or general:
+        for_whom = f" for {', '.join(failing)}" if failing else ""
         console.print(Text.assemble(("PROBLEM:", "bold red"), f" the nightly backup would not work{for_whom}{cost}."))
     else:
         console.print(
-            Text.assemble(("Ready:", "bold green"), f" the nightly backup would work for {', '.join(well)}{cost}.")
+            Text.assemble(("Ready:", "bold green"), f" the nightly backup would work for {', '.join(ready)}{cost}.")
         )

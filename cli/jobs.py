@@ -1,6 +1,6 @@
-"""Runs Bookferry's Dagster jobs in this process, against the same instance as the web interface, and keeps Dagster's chatter inside.
+"""Runs Bookferry's Dagster jobs in this process, on the instance of the web interface, without Dagster's own output.
 
-Dagster and what comes with it is imported when a job runs, not before: it costs more than most commands take.
+Dagster is imported only when a job runs: the import takes longer than most commands.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from cli.stop_signals import STOP_SIGNALS, StopRequest
 from pipelines.backup.flow import Backup
 from pipelines.errors import StorageError
 from pipelines.migration.flow import Migration
-from pipelines.report.build import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import Snapshot
+from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from pipelines.store.postgres.loading import Staged
 
 INSTANCE = """\
-# Dagster's settings for this data folder, written once by Bookferry; change them as you like.
+# Dagster's settings for this data folder. Bookferry wrote this file once; you may change it.
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency:
@@ -55,13 +54,13 @@ ROOM = 1024 * 1024
 _TERMINAL = {
     "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 }
-"""A command's output is on its terminal. Dagster would copy it through four processes, whose end at Ctrl-C is a traceback each."""
+"""No capture of output: Dagster would copy it through four processes, and each prints a traceback at Ctrl-C."""
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def dagster_home(settings: Settings) -> Path:
-    """$DAGSTER_HOME if the person set one, else a folder in the data folder; made ready on first use."""
+    """$DAGSTER_HOME if it is set, else a folder in the data folder. The first use creates it."""
     home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
     with storage_errors(home):
         home.mkdir(parents=True, exist_ok=True)
@@ -72,12 +71,12 @@ def dagster_home(settings: Settings) -> Path:
 
 
 def _one_at_a_time(home: Path) -> FileLock:
-    """What the first use makes is made by one process: cron starts several libraries' backups in the same second."""
+    """Lets one process create the instance: cron starts the backups of several libraries in the same second."""
     return FileLock(home / ".opening.lock")
 
 
-class Made(NamedTuple):
-    """What a backup made: its snapshot, and what of it was loaded into Postgres."""
+class BackupResult(NamedTuple):
+    """The snapshot of a backup, and what was loaded into Postgres."""
 
     snapshot: Snapshot
     staged: list[Staged]
@@ -91,145 +90,106 @@ def run_backup(
     *,
     asked: Sequence[str] = (),
     with_files: bool = True,
-) -> Made:
-    """Run the job `nightly_backup` for one tenant, here and now, and return what it made. `asked`: resources wanted by name."""
+) -> BackupResult:
+    """Run the job `nightly_backup` for one tenant in this process. `asked` are the resources that a person named."""
     if settings.tenant(tenant).api == "v2":
-        settings.check_sign_in(tenant)  # a missing variable is told before anything starts
+        settings.check_sign_in(tenant)  # a missing variable is reported before anything starts
         personal_keys(settings).to_write()
     if settings.stages:
         settings.postgres()
     with _quiet_dagster():
-        import dagster as dg  # noqa: PLC0415  see the module's charter
+        import dagster as dg  # noqa: PLC0415  see the module's docstring
 
-        from assets_defs.backup import tenant_keys  # noqa: PLC0415
+        from assets_defs.backup import backup_keys  # noqa: PLC0415
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
-        from assets_defs.notifications import COMMAND_LINE, STARTED_BY  # noqa: PLC0415
         from assets_defs.postgres import postgres_keys  # noqa: PLC0415
-        from resources.library import ASKED  # noqa: PLC0415
 
         with (
-            _kept_stops() as stopped,
-            _StoppableLibrary(settings, display, stopped, asked=asked, with_files=with_files) as library,
+            _stop_check() as end_if_stopped,
+            Backup(
+                settings,
+                on_progress=display.progress,
+                on_wait=display.waiting,
+                before_step=end_if_stopped,
+                asked=asked,
+                with_files=with_files,
+            ) as backup,
             _instance(settings) as instance,
         ):
-            job = build_definitions(settings, library, {tenant: resources}).resolve_job_def("nightly_backup")
-            before = {snapshot.name for snapshot in library.data.snapshots(tenant)}
+            job = build_definitions(settings, backup, {tenant: resources}).resolve_job_def("nightly_backup")
+            before = {snapshot.name for snapshot in backup.data.snapshots(tenant)}
             try:
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
-                    asset_selection=[*tenant_keys(tenant, resources), *postgres_keys(settings, tenant)],
+                    asset_selection=[*backup_keys(tenant, resources), *postgres_keys(settings, tenant)],
                     tags={
-                        "bookferry/tenant": tenant,
+                        TENANT: tenant,
                         STARTED_BY: COMMAND_LINE,
-                        **({ASKED: " ".join(asked)} if asked else {}),
+                        **({REQUESTED_RESOURCES: " ".join(asked)} if asked else {}),
                     },
                 )
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
-                if before.issuperset(snapshot.name for snapshot in library.data.snapshots(tenant)):
+                if before.issuperset(snapshot.name for snapshot in backup.data.snapshots(tenant)):
                     raise
-            snapshot = library.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
-            if settings.stages and snapshot.manifest.complete and not library.staged:
+            snapshot = backup.data.snapshots(tenant)[-1]  # also if the stop came after publication
+            if settings.stages and snapshot.manifest.complete and not backup.staged:
                 raise StorageError(
                     f"Snapshot {snapshot.name} is complete and published, but not in Postgres, because it was stopped. Run `bookferry "
                     f"stage {tenant}`."
                 )
-            return Made(snapshot, library.staged)
+            return BackupResult(snapshot, backup.staged)
 
 
 def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[str], config: Mapping[str, Any]) -> None:
-    """Run one step of a migration, a job of one asset, here and now; what it made is with `migration`."""
+    """Run one step of a migration, a job of one asset, in this process. `migration` has the result."""
     settings.check_sign_in(key[0])
     with _quiet_dagster():
-        from assets_defs.definitions import build_definitions  # noqa: PLC0415  see the module's charter
+        from assets_defs.definitions import build_definitions  # noqa: PLC0415  see the module's docstring
 
-        with _kept_stops(), _instance(settings) as instance:
+        with _instance(settings) as instance:
             definitions = build_definitions(settings, migration=migration)
             definitions.resolve_job_def(job).execute_in_process(
                 run_config={**_QUIET, "ops": {"__".join(key): {"config": dict(config)}}},
                 instance=instance,
                 asset_selection=[_asset_key(key)],
-                tags={"bookferry/tenant": key[0]},
+                tags={TENANT: key[0]},
             )
 
 
 def _asset_key(path: Sequence[str]) -> dg.AssetKey:
-    import dagster as dg  # noqa: PLC0415  see the module's charter
+    import dagster as dg  # noqa: PLC0415  see the module's docstring
 
     return dg.AssetKey(list(path))
 
 
-class _StoppableLibrary(Backup):
-    """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        display: ProgressDisplay,
-        stopped: Callable[[], bool],
-        *,
-        asked: Sequence[str],
-        with_files: bool,
-    ) -> None:
-        super().__init__(
-            settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
-        )
-        self._stopped = stopped
-
-    def read_raw(
-        self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
-    ) -> tuple[Capture, ResourceFacts | Unreadable]:
-        self._end_if_stopped()
-        return super().read_raw(tenant, run, resource, wanted)
-
-    def stage(self, tenant: str, run: str, resource: str) -> Capture:
-        self._end_if_stopped()
-        return super().stage(tenant, run, resource)
-
-    def fetch_files(self, tenant: str, run: str) -> Capture:
-        self._end_if_stopped()
-        return super().fetch_files(tenant, run)
-
-    def publish(self, tenant: str, run: str) -> Snapshot:
-        self._end_if_stopped()
-        return super().publish(tenant, run)
-
-    def report(self, tenant: str) -> Report | None:
-        self._end_if_stopped()
-        return super().report(tenant)
-
-    def stage_into_postgres(self, tenant: str) -> list[Staged]:
-        self._end_if_stopped()
-        return super().stage_into_postgres(tenant)
-
-    def _end_if_stopped(self) -> None:
-        if self._stopped():
-            raise StopRequest
-
-
 @contextmanager
-def _kept_stops() -> Iterator[Callable[[], bool]]:
-    """Tells whether a signal arrived in this block, whoever's handler took it."""
-    ours, python = socket.socketpair()
-    with ours, python:
-        ours.setblocking(False)
-        python.setblocking(False)
-        before = signal.set_wakeup_fd(python.fileno(), warn_on_full_buffer=False)
+def _stop_check() -> Iterator[Callable[[], None]]:
+    """Yields a function that raises `StopRequest` if a stop signal has arrived in this block.
 
-        def stopped() -> bool:
+    Dagster loses a signal that arrives while it exchanges signal handlers around a step. Python writes the number of each signal to the
+    wakeup descriptor, whichever handler is installed.
+    """
+    received, sent = socket.socketpair()
+    with received, sent:
+        received.setblocking(False)
+        sent.setblocking(False)
+        before = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
+
+        def end_if_stopped() -> None:
             with suppress(BlockingIOError):
-                return not set(STOP_SIGNALS).isdisjoint(ours.recv(4096))
-            return False
+                if not set(STOP_SIGNALS).isdisjoint(received.recv(4096)):
+                    raise StopRequest
 
         try:
-            yield stopped
+            yield end_if_stopped
         finally:
             signal.set_wakeup_fd(before)
 
 
 @contextmanager
 def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
-    import dagster as dg  # noqa: PLC0415  see the module's charter
+    import dagster as dg  # noqa: PLC0415  see the module's docstring
     from dagster._core.instance.ref import InstanceRef  # noqa: PLC0415  the only way to open an instance with overrides
 
     home = dagster_home(settings)
@@ -238,7 +198,7 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
         with (
             storage_errors(home),
             _one_at_a_time(home),
-        ):  # Dagster makes its tables without looking whether another does
+        ):  # Dagster creates its tables without a lock
             instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
         with instance:
             yield instance
@@ -246,8 +206,8 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
 
 @contextmanager
 def _history_errors(home: Path) -> Iterator[None]:
-    """Dagster's history is SQLite, which may call a full disk an I/O error."""
-    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  Dagster's, see the module's charter
+    """Reports a full disk: Dagster's history is SQLite, which may call that an I/O error."""
+    from sqlalchemy.exc import OperationalError  # noqa: PLC0415  Dagster's, see the module's docstring
 
     try:
         yield
@@ -258,11 +218,11 @@ def _history_errors(home: Path) -> Iterator[None]:
 
 @contextmanager
 def _quiet_dagster() -> Iterator[None]:
-    """Dagster's warnings and log lines, and its libraries', are for its own interface, where they are all kept."""
+    """Suppresses warnings and log lines of Dagster and its libraries here. Its web interface shows them."""
     dagster, root, nowhere = logging.getLogger("dagster"), logging.getLogger(), logging.NullHandler()
     before = dagster.level
     dagster.setLevel(logging.CRITICAL)
-    root.addHandler(nowhere)  # where no handler is, Python prints warnings to stderr
+    root.addHandler(nowhere)  # without a handler Python prints warnings to stderr
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

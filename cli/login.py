@@ -1,4 +1,4 @@
-"""`bookferry login TENANT`: a person signs in to a v3 library in a browser, once; the sign-in is kept for all jobs."""
+"""`bookferry login TENANT`: a person signs in to a v3 library once, in a browser. All jobs use the stored sign-in."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from pipelines.sign_in import JOBS, abilities, who_am_i
 from pipelines.store.snapshots.snapshots import DataFolder
 
 OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
-"""In a process of its own: what browsers print must not get into our stdout, and one that runs in the foreground must not hold us up."""
+"""Opens the browser in another process: its output must not reach our stdout, and a browser in the foreground must not block us."""
 
 
-NO_INPUT = "The input ended before an answer was pasted. Run the same command again."
+NO_INPUT = "The input ended before an address or code was pasted. Run the same command again."
 
 
 def log_in(
@@ -40,34 +40,34 @@ def log_in(
     timeout: float,
     new_client: bool,
 ) -> ExitStatus:
-    """Sign in and keep it. Whatever goes wrong, the sign-in that was there before stays as it is."""
+    """Sign in and store the sign-in. If anything fails, the earlier sign-in stays as it is."""
     data = DataFolder(settings.data)
     data.prepare()
     scopes = _scopes(settings, tenant, purpose)
     with signing_in(settings, tenant, state=data.state_path) as login:
         question = login.ask(scopes, new_client=new_client)
-        grant = _answered(login, question, output, browser=browser, seconds=timeout)
+        grant = _obtain_grant(login, question, output, browser=browser, seconds=timeout)
         place = login.place
     person = _person(settings, tenant, output)
-    _show(output, tenant, grant, person, place)
+    _print_result(output, tenant, grant, person, place)
     return _status(grant, purpose)
 
 
 def _scopes(settings: Settings, tenant: str, purpose: str | None) -> tuple[str, ...]:
-    """What to ask for: everything that jobs use, unless the person or the file wants less."""
+    """The scopes to request: all that jobs use, unless --for or the configuration reduces them."""
     if purpose is not None and purpose not in JOBS:
         raise ConfigurationError(f"--for {purpose}: there is no such job; say one of {', '.join(JOBS)}.")
-    asked = JOBS[purpose].scopes if purpose else SCOPES
+    needed = JOBS[purpose].scopes if purpose else SCOPES
     allowed = settings.tenant(tenant).scopes
-    scopes = tuple(scope for scope in asked if allowed is None or scope in allowed)
+    scopes = tuple(scope for scope in needed if allowed is None or scope in allowed)
     if not scopes:
         raise ConfigurationError(
-            f"{settings.path}: tenants.{tenant}.scopes leaves nothing to ask for. Add library:read."
+            f"{settings.path}: tenants.{tenant}.scopes leaves no scope to request. Add library:read."
         )
     return scopes
 
 
-def _answered(login: Login, question: Question, output: Output, *, browser: bool, seconds: float) -> Grant:
+def _obtain_grant(login: Login, question: Question, output: Output, *, browser: bool, seconds: float) -> Grant:
     with ExitStack() as stack:
         listener = _listener(question.redirect_uri)
         if listener is not None:
@@ -77,27 +77,27 @@ def _answered(login: Login, question: Question, output: Output, *, browser: bool
         if browser:
             _open(question.url, output, stack)
         pasted = _input() if paste or _is_terminal() else None
-        grant = _wait(lambda arrival: _taken(login, question, output, arrival), listener, pasted, seconds)
+        grant = _wait(lambda arrival: _grant_from(login, question, output, arrival), listener, pasted, seconds)
     if grant is None:
-        raise _nobody(seconds, issued=login.is_issued)
+        raise _timeout_error(seconds, issued=login.is_issued)
     return grant
 
 
 def _listener(redirect_uri: str) -> Listener | None:
-    """Where the browser brings the answer, if that is on this machine."""
+    """The listener for the browser's redirect; `None` if the redirect address is not on this machine."""
     if redirect_uri.startswith("https:"):
         return None
     try:
         return Listener(redirect_uri)
     except OSError as error:
         raise ConfigurationError(
-            f"The browser's answer is expected at {redirect_uri}, which cannot be opened ({error.strerror}). Is another `bookferry login` "
+            f"Cannot listen at {redirect_uri}, where the browser brings the answer ({error.strerror}). Is another `bookferry login` "
             "waiting? End the program that uses that port, then run this again."
         ) from None
 
 
 def _explain(output: Output, question: Question, *, browser: bool, paste: bool, listening: bool) -> None:
-    output.say("Bookferry asks for these scopes. Untick on the consent page what you do not want to allow:")
+    output.say("Bookferry requests these scopes. On the consent page, untick what you do not want to allow:")
     for scope in question.scopes:
         jobs = [job for job in JOBS.values() if scope in job.scopes]
         output.say(f"  {scope:<14} {', '.join(job.name for job in jobs)}: {({**jobs[0].needs, **jobs[0].uses})[scope]}")
@@ -107,9 +107,9 @@ def _explain(output: Output, question: Question, *, browser: bool, paste: bool, 
     )
     output.say(f"\n{question.url}\n")
     if paste:
-        lost = "" if not listening else " (a page that cannot be shown: that is as it should be)"
+        lost = "" if not listening else " (the browser cannot show that page, which is normal)"
         output.say(
-            f"When you have allowed it, the browser goes to {question.redirect_uri}?…{lost}. Copy that whole address, or the code in it, "
+            f"After your consent the browser goes to {question.redirect_uri}?…{lost}. Copy that whole address, or the code in it, "
             "and paste it here:"
         )
     else:
@@ -126,9 +126,9 @@ def _open(url: str, output: Output, stack: ExitStack) -> None:
     except subprocess.TimeoutExpired:
         return
     if failed:
-        there = ", and paste the address that it ends at here" if _is_terminal() else ""
+        paste = ", and paste the address where it ends here" if _is_terminal() else ""
         output.say(
-            f"No browser could be opened here. Open the address above in one on this machine{there}, or run the command again with "
+            f"No browser could be opened. Open the address above in a browser on this machine{paste}, or run the command again with "
             "--no-browser."
         )
 
@@ -138,14 +138,14 @@ def _is_terminal() -> bool:
 
 
 def _input() -> int | None:
-    """Where a person pastes; nothing where standard input is closed."""
+    """The descriptor of standard input; `None` if it is closed."""
     return sys.stdin.fileno() if sys.stdin is not None else None
 
 
 def _wait(
-    taken: Callable[[Arrival], Grant | None], listener: Listener | None, pasted: int | None, seconds: float
+    grant_from: Callable[[Arrival], Grant | None], listener: Listener | None, pasted: int | None, seconds: float
 ) -> Grant | None:
-    """Take answers until one is ours. One that is not is refused and told, and the wait goes on. None when nobody came."""
+    """Wait for the answer to our question. Other answers are refused, with a message. Returns `None` after `seconds`."""
     until = time.monotonic() + seconds
     if listener is None and pasted is None:
         raise SignInError(NO_INPUT)
@@ -159,20 +159,22 @@ def _wait(
             continue
         if arrival is None:
             return None
-        if arrival.answer and (grant := taken(arrival)) is not None:
+        if arrival.answer and (grant := grant_from(arrival)) is not None:
             return grant
 
 
-def _nobody(seconds: float, *, issued: bool) -> SignInError:
-    """A library shows an error page of its own, and sends nobody back, where it does not know the client or its redirect address."""
-    mend = "check client_id and redirect_uri of the tenant in bookferry.toml" if issued else "run it with --new-client"
+def _timeout_error(seconds: float, *, issued: bool) -> SignInError:
+    """The error after a wait without an answer. A library that does not know the client shows an error page and does not redirect."""
+    remedy = (
+        "check client_id and redirect_uri of the tenant in bookferry.toml" if issued else "run it with --new-client"
+    )
     return SignInError(
         f"Nobody answered within {seconds:.0f} s. Run the same command again, with --timeout if you need longer. If the library showed "
-        f"an error page instead of its consent page, {mend}."
+        f"an error page instead of its consent page, {remedy}."
     )
 
 
-def _taken(login: Login, question: Question, output: Output, arrival: Arrival) -> Grant | None:
+def _grant_from(login: Login, question: Question, output: Output, arrival: Arrival) -> Grant | None:
     try:
         grant = login.finish(question, arrival.answer)
     except ForeignAnswerError as error:
@@ -182,28 +184,30 @@ def _taken(login: Login, question: Question, output: Output, arrival: Arrival) -
     except BookferryError as error:
         arrival.tell("Not signed in", redact(str(error)), status=400)
         raise
-    arrival.tell("Signed in", "Bookferry is signed in and keeps the sign-in for its jobs. You can close this window.")
+    arrival.tell(
+        "Signed in", "Bookferry is signed in and has stored the sign-in for its jobs. You can close this window."
+    )
     return grant
 
 
 def _person(settings: Settings, tenant: str, output: Output) -> dict[str, Any] | None:
-    """Who signed in; the sign-in is kept already, so that nothing is lost where this cannot be asked."""
+    """The person who signed in; `None` if the request fails, because the sign-in is stored already."""
     try:
         return who_am_i(settings, tenant, state=DataFolder(settings.data).state_path)
     except SignInError:
         raise
     except BookferryError as error:
-        output.say(f"Signed in, but who it is could not be asked: {error}")
+        output.say(f"Signed in, but the request for the name of the person failed: {error}")
         return None
 
 
 def _status(grant: Grant, purpose: str | None) -> ExitStatus:
-    """4 where what the person signed in for does not work; without a purpose, where not even a backup does."""
-    works = {ability.job.name: ability.works for ability in abilities(grant.scopes)}
-    return ExitStatus.COMPLETE if works[purpose or "backup"] else ExitStatus.SIGN_IN
+    """4 if the job of --for is not possible with these scopes; without --for, if a backup is not possible."""
+    possible = {ability.job.name: ability.works for ability in abilities(grant.scopes)}
+    return ExitStatus.COMPLETE if possible[purpose or "backup"] else ExitStatus.SIGN_IN
 
 
-def _show(output: Output, tenant: str, grant: Grant, person: dict[str, Any] | None, place: str) -> None:
+def _print_result(output: Output, tenant: str, grant: Grant, person: dict[str, Any] | None, place: str) -> None:
     document = {
         "tenant": tenant,
         "signed_in": True,
@@ -215,7 +219,7 @@ def _show(output: Output, tenant: str, grant: Grant, person: dict[str, Any] | No
     }
 
     def render(console: Console) -> None:
-        console.print(f"Signed in to '{tenant}'{_named(person)}. The sign-in is kept in {place}.")
+        console.print(f"Signed in to '{tenant}'{_name(person)}. The sign-in is stored in {place}.")
         print_jobs(console, grant.scopes)
         if grant.refresh_token is None:
             console.print("The library gave no refresh token: this sign-in ends with its access token.")
@@ -223,13 +227,13 @@ def _show(output: Output, tenant: str, grant: Grant, person: dict[str, Any] | No
     output.result(document, render)
 
 
-def _named(person: dict[str, Any] | None) -> str:
+def _name(person: dict[str, Any] | None) -> str:
     if not person:
         return ""
     return f" as {person.get('name') or person.get('email') or person.get('id')}"
 
 
 def print_jobs(console: Console, scopes: Sequence[str]) -> None:
-    """What the scopes allow, as a table."""
+    """Print a table of the jobs that the scopes allow."""
     rows: list[tuple[str, str]] = [(ability.job.name, ability.sentence) for ability in abilities(scopes)]
     console.print(table_of(("job", "allowed"), rows, whole=("job",)))

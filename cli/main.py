@@ -11,17 +11,17 @@ from cli.stop_signals import STOP_SIGNALS, StopRequest
 
 
 def main() -> NoReturn:
-    """Run one command and end with its exit status.
+    """Run one command and exit with its status.
 
-    A stop that arrives while we are still importing, which takes longer than a person's second thought, waits until a command runs and
-    can tell it in one line. A service manager's SIGTERM is a person's Ctrl-C.
+    The imports take a second or two. A stop signal that arrives meanwhile waits until the command runs, which then reports it in one
+    line. SIGTERM, which service managers send, means the same as Ctrl-C.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
-    from cli.boundary import run  # noqa: PLC0415  see above
-    from cli.commands import app  # noqa: PLC0415
+    from cli.app import app  # noqa: PLC0415  see above
+    from cli.boundary import run  # noqa: PLC0415
 
     sys.exit(run(app, sys.argv[1:]))
 

@@ -1,4 +1,4 @@
-"""`bookferry migrate`: plan, apply, verify, status, undo. Each runs a Dagster job, where one belongs to it, and tells what came of it."""
+"""`bookferry migrate`: plan, apply, verify, status, undo. The first three run a Dagster job; all print the result."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from pipelines.migration.verify.run import MigrationVerification
 from pipelines.settings.settings import Settings
 
 STOPPED = (
-    "Stopped before the end. What was written is in the journal, what was under way is looked up first, and nothing is written twice: "
-    "`bookferry migrate apply {plan}` goes on, `bookferry migrate status {plan}` tells how far it is."
+    "Stopped before the end. The journal contains what was written. `bookferry migrate apply {plan}` continues: it first looks up the "
+    "writes without an answer, and writes nothing twice. `bookferry migrate status {plan}` shows the progress."
 )
 
 SHOWN = 10
-"""Failures that are told one by one; `migrate status` and --json tell all."""
+"""Failures that are listed; `migrate status` and --json list all."""
 
 _T = TypeVar("_T")
 
@@ -55,14 +55,14 @@ def make_plan(
     fresh: bool,
     detailed: bool,
 ) -> ExitStatus:
-    """Plan a move: from a fresh backup of a tenant, or from the snapshot that is named."""
+    """Plan a migration, from a new backup of a tenant or from a named snapshot."""
     check_target(settings, target)
     results = MigrationResults()
     with migrating(settings, results) as (migration, display):
         if source in settings.tenants and fresh:
             if source == target:
                 raise ConfigurationError(
-                    f"'{target}' is source and target at once. To put a snapshot back into its library: bookferry restore SNAPSHOT {target}"
+                    f"'{target}' is source and target at once. To restore a snapshot: bookferry restore SNAPSHOT {target}"
                 )
             read = checked_resources(settings.tenant(source), [])
             source = run_backup(settings, source, read, display).snapshot.name
@@ -84,7 +84,7 @@ def _planned_status(plan: Plan) -> ExitStatus:
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """The keys that others rely on, and what else a plan says of itself."""
+    """The JSON document of a plan. Scripts rely on its keys."""
     facts = plan.facts
     ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
     return {
@@ -112,7 +112,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def print_plan(console: Console, plan: Plan) -> None:
-    """What would be written, where to look, and what to do next."""
+    """Print what the plan would write, where its pages are, and the next step."""
     facts = plan.facts
     for note in facts.notes:
         console.print(Text.assemble(("!", "yellow"), f" {note}"))
@@ -122,20 +122,20 @@ def print_plan(console: Console, plan: Plan) -> None:
     console.print(f"Issues: {plan.path(ISSUES)}")
     if facts.count(Action.CONFLICT):
         console.print(
-            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan honours what you "
-            "write there"
+            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan applies your "
+            "decisions"
         )
     if facts.empty:
-        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has all that can be moved.")
+        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated.")
     else:
-        console.print(f"Nothing was written yet. To write it: bookferry migrate apply {plan.name}")
+        console.print(f"Nothing has been written yet. To write it: bookferry migrate apply {plan.name}")
 
 
 def apply_plan(
     settings: Settings, name: str, output: Output, *, limits: Limits, limit: int | None, only: Sequence[str]
 ) -> ExitStatus:
-    """Write what a plan says. Giving its name is the approval."""
-    actions, ids = _only(only)
+    """Write what a plan says. The name of the plan on the command line is its approval."""
+    actions, ids = _parse_only(only)
     results = MigrationResults()
     with migrating(settings, results) as (migration, _display):
         plan = find_plan(migration.data, name)
@@ -160,7 +160,7 @@ def apply_plan(
             if not is_stop(interruption):
                 raise
             stop = StopRequest()
-            stop.told = STOPPED.format(plan=plan.name)
+            stop.message = STOPPED.format(plan=plan.name)
             raise stop from None
         result = made(results.apply)
     output.result(
@@ -172,7 +172,7 @@ def apply_plan(
 
 
 def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool, evidence: Path | None) -> ExitStatus:
-    """Read the target again and hold every record against the plan."""
+    """Read the target again and compare every record with the plan."""
     results = MigrationResults()
     with migrating(settings, results) as (migration, _display):
         plan = find_plan(migration.data, name)
@@ -184,27 +184,27 @@ def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool
 
 
 def proof_document(proof: MigrationVerification) -> dict[str, Any]:
-    """The keys that others rely on, and the first findings."""
+    """The JSON document of a verification. Scripts rely on its keys."""
     return cast("dict[str, Any]", msgspec.to_builtins(proof))
 
 
 def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> None:
-    """What was found, and the truth in the last line."""
+    """Print the first findings; the verdict is the last line."""
     for one in proof.findings[:SHOWN]:
         console.print(Text.assemble(("!", "yellow"), f" {one}"))
     if not proof.equal:
-        console.print(f"All of them, with what was wanted and what was found: {plan.path(proof.table)}")
+        console.print(f"All findings, with expected and actual values: {plan.path(proof.table)}")
     what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
     if proof.equal:
-        told = f" {what}: '{plan.facts.target.tenant}' holds what plan {plan.name} says."
-        console.print(Text.assemble(("Equal:", "bold green"), told))
+        verdict = f" {what}: '{plan.facts.target.tenant}' equals plan {plan.name}."
+        console.print(Text.assemble(("Equal:", "bold green"), verdict))
     else:
-        found = f"{proof.missing:,} missing, {proof.duplicated:,} duplicated, {proof.differing:,} differing"
-        console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {found}."))
+        problems = f"{proof.missing:,} missing, {proof.duplicated:,} duplicated, {proof.differing:,} differing"
+        console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {problems}."))
 
 
 def undo_plan(settings: Settings, name: str, output: Output, *, really: bool) -> ExitStatus:
-    """Take back what a plan wrote, or tell what would be taken back."""
+    """Undo what a plan wrote, or with `really` unset only print what would be undone."""
     with migrating(settings) as (migration, _display):
         plan = find_plan(migration.data, name)
         settings.check_sign_in(plan.facts.target.tenant)
@@ -215,13 +215,13 @@ def undo_plan(settings: Settings, name: str, output: Output, *, really: bool) ->
 
 
 def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
-    """What was taken back, what was left and why, and the truth in the last line."""
+    """Print what was undone, and what was left and why; the verdict is the last line."""
     for one in undone.examples[:SHOWN]:
         console.print(
             Text.assemble(("!", "yellow"), f" {_record(one.resource, one.target_id, one.title)} is left: {one.reason}")
         )
     if undone.left > SHOWN:
-        console.print(f"and {undone.left - SHOWN:,} more; --json tells them")
+        console.print(f"and {undone.left - SHOWN:,} more; --json lists them")
     what = f"{undone.deleted:,} deleted, {undone.reverted:,} reverted, {counted(undone.files_deleted, 'file')} detached"
     what += f", {undone.gone:,} gone before, {undone.left:,} left"
     if undone.really:
@@ -229,11 +229,13 @@ def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
             f"Undone: {what}; {counted(undone.requests, 'request')}. '{plan.facts.target.tenant}' without plan {plan.name}."
         )
     else:
-        console.print(f"Would be: {what}. Nothing was changed. To do it: bookferry migrate undo {plan.name} --really")
+        console.print(
+            f"It would be: {what}. Nothing was changed. To do it: bookferry migrate undo {plan.name} --really"
+        )
 
 
-def tell_status(settings: Settings, name: str, output: Output, *, record: int | None) -> ExitStatus:
-    """How far a plan is, or one record of it from all sides."""
+def show_status(settings: Settings, name: str, output: Output, *, record: int | None) -> ExitStatus:
+    """Show the progress of a plan, or one record in source, plan and target."""
     with Migration(settings) as migration:
         plan = find_plan(migration.data, name)
         if record is not None:
@@ -250,7 +252,7 @@ def tell_status(settings: Settings, name: str, output: Output, *, record: int | 
 
 
 def print_status(console: Console, status: PlanStatus) -> None:
-    """What is done, what is left, what is stuck, when it was last proved."""
+    """Print what is done, what remains, what is stuck, and the last verification."""
     planned, done = status.planned, status.done
     work = (("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers"))
     rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
@@ -261,7 +263,7 @@ def print_status(console: Console, status: PlanStatus) -> None:
             Text.assemble(("!", "yellow"), f" {one.resource} {one.source_id}, {one.kind}, {state}: {one.message}")
         )
     if len(status.problems) > SHOWN:
-        console.print(f"and {len(status.problems) - SHOWN:,} more; --json tells them")
+        console.print(f"and {len(status.problems) - SHOWN:,} more; --json lists them")
     if (proof := status.verification) is not None:
         console.print(f"Last verified {proof.verified_at}: {'equal' if proof.equal else 'NOT equal'}.")
     stuck = f"{status.refused:,} refused, {status.parked:,} parked, {status.unanswered:,} never answered"
@@ -273,7 +275,7 @@ def print_status(console: Console, status: PlanStatus) -> None:
 
 
 def print_record(console: Console, view: RecordView) -> None:
-    """A record: in the source, as wanted, as written, and as the target has it now."""
+    """Print a record: in the source, in the plan, as written, and in the target now."""
     rows = [
         (one.field, one.source, one.wanted, one.held, one.live, "" if one.equal else "differs") for one in view.fields
     ]
@@ -284,13 +286,13 @@ def print_record(console: Console, view: RecordView) -> None:
 
 
 def _record(resource: str, number: int | None, title: str | None) -> str:
-    """A record in a message; of people, who have none here, without a name."""
+    """A record in a message; people have no title here."""
     return f"{resource} {number} ({title})" if title else f"{resource} {number}"
 
 
-def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:
-    """What of a plan is wanted: create, patch, files, or the ids of records in the source."""
-    words = [word.strip() for one in only for word in one.split(",") if word.strip()]
+def _parse_only(only: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The actions (create, patch, files) and the ids of source records in the option --only."""
+    words = [word.strip() for option in only for word in option.split(",") if word.strip()]
     ids = [int(word) for word in words if word.isdecimal()]
     actions = [word for word in words if word in ACTIONS]
     if unknown := [word for word in words if not word.isdecimal() and word not in ACTIONS]:
@@ -301,13 +303,13 @@ def _only(only: Sequence[str]) -> tuple[list[str], list[int]]:
 
 
 def print_failures(output: Output, applied: ApplyResult) -> None:
-    """The first of those that failed, on stderr."""
+    """Print the first failures, on stderr."""
     for one in applied.failures[:SHOWN]:
         output.say(f"! {one.resource} {one.source_id}: {one.problem}")
 
 
 def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
-    """What was written, and the truth in the last line."""
+    """Print what was written; the verdict is the last line."""
     applied = result.applied
     for one in applied.failures[:SHOWN]:
         console.print(
@@ -318,22 +320,22 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
     what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
-        told = Text.assemble(("Complete:", "bold green"), f" {what}. Prove it: bookferry migrate verify {plan.name}")
+        verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
     elif applied.failed or applied.quarantined:
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
-        told = Text.assemble(
+        verdict = Text.assemble(
             ("PARTIAL:", "bold yellow"), f" {what}; {failed}. {plan.path(ISSUES)} and `status` list them."
         )
     else:
-        told = Text(f"So far: {what}; {counted(applied.left, 'record')} left of plan {plan.name}, as you asked.")
-    console.print(told)
+        verdict = Text(f"So far: {what}; {counted(applied.left, 'record')} of plan {plan.name} remain, as you asked.")
+    console.print(verdict)
 
 
 @contextmanager
 def migrating(
     settings: Settings, results: MigrationResults | None = None
 ) -> Iterator[tuple[Migration, ProgressDisplay]]:
-    """A migration whose progress is shown."""
+    """A migration with a progress display."""
     with (
         ProgressDisplay() as display,
         Migration(settings, results=results, on_progress=display.progress, on_wait=display.waiting) as migration,
@@ -342,7 +344,7 @@ def migrating(
 
 
 def made(found: _T | None) -> _T:
-    """What a job made."""
+    """The result of a job."""
     if found is None:
         raise BookferryError("The job ended without a result. `bookferry ui` shows its run.")
     return found

@@ -1,4 +1,4 @@
-"""What Dagster knows of a tenant's nights: whether its scheduler runs, and how the last run ended."""
+"""A check of `bookferry doctor`: whether Dagster's scheduler runs, and how a tenant's last run ended."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from typing import TYPE_CHECKING
 from cli.output import age
 from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.settings.settings import Settings
+from resources.run_tags import TENANT
 
 if TYPE_CHECKING:
     import dagster as dg
 
 ALIVE_SECONDS = 300
-"""A daemon reports every thirty seconds; one that was silent for so long is gone."""
+"""The daemon reports every thirty seconds. After so long without a report it is gone."""
 
 
 def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
-    """A finding about the schedule. Information only: cron or a systemd timer may do the same; never raises."""
+    """The state of the schedule, for information only: cron or a systemd timer may do the same. Never raises."""
     home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
     if not (home / "dagster.yaml").is_file():
         return note(
             "nightly", f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None
         )
     try:
-        return _seen_by_dagster(home, tenant)
-    except Exception as error:  # noqa: BLE001  another program's files, which may be of any version or damaged
+        return _from_history(home, tenant)
+    except Exception as error:  # noqa: BLE001  Dagster's files may be of any version, or damaged
         return note("nightly", f"Dagster's history in {home} cannot be read ({type(error).__name__})", scheduler=None)
 
 
@@ -37,17 +38,17 @@ _RUN_IT = (
 )
 
 
-def _seen_by_dagster(home: Path, tenant: str) -> CheckResult:
+def _from_history(home: Path, tenant: str) -> CheckResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import dagster as dg  # noqa: PLC0415  costs more than all other checks together, so only where there is an instance
+        import dagster as dg  # noqa: PLC0415  takes longer than all other checks, so only if there is an instance
 
         with dg.DagsterInstance.from_config(str(home)) as instance:
-            return _told(_silent_for(instance), _last_run(instance, tenant), tenant)
+            return _check_result(_silent_seconds(instance), _last_run(instance, tenant), tenant)
 
 
-def _silent_for(instance: dg.DagsterInstance) -> float | None:
-    """Seconds since the scheduler reported; `None` where it never did."""
+def _silent_seconds(instance: dg.DagsterInstance) -> float | None:
+    """Seconds since the last report of the scheduler; `None` if there was none."""
     status = instance.get_daemon_statuses().get("SCHEDULER")
     if status is None or status.last_heartbeat is None:
         return None
@@ -55,17 +56,17 @@ def _silent_for(instance: dg.DagsterInstance) -> float | None:
 
 
 def _last_run(instance: dg.DagsterInstance, tenant: str) -> tuple[str, float] | None:
-    """How the tenant's last run stands, and how many seconds ago it began."""
+    """Status of the tenant's last run, and how many seconds ago it began."""
     import dagster as dg  # noqa: PLC0415
 
-    records = instance.get_run_records(dg.RunsFilter(tags={"bookferry/tenant": tenant}), limit=1)
+    records = instance.get_run_records(dg.RunsFilter(tags={TENANT: tenant}), limit=1)
     if not records:
         return None
     began = datetime.now(UTC).timestamp() - records[0].create_timestamp.timestamp()
     return str(records[0].dagster_run.status.value), began
 
 
-def _told(silent: float | None, last: tuple[str, float] | None, tenant: str) -> CheckResult:
+def _check_result(silent: float | None, last: tuple[str, float] | None, tenant: str) -> CheckResult:
     alive = silent is not None and silent < ALIVE_SECONDS
     scheduler = "the scheduler is running" if alive else "no scheduler is running"
     run = f"the last run {_ENDED.get(last[0], 'is under way')}, {_since(last[1])}" if last is not None else "no run yet"

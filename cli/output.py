@@ -1,4 +1,4 @@
-"""What people and scripts see: one JSON document on stdout with --json, everything else on stderr."""
+"""Output for people and for scripts: one JSON document on stdout with --json, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from pipelines.humanize import counted
 from pipelines.store.durable import storage_error
 
 PIPED_WIDTH = 160
-"""Characters a line where no terminal says how many it has."""
+"""Characters in a line when stdout is no terminal."""
 
 READABLE_WIDTH = 16
-"""Characters that a column must have to be read across; where a table cannot give them, each row is shown down the page instead."""
+"""Characters that a column needs to be readable. A table that is too wide for that is printed row by row, one column below the other."""
 
 
 class Output:
-    """The two ways to answer. `as_json` decides; a command fills both and does not ask."""
+    """Prints the result of a command: as JSON if `as_json`, else for people. A command provides both."""
 
     def __init__(self, *, as_json: bool, stdout: IO[str] | None = None, stderr: IO[str] | None = None) -> None:
         self.as_json = as_json
         self._stdout = stdout or sys.stdout
-        self._said = plain_console(stderr or sys.stderr)
+        self._messages = plain_console(stderr or sys.stderr)
         self._result = plain_console(self._stdout, width=None if self.on_terminal else PIPED_WIDTH)
 
     def say(self, text: str = "") -> None:
-        """A line for people, on stderr."""
-        self._said.print(text)
+        """Print a line for people, on stderr."""
+        self._messages.print(text)
 
     def result(self, document: Mapping[str, Any], render: Callable[[Console], None]) -> None:
-        """The answer: `document` with --json, else whatever `render` prints; both on stdout."""
+        """Print the result on stdout: `document` with --json, else what `render` prints."""
         if self.as_json:
             self.write_json(document)
         else:
@@ -48,29 +48,29 @@ class Output:
                 render(self._result)
 
     def write_json(self, document: Mapping[str, Any]) -> None:
-        """Exactly one JSON document on stdout. What JSON has no word for becomes text; infinite numbers and NaN become null."""
+        """Print one JSON document on stdout. Values that JSON cannot express become text; infinite numbers and NaN become null."""
         self.write(msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode() + "\n")
 
     def write(self, text: str) -> None:
-        """A part of an answer that comes in parts, on stdout as it is."""
+        """Print a part of a result on stdout, unchanged."""
         with _stdout_errors():
             self._stdout.write(text)
             self._stdout.flush()
 
     @property
     def on_terminal(self) -> bool:
-        """Whether a person sees stdout."""
+        """Whether stdout is a terminal."""
         return self._stdout.isatty()
 
 
 def plain_console(file: IO[str], *, width: int | None = None) -> Console:
-    """Prints text as it is: what comes from a library may look like markup or like an emoji's name, and stays what it is."""
+    """A console that prints text unchanged: text from a library may look like markup or like the name of an emoji."""
     return Console(file=file, width=width, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
 def _stdout_errors() -> Iterator[None]:
-    """A full disk behind stdout is told like any other; a reader that went away is not an error to tell."""
+    """Turns a full disk behind stdout into a `StorageError`. A reader that closed the pipe is no such error."""
     try:
         yield
     except BrokenPipeError:
@@ -87,7 +87,7 @@ def table_of(
     right: Iterable[str] = (),
     whole: Iterable[str] = (),
 ) -> Table:
-    """A plain table; numbers in the columns `right` stand right, cells of the columns `whole` are never broken."""
+    """A plain table. The columns `right` are aligned to the right; cells of the columns `whole` are never broken."""
     table = Table(title=title, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
     for column in columns:
         table.add_column(
@@ -104,7 +104,7 @@ def table_of(
 def print_table(
     console: Console, columns: Sequence[str], rows: Sequence[Sequence[object]], right: Iterable[str]
 ) -> None:
-    """Rows as a table; one below the other, column by column, where a table of so many columns could not be read."""
+    """Print rows as a table, or one below the other if a table with so many columns could not be read."""
     texts = [[_cell(value) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
     if not texts or sum(min(width, READABLE_WIDTH) + 3 for width in widths) <= console.width:
@@ -121,21 +121,21 @@ def print_table(
 
 
 def _cell(value: object) -> str:
-    """One value as text: nothing for null, control characters made visible."""
+    """One value as text: empty for null, with control characters made visible."""
     text = "" if value is None else str(value)
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def command_line(*words: str) -> str:
-    """A command that can be copied as it is: `bookferry` the way this one was called, and every word quoted that needs it."""
-    called, found = Path(sys.argv[0]), shutil.which("bookferry")
-    elsewhere = called.name == "bookferry" and called.exists() and (found is None or not called.samefile(found))
-    name = min(str(called), os.path.relpath(called), key=len) if elsewhere else "bookferry"
+    """A command line to copy: `bookferry` by the path of this process, with quotes where words need them."""
+    script, on_path = Path(sys.argv[0]), shutil.which("bookferry")
+    other = script.name == "bookferry" and script.exists() and (on_path is None or not script.samefile(on_path))
+    name = min(str(script), os.path.relpath(script), key=len) if other else "bookferry"
     return shlex.join([name, *words])
 
 
 def age(since_seconds: float) -> str:
-    """How long ago, coarsely: 3 hours, 2 days."""
+    """An age in words, rounded down: 3 hours, 2 days."""
     past = timedelta(seconds=max(0, since_seconds))
     if past.days >= 1:
         return counted(past.days, "day")

@@ -1,4 +1,4 @@
-"""How far a backup is: a bar on a terminal, now and then a line elsewhere."""
+"""Progress of a run on stderr: a bar on a terminal, elsewhere a line from time to time."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from pipelines.service.client import Waiting
 Progress = ReadingProgress | ApplyProgress
 
 LINE_SECONDS = (10, 10, 10, 30)
-"""Without a terminal: pauses before the first lines; then one line a minute, so that a night does not fill a log."""
+"""Without a terminal: seconds before each of the first lines. Then one line a minute, so that a long run does not fill a log."""
 
 STILL_SECONDS = 1.0
-"""Nothing came for so long: only then is a wait worth telling. Shorter ones are the budget at work."""
+"""A wait is shown after so long without progress. Shorter waits are the normal work of the budget."""
 
-WORTH_TELLING_SECONDS = 3.0
-"""Waits shorter than this are never told."""
+SHOWN_WAIT_SECONDS = 3.0
+"""Shorter waits are never shown."""
 
 
 class ProgressDisplay:
-    """Hears of pages and waits, from any thread, and shows on stderr where things stand, until its block ends.
+    """Shows progress and waits on stderr until its block ends. Its methods may be called from any thread.
 
-    Entered before Dagster runs, on a descriptor of its own: Dagster redirects 1 and 2 for its logs, also in process.
+    Enter it before Dagster runs: it duplicates stderr, because Dagster redirects descriptors 1 and 2 for its logs, also in process.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,46 +52,46 @@ class ProgressDisplay:
         descriptor = os.dup(sys.stderr.fileno()) if _has_descriptor(sys.stderr) else None
         self._file: IO[str] | None = os.fdopen(descriptor, "w", encoding="utf-8") if descriptor is not None else None
         console = plain_console(self._file or sys.stderr)
-        self._shown = _Bar(self, console) if console.is_terminal else _Lines(self, console)
-        self._shown.start()
+        self._view = _Bar(self, console) if console.is_terminal else _Lines(self, console)
+        self._view.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._shown.stop()
+        self._view.stop()
         if self._file is not None:
             self._file.close()
 
     def progress(self, at: Progress) -> None:
-        """One more page was read, or one more file was tried."""
+        """Record that a page was read or a file was tried."""
         self._moved = self._clock()
         if self._at is None or self._at.resource != at.resource:
             self._began, self._ends = self._moved, None
             if self._at is not None:
                 requests = counted(self._at.requests, "request")
-                self._shown.done(f"{self._at.resource}: {self._at.records:,} {self._at.done}, {requests}")
+                self._view.done(f"{self._at.resource}: {self._at.records:,} {self._at.done}, {requests}")
         self._at = at
         if at.expected is not None and at.seconds_left is not None:
             at_our_rate = (at.expected - at.records) / max(1.0, self._rate(at))
             self._ends = self._moved + max(at.seconds_left, at_our_rate)
 
     def waiting(self, why: Waiting) -> None:
-        """Somebody waits. Where several do, the newest reason is shown."""
-        if why.seconds >= WORTH_TELLING_SECONDS:
+        """Record a wait. If several threads wait, the newest reason is shown."""
+        if why.seconds >= SHOWN_WAIT_SECONDS:
             self._waits_until, self._reason = self._clock() + why.seconds, why.reason
 
     @property
     def at(self) -> Progress | None:
-        """The newest page; none yet where `None`."""
+        """The newest progress; `None` at the start."""
         return self._at
 
     @property
     def subject(self) -> str:
-        """What is being read."""
+        """The resource in progress."""
         return self._at.resource if self._at is not None else "starting"
 
     @property
     def numbers(self) -> str:
-        """Where it is: records, records a second, requests, time left."""
+        """Records, records a second, requests, and the time left."""
         at = self._at
         if at is None:
             return ""
@@ -102,7 +102,7 @@ class ProgressDisplay:
 
     @property
     def pause(self) -> str:
-        """Why nothing moves, while nothing does."""
+        """The reason for a wait; empty while there is progress."""
         now = self._clock()
         if self._waits_until <= now or now - self._moved < STILL_SECONDS:
             return ""
@@ -119,7 +119,7 @@ class ProgressDisplay:
 
 
 class _Bar:
-    """For a terminal: one line that stays in its place, and a second one while nothing moves."""
+    """For a terminal: one line that is updated in place, and a second one during a wait."""
 
     def __init__(self, display: ProgressDisplay, console: Console) -> None:
         self._display = display
@@ -146,13 +146,13 @@ class _Bar:
 
 
 class _Lines:
-    """For a log: a line now and then."""
+    """For a log: a line from time to time."""
 
     def __init__(self, display: ProgressDisplay, console: Console) -> None:
         self._display = display
         self._console = console
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._tell, name="progress", daemon=True)
+        self._thread = threading.Thread(target=self._print_lines, name="progress", daemon=True)
         self.start = self._thread.start
         self.done = console.print
 
@@ -160,12 +160,12 @@ class _Lines:
         self._over.set()
         self._thread.join()
 
-    def _tell(self) -> None:
+    def _print_lines(self) -> None:
         for pause in chain(LINE_SECONDS, repeat(60)):
             if self._over.wait(pause):
                 return
-            said = ", ".join(filter(None, (self._display.numbers, self._display.pause)))
-            self._console.print(": ".join(filter(None, (self._display.subject, said))))
+            state = ", ".join(filter(None, (self._display.numbers, self._display.pause)))
+            self._console.print(": ".join(filter(None, (self._display.subject, state))))
 
 
 def _has_descriptor(stream: IO[str]) -> bool:

@@ -1,4 +1,4 @@
-"""`bookferry query`: SQL over the staged tables, from the command line, a file or the examples; the answer in several forms."""
+"""`bookferry query`: runs SQL over the staged tables, from the command line, a file or the examples."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """What the answer looks like where it is not JSON: `limit` rows on the terminal (0: all), unless CSV or a file is asked for."""
+    """The form of the result without --json: `limit` rows on the terminal (0: all), CSV, or a Parquet file."""
 
-    limit: int = 100
-    csv: bool = False
-    parquet: Path | None = None
+    limit: int
+    csv: bool
+    parquet: Path | None
 
 
 def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
-    """The one query that was given: as a text, as a file (`-` is standard input), or as an example's name."""
+    """The query of the command line: a text, a file (`-` is standard input), or the name of an example."""
     if [sql, file, name].count(None) != 2:  # noqa: PLR2004  one of three
         raise ConfigurationError(
             'Give one query: as an argument (bookferry query "SELECT count(*) FROM publications"), with --file FILE (- is standard '
-            "input), or with --example NAME (--list-examples tells which there are)."
+            "input), or with --example NAME (--list-examples lists them)."
         )
     if name is not None:
         return example(name).sql
@@ -57,16 +57,13 @@ def chosen_sql(sql: str | None, file: Path | None, name: str | None) -> str:
         raise ConfigurationError(f"--file {file}: cannot be read ({reason}).") from None
 
 
-def answer_query(
-    settings: Settings, sql: str, output: Output, form: OutputFormat | None = None, *, personal: bool = False
-) -> ExitStatus:
-    """Run one query read-only; mistakes in it are the caller's to mend (exit 2). `personal`: with all columns of the tables of people."""
-    form = form or OutputFormat()
+def answer_query(settings: Settings, sql: str, output: Output, form: OutputFormat, *, personal: bool) -> ExitStatus:
+    """Run one query, read-only. An error in it is exit 2. `personal` includes the personal columns."""
     if form.csv and (output.as_json or form.parquet):
         raise ConfigurationError("--csv goes with neither --json nor --parquet: choose one.")
     with open_catalogue(open_data(settings, personal_keys(settings)), personal=personal) as database:
         if form.parquet is not None:
-            return _keep(database, sql, form.parquet, output)
+            return _write_parquet(database, sql, form.parquet, output)
         columns, batches = ask(database, sql)
         if output.as_json:
             failure = write_json(output, columns, batches)
@@ -79,7 +76,7 @@ def answer_query(
     return ExitStatus.COMPLETE
 
 
-def _keep(database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output) -> ExitStatus:
+def _write_parquet(database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Output) -> ExitStatus:
     with _query_errors(database, sql):
         answer = database.sql(sql)
         if answer is None:
@@ -92,7 +89,7 @@ def _keep(database: duckdb.DuckDBPyConnection, sql: str, path: Path, output: Out
 
 
 def ask(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], Iterator[Rows]]:
-    """Column names (made distinct) of the last statement, and its rows, some at a time, as DuckDB finds them."""
+    """Column names (made distinct) of the last statement, and its rows in batches, as DuckDB produces them."""
     with _query_errors(database, sql):
         result = database.execute(sql)
         if result is None:
@@ -108,18 +105,18 @@ def ask(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], Itera
 
 
 def run_sql(database: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Column names and all rows of a query with a small answer."""
+    """Column names and all rows of a query with a small result."""
     columns, batches = ask(database, sql)
     return columns, _first(batches, None)
 
 
 def _first(batches: Iterator[Rows], most: int | None) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
+    first: list[tuple[object, ...]] = []
     for rows in batches:
-        found += rows
-        if most is not None and len(found) >= most:
-            return found[:most]
-    return found
+        first += rows
+        if most is not None and len(first) >= most:
+            return first[:most]
+    return first
 
 
 @contextmanager
@@ -131,7 +128,7 @@ def _query_errors(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[Non
 
 
 def _advice(database: duckdb.DuckDBPyConnection, sql: str, error: duckdb.Error) -> str:
-    """What may help after an error; what DuckDB says of a write to a read-only view does not."""
+    """Advice after an error. DuckDB's message about a write to a read-only view does not help."""
     with suppress(duckdb.Error):
         if not _CHANGES.isdisjoint(statement.type for statement in database.extract_statements(sql)):
             return "The tables are read-only here: only a backup changes them."
@@ -162,12 +159,12 @@ def print_rows(
     limit: int = 0,
     remedy: str = "--limit 0 shows all",
 ) -> None:
-    """A table on the terminal, `limit` rows of it; says so when there are more, and the `remedy`."""
-    shown = rows[:limit] if limit else rows
-    numeric = [name for index, name in enumerate(columns) if shown and all(_is_number(row[index]) for row in shown)]
-    print_table(console, columns, shown, right=numeric)
-    more = f"; there are more ({remedy})" if len(rows) > len(shown) else ""
-    console.print(f"{counted(len(shown), 'row')}{more}")
+    """Print `limit` rows as a table. If there are more, the last line says so, with the `remedy`."""
+    first = rows[:limit] if limit else rows
+    numeric = [name for index, name in enumerate(columns) if first and all(_is_number(row[index]) for row in first)]
+    print_table(console, columns, first, right=numeric)
+    more = f"; there are more ({remedy})" if len(rows) > len(first) else ""
+    console.print(f"{counted(len(first), 'row')}{more}")
 
 
 def _is_number(value: object) -> bool:
@@ -175,20 +172,21 @@ def _is_number(value: object) -> bool:
 
 
 def list_examples(output: Output) -> ExitStatus:
-    """What the examples ask."""
-    found = all_examples()
+    """List the example queries with their questions."""
+    examples = all_examples()
     document = {
         "examples": [
-            {"example": one.name, "question": one.question, "notes": one.notes, "sql": one.sql} for one in found
+            {"example": query.name, "question": query.question, "notes": query.notes, "sql": query.sql}
+            for query in examples
         ]
     }
 
     def render(console: Console) -> None:
-        rows = [(one.name, one.question) for one in found]
-        console.print(table_of(("example", "what it answers"), rows, whole=("example",)))
+        rows = [(query.name, query.question) for query in examples]
+        console.print(table_of(("example", "question"), rows, whole=("example",)))
         console.print(
-            "`bookferry query --example NAME` asks it; with --show-sql it prints the SQL, to be changed and asked with --file. The same "
-            "SQL runs on Postgres."
+            "`bookferry query --example NAME` runs an example. With --show-sql it prints the SQL, to be changed and run with --file. "
+            "The same SQL runs on Postgres."
         )
 
     output.result(document, render)
@@ -196,13 +194,13 @@ def list_examples(output: Output) -> ExitStatus:
 
 
 def show_sql(sql: str, output: Output) -> ExitStatus:
-    """A query as it would be asked."""
+    """Print the SQL of a query without running it."""
     output.result({"sql": sql}, lambda _console: output.write(sql if sql.endswith("\n") else f"{sql}\n"))
     return ExitStatus.COMPLETE
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """Two columns of one name would be one key in JSON."""
+    """Column names without duplicates: two columns with the same name would be one key in JSON."""
     seen: dict[str, int] = {}
     result = []
     for name in names:

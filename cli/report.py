@@ -1,4 +1,4 @@
-"""`bookferry report`."""
+"""`bookferry report`: makes the report of a snapshot."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 
 SHOWN = 15
-"""Sorts of issues that are shown here; the page shows all."""
+"""Groups of issues to list; the page lists all."""
 
 
 def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
-    """Make the report of a tenant's newest complete snapshot, or of the one that is named."""
+    """Make the report of a tenant's newest complete snapshot or of a named one."""
     data = open_data(settings)
     found = data.find_snapshot(f"{tenant}/{snapshot.removeprefix(f'{tenant}/')}" if snapshot else tenant)
     report = make_report(data, found, now=datetime.now(UTC))
@@ -32,7 +32,7 @@ def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Out
 
 
 def document(report: Report) -> dict[str, Any]:
-    """What others may rely on: where the files are, and the numbers."""
+    """The JSON document of a report: paths and numbers. Scripts rely on its keys."""
     return {
         "snapshot": report.snapshot,
         "complete": report.complete,
@@ -45,7 +45,7 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def _fit(figures: Any) -> Any:
-    """The numbers, with the names that come from a library as they may be shown (I10)."""
+    """The figures. Names from a library are redacted (I10)."""
     return {shown(name): _fit(value) for name, value in figures.items()} if isinstance(figures, dict) else figures
 
 
@@ -54,10 +54,10 @@ def _print(console: Console, report: Report) -> None:
     if rows:
         console.print(table_of(("what to look at", "issues"), rows, right=("issues",)))
     if len(report.sorts) > SHOWN:
-        console.print(f"and {counted(len(report.sorts) - SHOWN, 'sort')} of issues more, on the page")
+        console.print(f"and {counted(len(report.sorts) - SHOWN, 'more group')} of issues on the page")
     if not report.complete:
         console.print(Text.assemble(("!", "yellow"), f" {report.snapshot} is partial: the numbers may be too small."))
     for path in (report.paths.issues, report.paths.markdown, report.paths.html):
         console.print(path)
-    told = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
-    console.print(f"Report of {report.snapshot}: {told}; {report.mended:,} that Bookferry mended.")
+    issues = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"
+    console.print(f"Report of {report.snapshot}: {issues}; {report.mended:,} that Bookferry mended.")

@@ -1,4 +1,4 @@
-"""`bookferry restore` and `bookferry drill`: put a snapshot back, and prove that one can be put back."""
+"""`bookferry restore` and `bookferry drill`: restore a snapshot, and prove that a snapshot can be restored."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from pipelines.store.maintenance.drills import Drill
 from pipelines.store.stores import open_data
 
 SHOWN = 10
+"""Problems that are listed; --json lists all."""
 
 
 def restore_snapshot(
@@ -41,7 +42,7 @@ def restore_snapshot(
     overwrite: bool,
     plan_only: bool,
 ) -> ExitStatus:
-    """Plan, apply and verify in one go: what the library lacks is created, and nothing of it is deleted."""
+    """Plan, apply and verify. Creates what the library lacks, and deletes nothing."""
     check_target(settings, tenant)
     results = MigrationResults()
     with migrating(settings, results) as (migration, _display):
@@ -85,7 +86,7 @@ def _print(console: Console, plan: Plan, result: AppliedPlan, proof: MigrationVe
 
 
 def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
-    """Restore a tenant's newest complete snapshot, or the one that is named, into a sandbox, and read it back."""
+    """Restore a tenant's newest complete snapshot, or a named one, into a sandbox, and read it again."""
     data = open_data(settings, personal_keys(settings))
     chosen = data.find_snapshot(f"{tenant}/{snapshot.removeprefix(f'{tenant}/')}" if snapshot else tenant)
     with ProgressDisplay() as display:
@@ -95,24 +96,24 @@ def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: 
 
 
 def drill_document(found: Drill) -> dict[str, Any]:
-    """What others may rely on."""
+    """The JSON document of a drill. Scripts rely on its keys."""
     return {**msgspec.to_builtins(found), "snapshot": found.name}
 
 
 def print_drill(console: Console, found: Drill) -> None:
-    """What was found, and the truth in the last line."""
+    """Print the first problems; the verdict is the last line."""
     for problem in found.problems[:SHOWN]:
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     if found.problems_count > SHOWN:
-        console.print(f"and {found.problems_count - SHOWN:,} more; --json tells them")
-    for one in found.left[:SHOWN]:
-        console.print(f"Not by a program: {one}")
+        console.print(f"and {found.problems_count - SHOWN:,} more; --json lists them")
+    for message in found.left[:SHOWN]:
+        console.print(f"Not restored automatically: {message}")
     what = (
         f"{counted(found.records, 'record')} and {counted(found.files, 'file')} ({size(found.bytes)}) of {found.name}"
     )
     if found.ok:
-        told = f" {what} were put back into a sandbox, read again and equal, field by field and byte by byte; "
-        console.print(Text.assemble(("Proved:", "bold green"), f"{told}{duration(found.seconds)}."))
+        verdict = f" {what} were restored into a sandbox, read again, and equal in every field and byte; {duration(found.seconds)}."
+        console.print(Text.assemble(("Proved:", "bold green"), verdict))
     else:
-        told = f" {what} were put back; {counted(found.problems_count, 'problem')}."
-        console.print(Text.assemble(("NOT PROVED:", "bold yellow"), told))
+        verdict = f" {what} were restored; {counted(found.problems_count, 'problem')}."
+        console.print(Text.assemble(("NOT PROVED:", "bold yellow"), verdict))

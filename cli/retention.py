@@ -1,4 +1,4 @@
-"""`bookferry snapshots prune`."""
+"""`bookferry snapshots prune`: removes old snapshots."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipelines.store.stores import open_data
 def prune_snapshots(
     settings: Settings, tenant: str | None, policy: Policy | None, output: Output, *, dry_run: bool
 ) -> ExitStatus:
-    """Remove the snapshots that the policy, or else the configured one, does not keep; of one tenant or of all that have any."""
+    """Remove the snapshots of one tenant or of all that the policy does not keep. Without `policy` the configured one applies."""
     if policy is None:
         policy = Policy.configured(settings.retention) if settings.retention is not None else Policy()
     policy.check()
@@ -29,22 +29,22 @@ def prune_snapshots(
         settings.tenant(tenant)
     zone = ZoneInfo(settings.timezone)
     with nullcontext() if dry_run else notifying(settings, "retention", tenant or "", output):
-        done = prune(data, list(settings.tenants), policy, zone, tenant=tenant, dry_run=dry_run)
-    output.result({**msgspec.to_builtins(done), "bytes": done.bytes}, lambda console: _print(console, done))
+        pruning = prune(data, list(settings.tenants), policy, zone, tenant=tenant, dry_run=dry_run)
+    output.result({**msgspec.to_builtins(pruning), "bytes": pruning.bytes}, lambda console: _print(console, pruning))
     return ExitStatus.COMPLETE
 
 
-def _print(console: Console, done: Pruning) -> None:
-    rows = [(one.snapshot, "keep", ", ".join(one.why)) for one in done.kept]
+def _print(console: Console, pruning: Pruning) -> None:
+    rows = [(snapshot.snapshot, "keep", ", ".join(snapshot.why)) for snapshot in pruning.kept]
     rows += [
-        (one.snapshot, "remove", f"{'complete' if one.complete else 'PARTIAL'}, {size(one.bytes)}")
-        for one in done.removed
+        (snapshot.snapshot, "remove", f"{'complete' if snapshot.complete else 'PARTIAL'}, {size(snapshot.bytes)}")
+        for snapshot in pruning.removed
     ]
     if rows:
         console.print(table_of(("snapshot", "", "why"), sorted(rows), whole=("snapshot",)))
-    for note in done.notes:
+    for note in pruning.notes:
         console.print(note)
-    verb = "Would remove" if done.dry_run else "Removed"
-    blobs = f" and {done.blobs_removed:,} blobs" if done.blobs_removed else ""
-    snapshots = counted(len(done.removed), "snapshot")
-    console.print(f"{verb} {snapshots}{blobs}, {size(done.bytes)}; {len(done.kept)} stay.")
+    verb = "Would remove" if pruning.dry_run else "Removed"
+    blobs = f" and {pruning.blobs_removed:,} blobs" if pruning.blobs_removed else ""
+    snapshots = counted(len(pruning.removed), "snapshot")
+    console.print(f"{verb} {snapshots}{blobs}, {size(pruning.bytes)}; {len(pruning.kept)} stay.")

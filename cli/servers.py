@@ -1,4 +1,4 @@
-"""`bookferry sandbox` and `bookferry ui`: servers that take this process's place, so that signals reach them directly."""
+"""`bookferry sandbox` and `bookferry ui`: servers that replace this process, so that signals reach them directly."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pipelines.settings.settings import Settings
 
 
 def run_sandbox(arguments: Sequence[str]) -> NoReturn:
-    """`python -m sandbox` with the same arguments."""
-    _become([sys.executable, "-m", "sandbox", *arguments])
+    """Run `python -m sandbox` with the same arguments."""
+    _replace_process([sys.executable, "-m", "sandbox", *arguments])
 
 
 def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
-    """`dagster dev` on this configuration and on the instance the command line uses; for this machine only."""
+    """Run `dagster dev` with this configuration and the instance of the command line, for this machine only."""
     _check_port(port)
     os.environ[CONFIG_VARIABLE] = str(settings.path)
     os.environ["DAGSTER_HOME"] = str(dagster_home(settings))
@@ -33,21 +33,21 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
             f"Dagster's web interface: {url}  (Ctrl-C ends it)\nconfiguration: {settings.path}"
         ),
     )
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # stdout has said what it has to
-    _hear_interrupts()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the result on stdout is complete
+    _accept_interrupts()
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes
     dagster = [sys.executable, "-m", "dagster", "dev", "-m", "assets_defs.definitions"]
-    _become([*dagster, "--host", "127.0.0.1", "--port", str(port)])
+    _replace_process([*dagster, "--host", "127.0.0.1", "--port", str(port)])
 
 
-def _hear_interrupts() -> None:
-    """Dagster ends its processes with SIGINT, which a shell's job in the background ignores and `main` then holds back."""
+def _accept_interrupts() -> None:
+    """Dagster ends its processes with SIGINT. Background jobs of a shell ignore it, and `main` blocks it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _check_port(port: int) -> None:
-    """Dagster would start everything before it tells, at length, that the port is taken."""
+    """Fail early if the port is taken: Dagster would start everything before it reports that."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
         try:
@@ -59,7 +59,7 @@ def _check_port(port: int) -> None:
             ) from None
 
 
-def _become(command: list[str]) -> NoReturn:
+def _replace_process(command: list[str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(command[0], command)

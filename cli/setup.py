@@ -1,4 +1,4 @@
-"""`bookferry init`."""
+"""`bookferry init`: writes a first configuration."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ nightly_at = "02:00"
 [tenants.{tenant}]
 base_url = {base_url}
 {sign_in}
-requests_per_minute = 60  # what the service asks automated access to stay at
+requests_per_minute = 60  # the service's limit for automated access
 
-# [notify]  # who is told how each backup ended: docs/operating.md, "Being told"
+# [notify]  # addresses or commands to call when a backup has ended: docs/operating.md, "Notifications"
 # success_env = "BACKUP_ALIVE"
 # failure_env = "BACKUP_FAILED"
 
-# [retention]  # which snapshots stay; without it nothing is removed: docs/operating.md, "Retention"
+# [retention]  # which snapshots to keep; without it nothing is removed: docs/operating.md, "Retention"
 # keep_daily = 7
 # keep_weekly = 5
 # keep_monthly = 12
@@ -41,7 +41,7 @@ SIGN_IN = {
 api = "v2"
 username_env = "{variable}_USER"  # the environment variable that holds the user name
 password_env = "{variable}_PASSWORD"
-# session_cookie_env = "{variable}_SESSION"  # instead: the value of _library_session from a signed-in browser""",
+# session_cookie_env = "{variable}_SESSION"  # instead: the cookie _library_session of a signed-in browser""",
     "v3": """\
 api = "v3"  # `bookferry login {tenant}` signs in
 # client_id = "..."  # for a client that an administrator issued, with the variable that holds its secret:
@@ -50,12 +50,12 @@ api = "v3"  # `bookferry login {tenant}` signs in
 
 
 def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str, output: Output) -> ExitStatus:
-    """Write a configuration that loads, and say what to do next."""
+    """Write a configuration that loads, and print the next steps."""
     try:
         TypeAdapter(TenantName).validate_python(tenant)
     except ValidationError:
         raise ConfigurationError(
-            f"--tenant {tenant!r}: a tenant's name is lower case letters, digits and _, and starts with a letter."
+            f"--tenant {tenant!r}: a tenant's name has only lower case letters, digits and _, and starts with a letter."
         ) from None
     if api not in SIGN_IN:
         raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
@@ -67,7 +67,7 @@ def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str,
             file.write(content)
     except FileExistsError:
         raise ConfigurationError(
-            f"{path} is there already and was left as it is. Edit it, or name another file with --config."
+            f"{path} already exists and was left as it is. Edit it, or name another file with --config."
         ) from None
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}.") from None
@@ -91,9 +91,9 @@ def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str,
 
 
 def _print_next(console: Console, path: Path, sign_in: str, backup: str) -> None:
-    console.print(f"Wrote {path}. Next:\n  1. correct base_url in it, if need be\n  2. {sign_in}\n  3. {backup}")
+    console.print(f"Wrote {path}. Next:\n  1. correct base_url in it, if necessary\n  2. {sign_in}\n  3. {backup}")
 
 
 def _toml(text: str) -> str:
-    """A TOML string: JSON's, without the surrogate pairs that TOML does not know."""
+    """A TOML string: that of JSON, without surrogate pairs, which TOML does not allow."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""`bookferry snapshots list` and `show`."""
+"""`bookferry snapshots list` and `show`: print snapshots and their manifests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pipelines.store.stores import open_data
 
 
 def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> ExitStatus:
-    """All snapshots, oldest first; an empty folder is no failure."""
+    """List all snapshots, oldest first. An empty folder is no failure."""
     if tenant is not None:
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
@@ -37,7 +37,7 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
 
 
 def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
-    """One snapshot's manifest."""
+    """Show the manifest of one snapshot."""
     snapshot = open_data(settings).find_snapshot(name)
     document = {**msgspec.to_builtins(snapshot.manifest), "path": snapshot.address}
     output.result(document, lambda console: _print_snapshot(console, snapshot))
@@ -45,7 +45,7 @@ def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
 
 
 class SnapshotLine(NamedTuple):
-    """A snapshot, and when it was last proved in which way."""
+    """A snapshot with its last verification and its last drill."""
 
     snapshot: Snapshot
     verified: SnapshotVerification | None

@@ -1,4 +1,4 @@
-"""`bookferry stage`: snapshots into Postgres, because somebody asks for it."""
+"""`bookferry stage`: load snapshots into Postgres on request."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def stage_snapshots(
     settings: Settings, tenant: str | None, snapshot: str | None, output: Output, *, history: bool
 ) -> ExitStatus:
-    """Load the newest snapshot of one tenant or of all that have one; or one by its name; or all that are missing."""
-    from pipelines.backup.database import open_database, stage_again  # noqa: PLC0415  most have no database
+    """Load the newest snapshot of one tenant or of all, or a named one, or with `history` all that are missing."""
+    from pipelines.backup.database import open_database, stage_again  # noqa: PLC0415  few users have a database
 
     if snapshot is not None and (history or tenant is None):
         raise ConfigurationError(
@@ -33,29 +33,29 @@ def stage_snapshots(
     if tenant is not None:
         settings.tenant(tenant)
     database, data = open_database(settings), open_data(settings, personal_keys(settings))
-    wanted = [one for one in data.tenants() if one in settings.tenants] if tenant is None else [tenant]
-    staged = list[Any]()
-    for one in wanted:
-        output.say(f"Loading {one} into {database.place} ...")
-        staged += stage_again(database, data, one, snapshot, history=history)
-    output.result({"staged": [shown(one) for one in staged]}, lambda console: _print(console, staged))
+    tenants = [name for name in data.tenants() if name in settings.tenants] if tenant is None else [tenant]
+    loads = list[Any]()
+    for name in tenants:
+        output.say(f"Loading {name} into {database.place} ...")
+        loads += stage_again(database, data, name, snapshot, history=history)
+    output.result({"staged": [load_document(load) for load in loads]}, lambda console: _print(console, loads))
     return ExitStatus.COMPLETE
 
 
-def shown(staged: Staged) -> dict[str, Any]:
-    """What --json says of a load."""
+def load_document(staged: Staged) -> dict[str, Any]:
+    """The JSON document of a load."""
     return {**msgspec.to_builtins(staged), "rows": staged.rows}
 
 
 def _print(console: Console, staged: Sequence[Staged]) -> None:
-    for one in staged:
-        print_load(console, one)
+    for load in staged:
+        print_load(console, load)
     if not staged:
-        console.print("Nothing was to be loaded: the database has every complete snapshot.")
+        console.print("Nothing to load: the database has every complete snapshot.")
 
 
 def print_load(console: Console, staged: Staged) -> None:
-    """A load in words: what is not as everybody would expect first."""
+    """Print a load; anything unexpected comes first."""
     for sentence in (*staged.left_out, *staged.notes):
         console.print(Text.assemble(("!", "yellow"), f" {sentence}"))
     rows, tables = counted(staged.rows, "row"), counted(len(staged.tables), "table")

@@ -8,9 +8,10 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequest(KeyboardInterrupt):
-    """Somebody asked us to end. Not KeyboardInterrupt itself: once that has passed through exec(), CPython ends with 130 in any case.
+    """A person or a service manager stops the command.
 
-    `told`: what to tell, where a command knows better than `boundary` what became of its work.
+    A class of its own: after a plain KeyboardInterrupt has passed through exec(), CPython exits with 130 in any case. `message` is set
+    where a command knows better than `cli.boundary` what happened to its work.
     """
 
-    told: str
+    message: str

@@ -18,7 +18,7 @@ from pipelines.store.stores import open_data
 
 
 def show_tables(settings: Settings | None, name: str | None, output: Output) -> ExitStatus:
-    """The data dictionary: every table with its sentence, or one with its columns. `settings` adds how many rows there are now."""
+    """Show the data dictionary: every table with its description, or one table with its columns. `settings` adds row counts."""
     if name is None:
         rows = _row_counts(settings)
         listed = [
@@ -56,14 +56,14 @@ def show_tables(settings: Settings | None, name: str | None, output: Output) -> 
 
 
 def print_dictionary(output: Output) -> ExitStatus:
-    """All of it, as the Markdown of docs/tables.md."""
+    """Print the whole data dictionary, as the Markdown of docs/tables.md."""
     text = markdown()
     output.result({"markdown": text}, lambda _console: output.write(text))
     return ExitStatus.COMPLETE
 
 
 def _view(name: str) -> Table:
-    """The description of what a query sees under a name."""
+    """The description of a view, by its name in queries."""
     views = {one.name: one for one in _described()}
     if name in views:
         table = views[name]
@@ -81,9 +81,9 @@ def _print_columns(console: Console, table: Table) -> None:
     rows = [(one.name, types(one)[1].lower(), _meaning(one)) for one in table.columns]
     console.print(table_of(("column", "type", "meaning"), rows, title=table.comment, whole=("column",)))
     key = dict.fromkeys([*(one.name for one in table.columns if one in SNAPSHOT_COLUMNS), *table.key])
-    console.print(f"Its rows are told apart by {', '.join(key)}.")
+    console.print(f"Key: {', '.join(key)}.")
     if any(one.personal for one in table.columns):
-        console.print("Personal columns are in no view that everybody sees: `bookferry query --personal` shows them.")
+        console.print("The views leave personal columns out; `bookferry query --personal` shows them.")
 
 
 def _meaning(column: Column) -> str:
@@ -95,7 +95,7 @@ def _described() -> list[Table]:
 
 
 def _row_counts(settings: Settings | None) -> dict[str, int]:
-    """Rows of each table, from the manifests: those of the newest complete snapshot of every tenant that holds it."""
+    """Rows of each table, from the manifests of the newest complete snapshot of every tenant that has the table."""
     if settings is None:
         return {}
     snapshots = open_data(settings).snapshots()
@@ -110,9 +110,9 @@ def _row_counts(settings: Settings | None) -> dict[str, int]:
 
 def _print_tables(console: Console, rows: dict[str, int]) -> None:
     lines = [(one.name, f"{rows[one.name]:,}" if one.name in rows else "", one.comment) for one in _described()]
-    console.print(table_of(("table", "rows", "what it holds"), lines, right=("rows",), whole=("table",)))
+    console.print(table_of(("table", "rows", "contents"), lines, right=("rows",), whole=("table",)))
     console.print(
-        "All but snapshots hold the newest complete snapshot of each tenant that holds them; <table>_history holds every complete one.\n"
-        "Personal columns (of users and raw_users) are shown by `bookferry query --personal` only. `bookferry tables TABLE` describes the "
-        "columns."
+        "Every table except snapshots contains the newest complete snapshot of each tenant that has it; <table>_history contains every "
+        "complete one.\nOnly `bookferry query --personal` shows personal columns (of users and raw_users). `bookferry tables TABLE` "
+        "describes the columns."
     )

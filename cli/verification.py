@@ -1,4 +1,4 @@
-"""`bookferry snapshots verify`."""
+"""`bookferry snapshots verify`: reads snapshots again and compares them with their manifests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from cli.notify import notifying, tell_ending
+from cli.notify import notifying, report_ending
 from cli.output import Output
 from pipelines.errors import ExitStatus, StorageError
 from pipelines.humanize import size
@@ -29,18 +29,18 @@ from pipelines.store.stores import open_data
 
 
 def verify_snapshots(settings: Settings, name: str | None, read_data: str, output: Output) -> ExitStatus:
-    """Verify one snapshot, or the newest complete one of every tenant; exit 6 when anything is not as it was published."""
+    """Verify one snapshot, or the newest complete one of every tenant. The status is 6 if anything is not as it was published."""
     data, part = open_data(settings, personal_keys(settings)), Part.parse(read_data)
     results = []
     for key in keys_to_verify(data, name):
         output.say(f"Reading {data.objects.address_of(key)} ...")
-        with notifying(settings, "verification", tenant_of(key), output) as this:
+        with notifying(settings, "verification", tenant_of(key), output) as run:
             results.append(verify(data, key, part, now=datetime.now(UTC)))
-            this.ending = None if results[-1].ok else Ending.of_verification(results[-1])
-        _keep(data, results[-1], output)
+            run.ending = None if results[-1].ok else Ending.of_verification(results[-1])
+        _save(data, results[-1], output)
     missing = {} if name else {tenant: _nothing_complete(tenant) for tenant in tenants_without_complete(data)}
     for tenant, text in missing.items():
-        tell_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
+        report_ending(settings, Ending(job="verification", result="failed", tenant=tenant, message=text), output)
     problems = [*(text for result in results for text in result.problems), *missing.values()]
     document = {"ok": not problems, "problems": problems, "snapshots": [msgspec.to_builtins(one) for one in results]}
     output.result(document, lambda console: _print(console, results, list(missing.values())))
@@ -48,15 +48,15 @@ def verify_snapshots(settings: Settings, name: str | None, read_data: str, outpu
 
 
 def _nothing_complete(tenant: str) -> str:
-    return f"{tenant}: has snapshots, but no complete one. Run `bookferry backup {tenant}`."
+    return f"{tenant} has snapshots, but no complete one. Run `bookferry backup {tenant}`."
 
 
-def _keep(data: DataFolder, result: SnapshotVerification, output: Output) -> None:
-    """The proof holds also where its date cannot be kept, such as on a disk that is read-only."""
+def _save(data: DataFolder, result: SnapshotVerification, output: Output) -> None:
+    """Save the result. The verification counts even if that is impossible, such as on a read-only disk."""
     try:
         keep(data, result)
     except StorageError as error:
-        output.say(f"The date of this verification could not be kept: {error}")
+        output.say(f"The date of this verification could not be saved: {error}")
 
 
 def _print(console: Console, results: list[SnapshotVerification], missing: list[str]) -> None:
@@ -75,10 +75,10 @@ def _print(console: Console, results: list[SnapshotVerification], missing: list[
 
 
 def _last_line(results: list[SnapshotVerification], missing: list[str]) -> str:
-    read = f"{sum(one.files for one in results):,} files, {size(sum(one.bytes for one in results))}"
-    if blobs := sum(one.blobs for one in results):
-        read += f", {sum(one.blobs_read for one in results):,} of {blobs:,} blobs read"
-    problems = sum(one.problems_count for one in results) + len(missing)
+    read = f"{sum(result.files for result in results):,} files, {size(sum(result.bytes for result in results))}"
+    if blobs := sum(result.blobs for result in results):
+        read += f", {sum(result.blobs_read for result in results):,} of {blobs:,} blobs read"
+    problems = sum(result.problems_count for result in results) + len(missing)
     if problems:
         return f"Not good: {problems:,} problem{'s' if problems > 1 else ''}; {read}."
     return f"Good: {len(results)} snapshot{'s' if len(results) > 1 else ''} as published; {read}."

@@ -1,4 +1,4 @@
-"""`bookferry whoami TENANT`: who is signed in, what that allows, and how old it is."""
+"""`bookferry whoami TENANT`: who is signed in, what the sign-in allows, and how old it is."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from pipelines.sign_in import SignInState, abilities, sign_in_state, warning, wh
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
-def who(settings: Settings, tenant: str, output: Output) -> ExitStatus:
-    """Ask the library, and tell what is known."""
+def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
+    """Ask the library who is signed in, and print the answer."""
     data = DataFolder(settings.data)
     data.prepare()
     ask = _ask_v2 if settings.tenant(tenant).api == "v2" else _ask_v3
@@ -28,18 +28,18 @@ def who(settings: Settings, tenant: str, output: Output) -> ExitStatus:
 
 
 def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
-    """v2 has no address that tells who is signed in: what is known is the configuration, and that the library accepts it."""
+    """v2 has no endpoint for the signed-in user (service.md#v2). The result is that the library accepts the configured sign-in."""
     chosen, credentials = settings.tenant(tenant), settings.credentials(tenant)
     with open_client(settings, tenant, state=data.state_path) as client:
         client.get(f"{client.api_url}/publications", {"per_page": 1})
     user = credentials.username if isinstance(credentials, BasicCredentials) else None
     document = {"tenant": tenant, "api": "v2", "base_url": chosen.base_url, "accepted": True, "user": user}
-    by = f"user name {user}" if user else "the session cookie of a browser"
+    sign_in = f"user name {user}" if user else "the session cookie of a browser"
 
     def render(console: Console) -> None:
-        console.print(f"'{tenant}' ({chosen.base_url}, v2) accepts {by}.")
+        console.print(f"'{tenant}' ({chosen.base_url}, v2) accepts {sign_in}.")
         console.print(
-            "v2 has no scopes and does not tell who is signed in; what is allowed depends on the account's roles."
+            "v2 has no scopes and does not say who is signed in. The roles of the account decide what is allowed."
         )
 
     output.result(document, render)
@@ -86,7 +86,7 @@ def _render(console: Console, settings: Settings, tenant: str, person: dict[str,
     left, due = duration(max(0.0, state.seconds_left or 0.0)), duration(state.renewal_in or 0.0)
     console.print(
         f"Signed in {_time(state.signed_in_at)}, renewed {_time(state.renewed_at)}; the access token lasts "
-        f"{left} more and is renewed when it is used after {due}."
+        f"{left} more. Its first use after {due} renews it."
     )
     if (advice := _warning(state)) is not None:
         console.print(advice)

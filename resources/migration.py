@@ -1,19 +1,23 @@
-"""The `migration` resource: the path of a configuration file in, a `Migration` out."""
+"""The resource `migration`: the path of a configuration file in, a `Migration` out."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+from pydantic import Field
 
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import load_settings
 
 
-@dg.resource(
-    config_schema={"config": dg.Field(str, description="Path of bookferry.toml.")},
-    description="Plans, journal and the target's lease. Only a path is in the run configuration: secrets stay in the environment.",
-)
-def migration_resource(context: dg.InitResourceContext) -> Iterator[Migration]:
-    """Open it for one run and give the lease back at the end."""
-    with Migration(load_settings(Path(context.resource_config["config"]))) as migration:
-        yield migration
+class MigrationResource(dg.ConfigurableResource[Migration]):
+    """Opens a `Migration` for one run. Only a path is configuration: secrets stay in the environment, where `Migration` reads them."""
+
+    config_file: str = Field(description="Path of bookferry.toml.")
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Migration]:  # noqa: ARG002  Dagster passes it
+        """Read the configuration, and release the target's lease at the end of the run."""
+        with Migration(load_settings(Path(self.config_file))) as migration:
+            yield migration

@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from assets_defs.definitions import build_definitions
-from cli.commands import app
+from cli.app import app
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration
 from pipelines.inventory import LAST_DAY_OF_V2

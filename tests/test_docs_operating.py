@@ -1,4 +1,4 @@
-"""docs/operating.md is true: its commands are run as they are written, and its units and lines name commands that exist."""
+"""docs/operating.md is true: its commands run as written, and its systemd unit names commands that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from pipelines.notify import Ending
 from pipelines.settings.loading import load_settings
-from tests.cli.command import ROOT, Home, environment
+from tests.cli.command import ROOT, Installation, environment
 from tests.sandbox.process import SandboxProcess
 from tests.service.scripted import Answer, ScriptedServer
 
@@ -26,41 +26,41 @@ COMMANDS = [
     if line
 ]
 TABLES = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
-"""What the page says to write into bookferry.toml."""
+"""The examples for bookferry.toml."""
 
 UNIT = re.findall(r"^Exec\w+=/srv/bookferry/(.*)$", TEXT, re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Somebody with a checkout and a tenant `old` of some real records."""
-    folder = tmp_path_factory.mktemp("operator")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """A checkout with a tenant `old` of some real records."""
+    folder = tmp_path_factory.mktemp("checkout")
     (folder / ".venv" / "bin").mkdir(parents=True)
     command = folder / ".venv" / "bin" / "bookferry"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cli.main "$@"\n')
     command.chmod(0o755)
     with SandboxProcess("--tenant=old=real:120", "--requests-per-minute", "0") as sandbox:
-        home = Home.make(folder, sandbox, "old")
+        installation = Installation.make(folder, sandbox, "old")
         config = folder / "bookferry.toml"
         tables = [table for table in TABLES if "[retention]" in table or "success_env" in table]
         config.write_text("\n".join([config.read_text(), *tables]))
-        yield home
+        yield installation
 
 
-def typed(operator: Home, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """One line, in a shell with the variables."""
+def run_line(checkout: Installation, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run one line in a shell with these variables."""
     return subprocess.run(
         ["bash", "-euc", line],
-        cwd=operator.folder,
-        env=environment(**operator.sign_in, **variables),
+        cwd=checkout.folder,
+        env=environment(**checkout.sign_in, **variables),
         capture_output=True,
         text=True,
         check=False,
     )
 
 
-def test_the_night_and_the_commands_work_as_written(operator: Home) -> None:
-    """The unit's steps first, in their order; then everything that the page says to type. The switch hears of the backup once."""
+def test_the_unit_and_the_commands_work_as_written(checkout: Installation) -> None:
+    """First the steps of the unit, in their order; then every command of the page. The switch is called once, by the backup."""
     assert [shlex.split(line)[1:3] for line in UNIT] == [
         ["backup", "old"],
         ["snapshots", "verify"],
@@ -71,31 +71,33 @@ def test_the_night_and_the_commands_work_as_written(operator: Home) -> None:
     with ScriptedServer(lambda _: Answer(b"OK")) as switch:
         variables = {"BACKUP_ALIVE": f"{switch.url}/check", "BACKUP_FAILED": f"{switch.url}/check/fail"}
         for line in (*UNIT, *lines):
-            done = typed(operator, line, **variables)
+            done = run_line(checkout, line, **variables)
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
         assert [(one.method, one.target) for one in switch.received] == [("POST", "/check")]
-        assert set(json.loads(switch.received[0].body)) == set(re.findall(r"`(\w+)`", told_of("an address"))) | {"job"}
+        assert set(json.loads(switch.received[0].body)) == set(
+            re.findall(r"`(\w+)`", notification_row("an address"))
+        ) | {"job"}
 
 
-def told_of(whom: str) -> str:
-    """The row of the table that says what somebody gets."""
-    (row,) = re.findall(rf"^\| {whom} \| (.*)$", TEXT, re.MULTILINE)
+def notification_row(receiver: str) -> str:
+    """The row of the table of notifications for an address or a command."""
+    (row,) = re.findall(rf"^\| {receiver} \| (.*)$", TEXT, re.MULTILINE)
     return str(row)
 
 
-def test_the_tables_of_the_page_can_be_written(tmp_path: Path) -> None:
-    """And what a command finds in its environment is what the page says."""
+def test_every_example_of_the_configuration_loads(tmp_path: Path) -> None:
+    """The page also lists exactly the variables that a notification command gets."""
     assert len(TABLES) == 6
     for table in TABLES:
         (tmp_path / "bookferry.toml").write_text(table)
         assert load_settings(tmp_path / "bookferry.toml").path == tmp_path / "bookferry.toml"
     facts = {f"BOOKFERRY_{name.upper()}" for name in Ending.__struct_fields__}
-    assert set(re.findall(r"`(BOOKFERRY_\w+)`", told_of("a command"))) == facts
+    assert set(re.findall(r"`(BOOKFERRY_\w+)`", notification_row("a command"))) == facts
 
 
 def test_every_exit_status_is_explained() -> None:
-    told = re.findall(r"^\| (\d) \|", TEXT, re.MULTILINE)
-    assert told == ["0", "1", "2", "3", "4", "5", "6"]
+    statuses = re.findall(r"^\| (\d) \|", TEXT, re.MULTILINE)
+    assert statuses == ["0", "1", "2", "3", "4", "5", "6"]
 
 
 def test_the_readme_leads_here() -> None:

@@ -44,6 +44,7 @@ class Backup:
 
     `asked` are resources that somebody wants by name, beside those that the settings of a tenant name: a snapshot without them is partial.
     Without `with_files`, the content of no file is fetched, whatever the settings of a tenant say. `clock` is for tests.
+    Each step calls `before_step` first; an exception from it ends the step before any work.
     A tenant's lease is taken by its first step and held until `close`, so that no second run reads or clears what this one works on.
     """
 
@@ -53,6 +54,7 @@ class Backup:
         *,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
+        before_step: Callable[[], None] = lambda: None,
         asked: Collection[str] = (),
         with_files: bool = True,
         clock: Clock | None = None,
@@ -62,6 +64,7 @@ class Backup:
         self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
+        self._before_step = before_step
         self._asked = frozenset(asked)
         self._with_files = with_files
         self._clock = clock
@@ -82,7 +85,7 @@ class Backup:
         `wanted`: all that the run reads, which tells what it may go on with; `resource` alone, if nothing is said.
         """
         chosen = self.settings.tenant(tenant)
-        self._leases.hold(tenant)
+        self._begin_step(tenant)
         with self._client(tenant) as client:
             capture = self._capture(tenant, run, wanted or (resource,))
             if (done := capture.facts.resources.get(resource)) is not None:
@@ -105,7 +108,7 @@ class Backup:
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
         """Make the staged tables of one resource from what the same run has read."""
-        self._leases.hold(tenant)
+        self._begin_step(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
             staging.stage(capture, resource, self._kinds)
@@ -113,7 +116,7 @@ class Backup:
 
     def fetch_files(self, tenant: str, run: str) -> Capture:
         """Have the content of every file that the publications of the same run name, unless nobody wants it."""
-        self._leases.hold(tenant)
+        self._begin_step(tenant)
         capture = self.data.capture(tenant, run)
         if "publications" in capture.facts.unreadable:
             return capture
@@ -125,7 +128,7 @@ class Backup:
 
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run` and show it in the catalogue."""
-        self._leases.hold(tenant)
+        self._begin_step(tenant)
         snapshot = self.data.publish(self.data.capture(tenant, run), _now())
         try:
             rebuild_catalogue(self.data)
@@ -140,7 +143,7 @@ class Backup:
 
         None is made where there are more than `REPORTED` of them: it would take more memory than the whole backup.
         """
-        self._leases.hold(tenant)
+        self._begin_step(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
         if not found:
             raise ConfigurationError(
@@ -154,7 +157,7 @@ class Backup:
         """Load what is new of `tenant` into the database that the settings name; its snapshots stay as good as they are if that fails."""
         from pipelines.backup import database  # noqa: PLC0415  most have none
 
-        self._leases.hold(tenant)
+        self._begin_step(tenant)
         try:
             self.staged = database.stage_new(database.open_database(self.settings), self.data, tenant)
         except BookferryError as error:
@@ -172,6 +175,10 @@ class Backup:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _begin_step(self, tenant: str) -> None:
+        self._before_step()
+        self._leases.hold(tenant)
 
     def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
         return open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._clock)

@@ -14,7 +14,7 @@ from pipelines.settings.settings import Settings
 NAME = "notify"
 
 _WRITE_IT = (
-    "Write a table [notify] with success_env and failure_env into bookferry.toml (docs/operating.md, Being told)."
+    "Write a table [notify] with success_env and failure_env into bookferry.toml (docs/operating.md, Notifications)."
 )
 
 _BOTH = "Only whoever waits for the call on success misses a backup that never began; only the call on failure says why one failed."

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.assets_defs.night import PASSWORD, Night, configure
+from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure
 from tests.sandbox.process import SandboxProcess
 
 
@@ -34,9 +34,11 @@ def sandbox(shared_sandbox: SandboxProcess) -> SandboxProcess:
 
 
 @pytest.fixture
-def night(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Night]:
+def installation(
+    sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[DagsterInstallation]:
     """A configuration of both libraries, its data folder and a Dagster instance of its own."""
     for variable, value in configure(tmp_path, sandbox).items():
         monkeypatch.setenv(variable, value)
-    with Night(tmp_path) as night:
-        yield night
+    with DagsterInstallation(tmp_path) as installation:
+        yield installation

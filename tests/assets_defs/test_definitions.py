@@ -64,7 +64,7 @@ def test_no_variable_is_needed_to_look(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_every_table_shows_its_columns_before_a_run(tmp_path: Path) -> None:
-    """Design 3.5: the descriptions of the tables are Dagster's column metadata."""
+    """The descriptions of the tables are Dagster's column metadata."""
     found = specs(build_definitions(settings_for(tmp_path, "old")))
     for table in (*STAGED["publications"], raw_table("publications")):
         spec = found[dg.AssetKey(["old", table.name])]
@@ -107,7 +107,7 @@ def test_tenants_have_pools_of_their_own(tmp_path: Path) -> None:
 def test_a_configuration_that_is_no_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, message: str
 ) -> None:
-    """Dagster shows the message; it does not show an empty page as if nothing had to be backed up (style 16)."""
+    """Dagster shows the message; it does not show an empty page as if nothing had to be backed up."""
     if content is not None:
         (tmp_path / "bookferry.toml").write_text(content)
     monkeypatch.setenv("BOOKFERRY_CONFIG", str(tmp_path / "bookferry.toml"))

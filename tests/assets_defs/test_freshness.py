@@ -1,4 +1,4 @@
-"""An old backup is seen in Dagster without anybody looking for it, and a partial one does not hide its age (complaint B15)."""
+"""Dagster shows when a backup is too old, and a partial snapshot does not hide that."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def test_deadlines_follow_the_schedules(tmp_path: Path, more: str, backup: str, 
         assert policy.lower_bound_delta == timedelta(hours=12)
 
 
-def looked(settings: Settings, now: datetime) -> tuple[bool, str]:
-    """What the watch says of `old`, and the check, which must say the same."""
+def evaluate(settings: Settings, now: datetime) -> tuple[bool, str]:
+    """The result of the sensor for `old`; the check must have the same result."""
     with dg.DagsterInstance.ephemeral() as instance, dg.build_sensor_context(instance=instance) as context:
         result: Any = freshness_watch(settings, lambda: now)(context)
     (event,) = result.asset_events
@@ -69,18 +69,18 @@ def looked(settings: Settings, now: datetime) -> tuple[bool, str]:
 def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
     """The newest complete one is what counts, whatever ran since."""
     settings, data = settings_in(tmp_path), DataFolder(tmp_path / "library-data")
-    assert looked(settings, NIGHT) == (False, "There is none yet. `bookferry backup old` makes one.")
+    assert evaluate(settings, NIGHT) == (False, "There is none yet. `bookferry backup old` makes one.")
     make_snapshot(data, complete=False)
-    assert looked(settings, NIGHT)[0] is False
+    assert evaluate(settings, NIGHT)[0] is False
     make_snapshot(data, now=NIGHT + timedelta(days=1))
     for days in (2, 3):
         make_snapshot(data, now=NIGHT + timedelta(days=days), complete=False)
-    passed, said = looked(settings, NIGHT + timedelta(days=2, hours=2))
-    assert passed, said
-    assert "a newer one, old/20261123T020000Z, is not complete" in said
-    passed, said = looked(settings, NIGHT + timedelta(days=3, hours=1))
+    passed, description = evaluate(settings, NIGHT + timedelta(days=2, hours=2))
+    assert passed, description
+    assert "a newer one, old/20261123T020000Z, is not complete" in description
+    passed, description = evaluate(settings, NIGHT + timedelta(days=3, hours=1))
     assert not passed
-    assert said.startswith(
+    assert description.startswith(
         "The newest complete snapshot, old/20261121T020000Z, is 2 days old. Does the nightly job run?"
     )
 
@@ -88,7 +88,7 @@ def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_no_recent_backup(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     snapshot = make_snapshot(DataFolder(tmp_path / "library-data"), now=datetime.now(UTC).replace(microsecond=0))
-    assert looked(settings, datetime.now(UTC))[0]
+    assert evaluate(settings, datetime.now(UTC))[0]
     (snapshot.path / "manifest.json").write_text("{")
-    passed, said = looked(settings, datetime.now(UTC))
-    assert (passed, "manifest.json is damaged" in said) == (False, True)
+    passed, description = evaluate(settings, datetime.now(UTC))
+    assert (passed, "manifest.json is damaged" in description) == (False, True)

@@ -8,13 +8,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from pipelines.backup.flow import tenant_resources
 from pipelines.inventory import RESOURCES
 from pipelines.records.tables import STAGED
 from pipelines.settings.loading import load_settings
-from tests.assets_defs.night import INSTANCE, Night
+from tests.assets_defs.installation import INSTANCE, DagsterInstallation
 from tests.backup.other_resources.signing import sign_in
 from tests.sandbox.process import SandboxProcess
 
@@ -42,13 +42,13 @@ def configure(folder: Path, sandbox: SandboxProcess, more: str = "") -> Path:
 
 
 @pytest.fixture
-def new(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Night]:
-    """A night of the tenant `new`, which is not signed in yet."""
+def new(sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DagsterInstallation]:
+    """An installation with the tenant `new`, which is not signed in yet."""
     config = configure(tmp_path, sandbox)
     monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster-home"))
-    with Night(tmp_path) as night:
-        yield night
+    with DagsterInstallation(tmp_path) as installation:
+        yield installation
 
 
 def checks(result: dg.ExecuteInProcessResult) -> dict[tuple[str, str], tuple[bool, str]]:
@@ -59,7 +59,7 @@ def checks(result: dg.ExecuteInProcessResult) -> dict[tuple[str, str], tuple[boo
     }
 
 
-def test_a_night_of_everything(new: Night, sandbox: SandboxProcess) -> None:
+def test_a_backup_of_all_resources(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
     """One asset for each raw and each staged table, and the files; all checks green; one snapshot of all resources."""
     sign_in(new.folder / "bookferry.toml", "new", sandbox)
     result = new.run("new", resources=RESOURCES)
@@ -77,20 +77,20 @@ def test_a_night_of_everything(new: Night, sandbox: SandboxProcess) -> None:
 
 def assert_no_person_is_previewed(result: dg.ExecuteInProcessResult) -> None:
     """Names and addresses of people stay in the tables: Dagster's history holds none."""
-    shown = [str(event.materialization.metadata) for event in result.get_asset_materialization_events()]
-    assert not any("@library.example" in one for one in shown)
+    previews = [str(event.materialization.metadata) for event in result.get_asset_materialization_events()]
+    assert not any("@library.example" in one for one in previews)
 
 
-def test_what_is_not_readable_is_a_warning(new: Night, sandbox: SandboxProcess) -> None:
-    """A missing scope does not spoil the night: a warning at the raw table that names the scope, and a complete snapshot of the rest."""
+def test_what_is_not_readable_is_a_warning(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
+    """A missing scope does not make the backup fail: the raw table has a warning with the scope, and the rest is complete."""
     sign_in(new.folder / "bookferry.toml", "new", sandbox, scopes=("library:read", "assets:read", "tasks:read"))
     result = new.run("new", resources=RESOURCES)
     assert result.success
-    found = checks(result)
-    assert {check for check, (passed, _severity) in found.items() if not passed} == {
+    results = checks(result)
+    assert {check for check, (passed, _severity) in results.items() if not passed} == {
         ("raw_users", name) for name in ("readable", "count_equals_x_total", "ids_unique")
     }
-    assert found["raw_users", "readable"] == (False, "WARN")
+    assert results["raw_users", "readable"] == (False, "WARN")
     [check] = [
         one
         for one in result.get_asset_check_evaluations()
@@ -109,16 +109,16 @@ def test_what_was_named_and_is_not_readable_is_an_error(
     config = configure(tmp_path, sandbox, 'resources = ["users", "publications"]')
     monkeypatch.setenv("BOOKFERRY_CONFIG", str(config))
     sign_in(config, "new", sandbox, scopes=("library:read", "assets:read"))
-    with Night(tmp_path) as night:
-        result = night.run("new", resources=tenant_resources(night.settings.tenant("new")))
+    with DagsterInstallation(tmp_path) as installation:
+        result = installation.run("new", resources=tenant_resources(installation.settings.tenant("new")))
         assert result.success
         assert checks(result)["raw_users", "readable"] == (False, "ERROR")
         assert checks(result)["snapshot", "complete"][0] is False
-        [snapshot] = night.snapshots
+        [snapshot] = installation.snapshots
         assert not snapshot.manifest.complete
 
 
-def test_some_resources_only(new: Night, sandbox: SandboxProcess) -> None:
+def test_some_resources_only(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
     """A part of the assets can be materialized: the snapshot holds what was read."""
     sign_in(new.folder / "bookferry.toml", "new", sandbox)
     assert new.run("new", resources=("users", "locations")).success
@@ -126,8 +126,8 @@ def test_some_resources_only(new: Night, sandbox: SandboxProcess) -> None:
     assert set(snapshot.counts) == {"users", "locations"}
 
 
-def test_a_repetition_wants_what_the_first_run_wanted(new: Night, sandbox: SandboxProcess) -> None:
-    """`bookferry backup --resources users`, repeated in the web interface: the run's tags say what somebody wants by name (I6)."""
+def test_a_re_execution_inherits_the_requested_resources(new: DagsterInstallation, sandbox: SandboxProcess) -> None:
+    """`bookferry backup --resources users`, repeated in the web interface: the tags of the run contain the requested resources."""
     sign_in(new.folder / "bookferry.toml", "new", sandbox, scopes=("library:read",))
     wanted = ("publications", "users")
     first = new.bookferry("backup", "new", "--resources", ",".join(wanted))
@@ -141,21 +141,21 @@ def test_a_repetition_wants_what_the_first_run_wanted(new: Night, sandbox: Sandb
 
 
 def test_assets_of_each_version(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    """All resources of v3; of v2 the publications, what the settings name, and what somebody wants now."""
+    """All resources of v3; of v2 the publications, what the settings name and what a person requests."""
     v3 = load_settings(configure(tmp_path, sandbox))
-    assert asset_keys(build_definitions(v3)) == set(tenant_keys("new", RESOURCES))
+    assert asset_keys(build_definitions(v3)) == set(backup_keys("new", RESOURCES))
     old = CONFIG.format(base_url=sandbox.base_url(), more="").replace(
         '"v3"\nclient_id = "test"\nclient_auth = "none"', '"v2"'
     )
     (tmp_path / "bookferry.toml").write_text(old)
     v2 = load_settings(tmp_path / "bookferry.toml")
-    assert asset_keys(build_definitions(v2)) == set(tenant_keys("new", ["publications"]))
-    wanted = build_definitions(v2, wanted={"new": ["tasks"]})
-    assert asset_keys(wanted) == set(tenant_keys("new", ["publications", "tasks"]))
+    assert asset_keys(build_definitions(v2)) == set(backup_keys("new", ["publications"]))
+    requested = build_definitions(v2, requested={"new": ["tasks"]})
+    assert asset_keys(requested) == set(backup_keys("new", ["publications", "tasks"]))
 
 
 def asset_keys(defs: dg.Definitions) -> set[dg.AssetKey]:
     """All that a backup makes: neither the sign-in, verification and drill, nor a migration."""
-    others = ("sign_in", "verification", "drill", "migration_plan", "migration", "migration_proof")
-    upkeep = {dg.AssetKey(["new", name]) for name in others}
+    upkeep_assets = ("sign_in", "verification", "drill", "migration_plan", "migration", "migration_proof")
+    upkeep = {dg.AssetKey(["new", name]) for name in upkeep_assets}
     return {spec.key for spec in defs.resolve_all_asset_specs()} - upkeep

@@ -1,4 +1,4 @@
-"""The job `nightly_backup` against the sandbox on an instance that lasts: what Dagster shows, and what it never holds."""
+"""The job `nightly_backup` against the sandbox on a persistent instance: what Dagster shows, and what it never stores."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from assets_defs.metadata import PREVIEW_CHARACTERS, PREVIEW_ROWS, preview
 from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.assets_defs.night import PASSWORD, Night, configure, plain, secrets_of
+from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure, plain, secrets_of
 from tests.sandbox.process import SandboxProcess
 
 TABLES = tuple(table.name for table in STAGED["publications"])
 ASSETS = ("raw_publications", *TABLES, "files", "snapshot")
-"""Those that a backup cannot do without; beside them is the report."""
+"""The assets of every backup; the report is another."""
 CHECKS = {
     ("raw_publications", "count_equals_x_total"),
     ("raw_publications", "ids_unique"),
@@ -32,16 +32,16 @@ CHECKS = {
 
 
 @dataclass
-class Nights:
-    """Four nights, one after the other: two good libraries, a total that disagrees, a listing that fails, a wrong password."""
+class BackupRuns:
+    """Four runs in a row: two good libraries, a total that disagrees, a listing that fails, a wrong password."""
 
-    night: Night
+    installation: DagsterInstallation
     sandbox: SandboxProcess
     good: dg.ExecuteInProcessResult
     partial: dg.ExecuteInProcessResult
     failed: list[dg.ExecuteInProcessResult] = field(default_factory=list)
     after: dict[str, list[Snapshot]] = field(default_factory=dict)
-    """Night → the snapshots that were there after it."""
+    """Run → the snapshots after it."""
 
     def metadata(self, result: dg.ExecuteInProcessResult, asset: str) -> dict[str, Any]:
         """What one materialization shows."""
@@ -62,75 +62,77 @@ class Nights:
 
 
 @pytest.fixture(scope="module")
-def nights(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
+def runs(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackupRuns]:
     """All runs of this module: each costs a second or more."""
-    sandbox, folder = shared_sandbox, tmp_path_factory.mktemp("nights")
+    sandbox, folder = shared_sandbox, tmp_path_factory.mktemp("runs")
     sandbox.reset()
     sandbox.change("library", requests_per_minute=0)
     sandbox.change("second", requests_per_minute=0)
     with pytest.MonkeyPatch.context() as patch:
         for variable, value in configure(folder, sandbox).items():
             patch.setenv(variable, value)
-        with Night(folder) as night:
-            good = night.run("old", "second")
-            after = {"good": night.snapshots}
+        with DagsterInstallation(folder) as installation:
+            good = installation.run("old", "second")
+            after = {"good": installation.snapshots}
             sandbox.change("library", variations={"x_total_error": 2})
-            partial = night.run()
-            after["partial"] = night.snapshots
+            partial = installation.run()
+            after["partial"] = installation.snapshots
             sandbox.change("library", variations={"x_total_error": 0, "link": "foreign"})
-            failed = [night.run()]
+            failed = [installation.run()]
             sandbox.change("library", variations={"link": "absolute"})
             patch.setenv("TEST_PASSWORD", f"{PASSWORD}-mistyped")
-            failed.append(night.run())
-            after["failed"] = night.snapshots
-            yield Nights(night, sandbox, good, partial, failed, after)
+            failed.append(installation.run())
+            after["failed"] = installation.snapshots
+            yield BackupRuns(installation, sandbox, good, partial, failed, after)
     sandbox.reset()
 
 
-class TestGoodNight:
+class TestCompleteBackup:
     """Every table is materialized, checked and shown; the snapshot is complete."""
 
-    def test_snapshots_of_both_libraries(self, nights: Nights) -> None:
+    def test_snapshots_of_both_libraries(self, runs: BackupRuns) -> None:
         """One run may back several libraries up; each has its own snapshot, signed in to in its own way."""
-        assert nights.good.success
-        found = [
-            (one.manifest.tenant, one.counts["publications"], one.manifest.complete) for one in nights.after["good"]
-        ]
+        assert runs.good.success
+        found = [(one.manifest.tenant, one.counts["publications"], one.manifest.complete) for one in runs.after["good"]]
         assert sorted(found) == [("old", 120, True), ("second", 60, True)]
 
-    def test_every_asset_is_materialized_once(self, nights: Nights) -> None:
+    def test_every_asset_is_materialized_once(self, runs: BackupRuns) -> None:
         """Asset = table = file: one name for one thing."""
-        events = nights.good.get_asset_materialization_events()
+        events = runs.good.get_asset_materialization_events()
         expected = [f"{tenant}/{name}" for tenant in ("old", "second") for name in (*ASSETS, "report")]
         assert sorted(event.asset_key.to_user_string() for event in events if event.asset_key) == sorted(expected)
 
     @pytest.mark.parametrize("asset", ASSETS)
-    def test_metadata_of_every_materialization(self, nights: Nights, asset: str) -> None:
+    def test_metadata_of_every_materialization(self, runs: BackupRuns, asset: str) -> None:
         """Wanted: rows, bytes, requests, preview table, column schema (which is on the asset itself)."""
-        shown = nights.metadata(nights.good, asset)
-        [snapshot] = [one for one in nights.after["good"] if one.manifest.tenant == "old"]
+        metadata = runs.metadata(runs.good, asset)
+        [snapshot] = [one for one in runs.after["good"] if one.manifest.tenant == "old"]
         tables = snapshot.manifest.tables
         if asset == "snapshot":
-            assert shown["dagster/row_count"] == 120
-            assert shown["bytes"] == sum(table.bytes for table in tables.values())
-            assert (shown["problems"], shown["notes"], shown["complete"]) == ("none", "none", True)
-            assert {row["file"] for row in shown["preview"]} == {table.path for table in tables.values()}
+            assert metadata["dagster/row_count"] == 120
+            assert metadata["bytes"] == sum(table.bytes for table in tables.values())
+            assert (metadata["problems"], metadata["notes"], metadata["complete"]) == ("none", "none", True)
+            assert {row["file"] for row in metadata["preview"]} == {table.path for table in tables.values()}
         elif asset == "files":
             files = snapshot.manifest.files
-            assert (shown["dagster/row_count"], shown["bytes"], shown["new"]) == (files.kept, files.bytes, files.new)
-            assert (shown["failed"], shown["requests"], shown["failures"]) == (0, 0, [])
+            assert (metadata["dagster/row_count"], metadata["bytes"], metadata["new"]) == (
+                files.kept,
+                files.bytes,
+                files.new,
+            )
+            assert (metadata["failed"], metadata["requests"], metadata["failures"]) == (0, 0, [])
             return
         else:
-            assert shown["dagster/row_count"] == tables[asset].rows
-            assert shown["bytes"] == tables[asset].bytes
-            assert 0 < len(shown["preview"]) <= PREVIEW_ROWS
-        assert shown["requests"] == (3 if asset in ("raw_publications", "snapshot") else 0)
-        assert shown["dagster/uri"].startswith("file:///")
+            assert metadata["dagster/row_count"] == tables[asset].rows
+            assert metadata["bytes"] == tables[asset].bytes
+            assert 0 < len(metadata["preview"]) <= PREVIEW_ROWS
+        assert metadata["requests"] == (3 if asset in ("raw_publications", "snapshot") else 0)
+        assert metadata["dagster/uri"].startswith("file:///")
 
     @pytest.mark.parametrize("table", STAGED["publications"], ids=lambda table: table.name)
-    def test_columns_come_from_the_raw_table(self, nights: Nights, table: Table) -> None:
+    def test_columns_come_from_the_raw_table(self, runs: BackupRuns, table: Table) -> None:
         """The lineage of each column is made from its description; what the transfers tell of a file's content is not in the records."""
-        lineage = nights.metadata(nights.good, table.name)["dagster/column_lineage"].deps_by_column
+        lineage = runs.metadata(runs.good, table.name)["dagster/column_lineage"].deps_by_column
         raw = dg.AssetKey(["old", "raw_publications"])
         known = raw_table("publications").schema.names
         assert {
@@ -139,70 +141,70 @@ class TestGoodNight:
         fetched = {"status", "sha256", "bytes", "etag", "problem"} if table is PUBLICATION_FILES else set()
         assert set(lineage) == set(table.schema.names) - fetched
 
-    def test_every_check_is_green(self, nights: Nights) -> None:
+    def test_every_check_is_green(self, runs: BackupRuns) -> None:
         """Count equals X-Total, ids unique, required columns filled, and the verdict on the whole."""
-        assert nights.checks(nights.good) == dict.fromkeys(CHECKS, True)
+        assert runs.checks(runs.good) == dict.fromkeys(CHECKS, True)
 
-    def test_the_instance_remembers_them(self, nights: Nights) -> None:
+    def test_the_instance_remembers_them(self, runs: BackupRuns) -> None:
         """The web interface shows what the instance keeps."""
         key = dg.AssetKey(["old", "snapshot"])
-        latest = nights.night.instance.get_latest_materialization_event(key)
+        latest = runs.installation.instance.get_latest_materialization_event(key)
         assert latest is not None
-        assert latest.run_id == nights.partial.run_id
-        run = nights.night.instance.get_run_by_id(nights.good.run_id)
+        assert latest.run_id == runs.partial.run_id
+        run = runs.installation.instance.get_run_by_id(runs.good.run_id)
         assert run is not None
         assert (run.status, run.run_config) == (dg.DagsterRunStatus.SUCCESS, {})
 
 
-class TestPartialNight:
+class TestPartialBackup:
     """X-Total disagrees: red checks, a snapshot published as partial, and the good one stays current (I4)."""
 
-    def test_published_as_partial(self, nights: Nights) -> None:
+    def test_published_as_partial(self, runs: BackupRuns) -> None:
         """The run succeeds: what could be read is kept, and called what it is."""
-        assert nights.partial.success
-        newest = nights.after["partial"][-1]
+        assert runs.partial.success
+        newest = runs.after["partial"][-1]
         assert (newest.manifest.complete, newest.counts) == (False, {"publications": 120})
-        assert nights.night.data.find_snapshot("old").name == nights.after["good"][0].name
+        assert runs.installation.data.find_snapshot("old").name == runs.after["good"][0].name
 
-    def test_red_checks(self, nights: Nights) -> None:
+    def test_red_checks(self, runs: BackupRuns) -> None:
         """The checks whose rule is broken are red, the others green."""
         red = {("raw_publications", "count_equals_x_total"), ("snapshot", "complete")}
-        assert nights.checks(nights.partial) == {check: check not in red for check in CHECKS}
+        assert runs.checks(runs.partial) == {check: check not in red for check in CHECKS}
 
-    def test_the_reason_is_shown(self, nights: Nights) -> None:
+    def test_the_reason_is_shown(self, runs: BackupRuns) -> None:
         """On the materialization and on the check."""
         reason = "The service announced 122 records (X-Total) and sent 120 different ones."
-        assert reason in nights.metadata(nights.partial, "snapshot")["problems"]
+        assert reason in runs.metadata(runs.partial, "snapshot")["problems"]
         [check] = [
-            one for one in nights.partial.get_asset_check_evaluations() if one.check_name == "count_equals_x_total"
+            one for one in runs.partial.get_asset_check_evaluations() if one.check_name == "count_equals_x_total"
         ]
         assert plain(check.metadata) == {"x_total": 122, "distinct_ids": 120, "problems": [reason], "notes": []}
 
-    def test_analysts_see_the_good_one(self, nights: Nights) -> None:
+    def test_analysts_see_the_good_one(self, runs: BackupRuns) -> None:
         """The views show the newest complete snapshot of each library."""
-        with open_catalogue(nights.night.data) as database:
-            shown = database.execute("SELECT DISTINCT tenant || '/' || snapshot FROM publications").fetchall()
-        assert {name for (name,) in shown} == {one.name for one in nights.after["good"]}
+        with open_catalogue(runs.installation.data) as database:
+            rows = database.execute("SELECT DISTINCT tenant || '/' || snapshot FROM publications").fetchall()
+        assert {name for (name,) in rows} == {one.name for one in runs.after["good"]}
 
 
-class TestFailedNight:
+class TestFailedBackup:
     """A listing that fails fails the run, and changes nothing (I5)."""
 
-    def test_the_run_fails(self, nights: Nights) -> None:
+    def test_the_run_fails(self, runs: BackupRuns) -> None:
         """At the listing; nothing after it is tried."""
-        for result in nights.failed:
+        for result in runs.failed:
             assert not result.success
             assert [event.step_key for event in result.get_step_failure_events()] == ["old__raw_publications"]
             assert result.get_asset_materialization_events() == []
 
-    def test_the_last_good_snapshot_stays(self, nights: Nights) -> None:
+    def test_the_last_good_snapshot_stays(self, runs: BackupRuns) -> None:
         """No snapshot came, none went."""
-        assert [one.name for one in nights.after["failed"]] == [one.name for one in nights.after["partial"]]
+        assert [one.name for one in runs.after["failed"]] == [one.name for one in runs.after["partial"]]
 
-    def test_the_message_is_ours(self, nights: Nights) -> None:
+    def test_the_message_is_ours(self, runs: BackupRuns) -> None:
         """The failure that Dagster shows holds the sentence that says what to do."""
         messages = [
-            str(event.step_failure_data.error) for result in nights.failed for event in result.get_step_failure_events()
+            str(event.step_failure_data.error) for result in runs.failed for event in result.get_step_failure_events()
         ]
         assert "ForeignOriginError: The service named https://elsewhere.example" in messages[0]
         assert "SignInError: GET " in messages[1]
@@ -212,17 +214,17 @@ class TestFailedNight:
 class TestSecrets:
     """No password, header, cookie or signed address anywhere but in raw payloads (I10)."""
 
-    def test_nowhere_on_disk(self, nights: Nights) -> None:
+    def test_nowhere_on_disk(self, runs: BackupRuns) -> None:
         """Neither in Dagster's databases and logs, nor in manifests, staged tables, catalogue or state, after good and bad nights."""
-        secrets = [*secrets_of(nights.sandbox), f"{PASSWORD}-mistyped"]
-        looked_at = dict(nights.night.everything_kept())
-        assert any("event_logs" in text for text in looked_at.values()), "Dagster's databases are among them"
-        for name, text in looked_at.items():
+        secrets = [*secrets_of(runs.sandbox), f"{PASSWORD}-mistyped"]
+        contents = dict(runs.installation.everything_kept())
+        assert any("event_logs" in text for text in contents.values()), "Dagster's databases are among them"
+        for name, text in contents.items():
             assert [secret for secret in secrets if secret in text] == [], name
 
-    def test_raw_payloads_are_as_the_service_sent_them(self, nights: Nights) -> None:
+    def test_raw_payloads_are_as_the_service_sent_them(self, runs: BackupRuns) -> None:
         """The one exception: signed addresses are in the raw records, which are kept byte for byte (I6)."""
-        with open_catalogue(nights.night.data) as database:
+        with open_catalogue(runs.installation.data) as database:
             [(signed,)] = database.execute(
                 "SELECT count(*) FROM raw_publications WHERE payload LIKE '%ignature=%'"
             ).fetchall()
@@ -231,8 +233,8 @@ class TestSecrets:
     def test_previews_show_short_lines_without_secrets(self) -> None:
         """Whatever a library holds: a preview is neither long, nor several lines, nor an address that lets anybody in."""
         row = ["x" * 500, "two\nlines", "https://s.example/f?X-Amz-Signature=abc123", None, 5]
-        [shown] = plain({"preview": preview("abcde", [row])})["preview"]
-        assert len(shown["a"]) <= PREVIEW_CHARACTERS + 1
-        assert shown["b"] == "two lines"
-        assert "abc123" not in shown["c"]
-        assert (shown["d"], shown["e"]) == ("", "5")
+        [metadata] = plain({"preview": preview("abcde", [row])})["preview"]
+        assert len(metadata["a"]) <= PREVIEW_CHARACTERS + 1
+        assert metadata["b"] == "two lines"
+        assert "abc123" not in metadata["c"]
+        assert (metadata["d"], metadata["e"]) == ("", "5")

@@ -1,4 +1,4 @@
-"""The sensor `notifications`: one call for each run of Dagster's and tenant; the command line's own runs are left to it."""
+"""The sensor `notifications`: one call for each run and tenant; the command line reports its own runs."""
 
 from __future__ import annotations
 
@@ -11,54 +11,54 @@ import dagster as dg
 import msgspec
 import pytest
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
 from assets_defs.notifications import notifications
 from pipelines.notify import Ending
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
-from tests.assets_defs.night import PASSWORD, Night
+from tests.assets_defs.installation import PASSWORD, DagsterInstallation
 from tests.sandbox.process import SandboxProcess
 
 
-class Watch:
-    """Looks as the daemon does, and keeps what would be told."""
+class NotificationSensor:
+    """Evaluates the sensor like the daemon, and records the calls."""
 
-    def __init__(self, night: Night) -> None:
-        self.night = night
-        self.told: list[Ending] = []
+    def __init__(self, installation: DagsterInstallation) -> None:
+        self.installation = installation
+        self.calls: list[Ending] = []
         self.problem: str | None = None
         self.later = timedelta()
         self._cursor: str | None = None
-        self.look()
+        self.evaluate()
 
-    def look(self) -> list[tuple[str, str, str]]:
-        """Job, tenant and result of each call that this look made."""
-        before = len(self.told)
+    def evaluate(self) -> list[tuple[str, str, str]]:
+        """Job, tenant and result of each call of this evaluation."""
+        before = len(self.calls)
 
         def call(_: Settings, ending: Ending) -> str | None:
-            self.told.append(ending)
+            self.calls.append(ending)
             return self.problem
 
-        sensor = notifications(self.night.settings, lambda: datetime.now(UTC) + self.later, call)
-        with dg.build_sensor_context(instance=self.night.instance, cursor=self._cursor) as context:
+        sensor = notifications(self.installation.settings, lambda: datetime.now(UTC) + self.later, call)
+        with dg.build_sensor_context(instance=self.installation.instance, cursor=self._cursor) as context:
             sensor(context)
             self._cursor = context.cursor
-        return [(one.job, one.tenant, one.result) for one in self.told[before:]]
+        return [(one.job, one.tenant, one.result) for one in self.calls[before:]]
 
 
 @pytest.fixture
-def watch(night: Night) -> Watch:
-    """One that has looked before anything ran."""
-    return Watch(night)
+def sensor(installation: DagsterInstallation) -> NotificationSensor:
+    """A sensor that was evaluated once, before any run."""
+    return NotificationSensor(installation)
 
 
-def started(night: Night, repeats: str | None = None, **tags: str) -> dg.DagsterRun:
-    """A run of the tenant `old` that is under way, in a process that is not there any more."""
-    job = build_definitions(night.settings).resolve_job_def("nightly_backup")
-    keys = set(tenant_keys("old", ["publications"]))
-    return night.instance.create_run_for_job(
+def run_in_progress(installation: DagsterInstallation, repeats: str | None = None, **tags: str) -> dg.DagsterRun:
+    """A run of the tenant `old` in progress, whose process is gone."""
+    job = build_definitions(installation.settings).resolve_job_def("nightly_backup")
+    keys = set(backup_keys("old", ["publications"]))
+    return installation.instance.create_run_for_job(
         job.get_subset(asset_selection=keys),
         asset_selection=frozenset(keys),
         status=dg.DagsterRunStatus.STARTED,
@@ -68,122 +68,138 @@ def started(night: Night, repeats: str | None = None, **tags: str) -> dg.Dagster
     )
 
 
-def test_one_call_for_each_run_and_tenant(night: Night, watch: Watch, sandbox: SandboxProcess) -> None:
+def test_one_call_for_each_run_and_tenant(
+    installation: DagsterInstallation, sensor: NotificationSensor, sandbox: SandboxProcess
+) -> None:
     """A run of two libraries, one of which cannot be signed in to: one is complete, the other failed, and says why (I10)."""
     sandbox.fault("status", "second", status=401, times=99)
-    assert not night.run("old", "second").success
-    assert watch.look() == [("backup", "old", "complete"), ("backup", "second", "failed")]
-    complete, failed = watch.told
-    [run] = night.instance.get_runs()
-    assert (complete.snapshot, complete.run) == (night.snapshots[0].manifest.snapshot, run.run_id)
+    assert not installation.run("old", "second").success
+    assert sensor.evaluate() == [("backup", "old", "complete"), ("backup", "second", "failed")]
+    complete, failed = sensor.calls
+    [run] = installation.instance.get_runs()
+    assert (complete.snapshot, complete.run) == (installation.snapshots[0].manifest.snapshot, run.run_id)
     assert failed.message.startswith("GET "), failed.message
     assert "401" in failed.message
     assert PASSWORD not in json.dumps(msgspec.to_builtins(failed))
-    assert watch.look() == [], "told once"
+    assert sensor.evaluate() == [], "one call only"
 
 
-def test_a_partial_backup_is_a_failure(night: Night, watch: Watch, sandbox: SandboxProcess) -> None:
+def test_a_partial_backup_is_a_failure(
+    installation: DagsterInstallation, sensor: NotificationSensor, sandbox: SandboxProcess
+) -> None:
     """Although Dagster's run ends well: what could be read is published."""
     sandbox.change("library", variations={"x_total_error": 1})
-    assert night.run("old").success
-    assert watch.look() == [("backup", "old", "partial")]
-    assert watch.told[0].message.startswith("publications: The service announced 121 records")
+    assert installation.run("old").success
+    assert sensor.evaluate() == [("backup", "old", "partial")]
+    assert sensor.calls[0].message.startswith("publications: The service announced 121 records")
 
 
-def test_a_run_that_died_is_silent_until_dagster_ends_it(night: Night, watch: Watch) -> None:
+def test_a_run_that_died_is_silent_until_dagster_ends_it(
+    installation: DagsterInstallation, sensor: NotificationSensor
+) -> None:
     """Kill -9: no success comes, which is what a dead-man's switch waits for; the monitor's end of the run is a failure."""
-    run = started(night)
-    assert watch.look() == []
-    night.instance.report_run_failed(run, "Exceeded maximum runtime of 72000 seconds.")
-    assert watch.look() == [("backup", "old", "failed")]
-    assert watch.told[0].message.endswith("Dagster says: Exceeded maximum runtime of 72000 seconds.")
+    run = run_in_progress(installation)
+    assert sensor.evaluate() == []
+    installation.instance.report_run_failed(run, "Exceeded maximum runtime of 72000 seconds.")
+    assert sensor.evaluate() == [("backup", "old", "failed")]
+    assert sensor.calls[0].message.endswith("Dagster says: Exceeded maximum runtime of 72000 seconds.")
 
 
-def test_a_run_whose_process_is_gone_is_ended_and_told(night: Night, watch: Watch) -> None:
-    """Kill -9: at the second look that finds its library's lease free; a young one and a living one are left alone (trap B13).
+def test_a_run_whose_process_is_gone_is_ended_and_reported(
+    installation: DagsterInstallation, sensor: NotificationSensor
+) -> None:
+    """Kill -9: at the second look that finds its library's lease free; a young one and a living one are left alone (I9).
 
     Also one of the command line, which cannot tell any more.
     """
-    dead = started(night, **{"bookferry/started_by": "command line"})
+    dead = run_in_progress(installation, **{"bookferry/started_by": "command line"})
     cursor: str | None = None
 
-    def look(later: timedelta) -> str:
+    def evaluate(later: timedelta) -> str:
         nonlocal cursor
-        sensor = dead_runs(night.settings, lambda: datetime.now(UTC) + later)
-        with dg.build_sensor_context(instance=night.instance, cursor=cursor) as context:
+        sensor = dead_runs(installation.settings, lambda: datetime.now(UTC) + later)
+        with dg.build_sensor_context(instance=installation.instance, cursor=cursor) as context:
             skipped: Any = sensor(context)
             cursor = context.cursor
         return str(skipped.skip_message)
 
     hour = timedelta(hours=1)
-    assert [look(timedelta()), look(timedelta())] == ["No run is dead."] * 2, "it may not have come to its first step"
-    with night.data.lease("old"):
-        assert [look(hour), look(hour)] == ["No run is dead."] * 2, "it lives"
-    assert [look(hour), look(hour), look(hour)] == ["No run is dead.", f"Ended: {dead.run_id}.", "No run is dead."]
-    [run] = night.instance.get_runs()
+    assert [evaluate(timedelta()), evaluate(timedelta())] == ["No run is dead."] * 2, (
+        "it may not have come to its first step"
+    )
+    with installation.data.lease("old"):
+        assert [evaluate(hour), evaluate(hour)] == ["No run is dead."] * 2, "it lives"
+    assert [evaluate(hour), evaluate(hour), evaluate(hour)] == [
+        "No run is dead.",
+        f"Ended: {dead.run_id}.",
+        "No run is dead.",
+    ]
+    [run] = installation.instance.get_runs()
     assert run.status is dg.DagsterRunStatus.FAILURE
-    assert watch.look() == [("backup", "old", "failed")]
-    assert "Dagster says: The process of this run is gone" in watch.told[0].message
+    assert sensor.evaluate() == [("backup", "old", "failed")]
+    assert "Dagster says: The process of this run is gone" in sensor.calls[0].message
 
 
-def test_a_terminated_run_is_told_as_stopped(night: Night, watch: Watch) -> None:
-    run = started(night)
-    night.instance.report_run_canceled(run)
-    assert watch.look() == [("backup", "old", "stopped")]
-    assert watch.told[0].message == "Stopped before the end.", "as the command line says; no class of Dagster's"
+def test_a_terminated_run_is_reported_as_stopped(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
+    run = run_in_progress(installation)
+    installation.instance.report_run_canceled(run)
+    assert sensor.evaluate() == [("backup", "old", "stopped")]
+    assert sensor.calls[0].message == "Stopped before the end.", "as the command line says; no class of Dagster's"
 
 
-def test_the_command_line_tells_of_its_own_runs(night: Night, watch: Watch) -> None:
+def test_the_command_line_reports_its_own_runs(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
     """A repetition of one in the web interface inherits its tags, and is Dagster's."""
     tags = {"bookferry/started_by": "command line"}
-    first = started(night, **tags)
-    night.instance.report_run_failed(first)
-    assert watch.look() == []
-    night.instance.report_run_failed(started(night, first.run_id, **tags))
-    assert watch.look() == [("backup", "old", "failed")]
+    first = run_in_progress(installation, **tags)
+    installation.instance.report_run_failed(first)
+    assert sensor.evaluate() == []
+    installation.instance.report_run_failed(run_in_progress(installation, first.run_id, **tags))
+    assert sensor.evaluate() == [("backup", "old", "failed")]
 
 
-def test_a_call_that_fails_is_seen_and_not_repeated(night: Night, watch: Watch) -> None:
+def test_a_call_that_fails_is_seen_and_not_repeated(
+    installation: DagsterInstallation, sensor: NotificationSensor
+) -> None:
     """The look is red in Dagster; a command may have done its work."""
-    night.instance.report_run_failed(started(night))
-    watch.problem = "The backup of old (failed) could not be told: the address at h answered 500."
+    installation.instance.report_run_failed(run_in_progress(installation))
+    sensor.problem = "The backup of old (failed) could not be told: the address at h answered 500."
     with pytest.raises(dg.Failure, match="answered 500"):
-        watch.look()
-    watch.problem = None
-    assert watch.look() == []
-    assert len(watch.told) == 1
+        sensor.evaluate()
+    sensor.problem = None
+    assert sensor.evaluate() == []
+    assert len(sensor.calls) == 1
 
 
-def test_old_news_do_not_reset_a_switch(night: Night, watch: Watch) -> None:
+def test_an_old_success_does_not_reset_a_switch(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
     """The daemon was off for days: a success of then says nothing of today; a failure is still one."""
-    assert night.run("old").success
-    night.instance.report_run_failed(started(night))
-    watch.later = timedelta(hours=2)
-    assert watch.look() == [("backup", "old", "failed")]
+    assert installation.run("old").success
+    installation.instance.report_run_failed(run_in_progress(installation))
+    sensor.later = timedelta(hours=2)
+    assert sensor.evaluate() == [("backup", "old", "failed")]
 
 
-def test_failures_of_verification_and_retention(night: Night, watch: Watch) -> None:
+def test_failures_of_verification_and_retention(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
     """Only failures: a success of theirs is no sign that there was a backup."""
-    config = night.settings.path
+    config = installation.settings.path
     config.write_text(f"{config.read_text()}\n[retention]\nkeep_last = 3\n")
-    night.settings = load_settings(config)
+    installation.settings = load_settings(config)
     ends: Callable[[str], bool] = lambda job: (  # noqa: E731
-        build_definitions(night.settings)
+        build_definitions(installation.settings)
         .resolve_job_def(job)
-        .execute_in_process(instance=night.instance, raise_on_error=False)
+        .execute_in_process(instance=installation.instance, raise_on_error=False)
         .success
     )
-    assert night.run("old", "second").success
-    watch.look()
+    assert installation.run("old", "second").success
+    sensor.evaluate()
     assert ends("verify_backups")
     assert ends("prune_backups")
-    assert watch.look() == []
-    snapshot = next(one for one in night.snapshots if one.manifest.tenant == "second")
+    assert sensor.evaluate() == []
+    snapshot = next(one for one in installation.snapshots if one.manifest.tenant == "second")
     (snapshot.path / "publications.parquet").unlink()
     assert not ends("verify_backups")
-    assert watch.look() == [("verification", "second", "failed")]
-    assert "publications.parquet is missing" in watch.told[-1].message
+    assert sensor.evaluate() == [("verification", "second", "failed")]
+    assert "publications.parquet is missing" in sensor.calls[-1].message
     (snapshot.path / "manifest.json").write_text("{")
     assert not ends("prune_backups")
-    assert watch.look() == [("retention", "", "failed")]
-    assert "is damaged" in watch.told[-1].message
+    assert sensor.evaluate() == [("retention", "", "failed")]
+    assert "is damaged" in sensor.calls[-1].message

@@ -10,7 +10,7 @@ import pytest
 from assets_defs.definitions import build_definitions
 from assets_defs.postgres import postgres_keys
 from pipelines.settings.loading import load_settings
-from tests.assets_defs.night import Night, plain
+from tests.assets_defs.installation import DagsterInstallation, plain
 from tests.postgres import database, postgres_server
 
 KEY = dg.AssetKey(["old", "postgres"])
@@ -24,17 +24,19 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture
-def staging(night: Night, monkeypatch: pytest.MonkeyPatch) -> Night:
-    """The night, with a database that does not answer."""
-    config = night.folder / "bookferry.toml"
+def staging(installation: DagsterInstallation, monkeypatch: pytest.MonkeyPatch) -> DagsterInstallation:
+    """The installation, with a database that does not answer."""
+    config = installation.folder / "bookferry.toml"
     config.write_text(f'postgres_env = "TEST_POSTGRES"\n{config.read_text()}')
     monkeypatch.setenv("TEST_POSTGRES", "postgresql://me:sesame-open@127.0.0.1:1/nothing")
-    night.settings = load_settings(config)
-    return night
+    installation.settings = load_settings(config)
+    return installation
 
 
-def test_only_the_step_that_failed_is_run_again(staging: Night, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A night whose load failed has a complete snapshot; the step alone loads it, and nothing is loaded twice (I10)."""
+def test_only_the_step_that_failed_is_run_again(
+    staging: DagsterInstallation, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A backup whose load failed has a complete snapshot; the step alone loads it, and nothing is loaded twice (I10)."""
     job = build_definitions(staging.settings).resolve_job_def("nightly_backup")
     assert staging.run("old", also=postgres_keys(staging.settings, "old")).success is False
     (snapshot,) = staging.snapshots

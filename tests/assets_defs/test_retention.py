@@ -32,7 +32,7 @@ def definitions(folder: Path, retention: str) -> dg.Definitions:
     return build_definitions(load_settings(folder / "bookferry.toml"))
 
 
-def pruned(folder: Path, retention: str = "[retention]\nkeep_daily = 1") -> dg.ExecuteInProcessResult:
+def run_job(folder: Path, retention: str = "[retention]\nkeep_daily = 1") -> dg.ExecuteInProcessResult:
     with dg.DagsterInstance.ephemeral() as instance:
         job = definitions(folder, retention).resolve_job_def("prune_backups")
         return job.execute_in_process(instance=instance, raise_on_error=False)
@@ -40,7 +40,7 @@ def pruned(folder: Path, retention: str = "[retention]\nkeep_daily = 1") -> dg.E
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    """Two nights of two libraries."""
+    """Two backups of two libraries."""
     data = DataFolder(tmp_path / "library-data")
     for tenant in ("old", "second"):
         for days in (0, 1):
@@ -69,25 +69,25 @@ def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
         definitions(tmp_path, "[retention]\nkeep_dayly = 1")
 
 
-def test_what_the_policy_does_not_keep_goes(tmp_path: Path, data: DataFolder) -> None:
+def test_what_the_policy_does_not_keep_is_removed(tmp_path: Path, data: DataFolder) -> None:
     """Also of a library that is no longer configured; the result is beside the snapshots and in the run."""
-    done = pruned(tmp_path)
-    assert done.success
+    result = run_job(tmp_path)
+    assert result.success
     assert names(data) == ["old/20261121T020000Z", "second/20261121T020000Z"]
-    observed = [one.asset_observation_data.asset_observation for one in done.all_events if one.event_type is OBSERVED]
+    observed = [one.asset_observation_data.asset_observation for one in result.all_events if one.event_type is OBSERVED]
     assert {one.asset_key.path[0]: one.metadata["removed"].value for one in observed} == {
         "old": ["old/20261120T020000Z"],
         "second": ["second/20261120T020000Z"],
     }
 
 
-def test_a_backup_under_way_is_left_alone(tmp_path: Path, data: DataFolder) -> None:
+def test_a_library_with_a_backup_in_progress_is_skipped(tmp_path: Path, data: DataFolder) -> None:
     """Its library waits for the next time, which the log says; the others do not wait for it."""
     with data.lease("old"):
-        done = pruned(tmp_path)
-    assert done.success
+        result = run_job(tmp_path)
+    assert result.success
     assert names(data) == ["old/20261120T020000Z", "old/20261121T020000Z", "second/20261121T020000Z"]
-    notes = next(one for one in done.all_events if one.is_successful_output).step_output_data.metadata["notes"].value
+    notes = next(one for one in result.all_events if one.is_successful_output).step_output_data.metadata["notes"].value
     assert notes[0].startswith("The snapshots of old were left as they are until the next time. Another run ")
 
 

@@ -1,4 +1,4 @@
-"""The nightly schedule: one run a tenant and night, in the configured zone, never for a night that is over."""
+"""The nightly schedule: one run for each tenant and night, in the configured zone, never for a past night."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 from dagster._utils.schedules import schedule_execution_time_iterator
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.schedules import nightly_backup_schedule
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
@@ -24,26 +24,26 @@ def settings_for(*tenants: str, at: str = "02:00", zone: str = "Europe/Vienna") 
 
 
 def evaluate(settings: Settings, tick: datetime, now: datetime) -> list[dg.RunRequest | dg.SkipReason]:
-    """What the schedule wants at the tick `tick` when the scheduler comes to it at `now`."""
+    """The result of the schedule for `tick`, evaluated at `now`."""
     schedule = nightly_backup_schedule(settings, now=lambda: now)
     with dg.build_schedule_context(scheduled_execution_time=tick) as context:
         return list(schedule(context))
 
 
 def test_one_run_a_tenant() -> None:
-    """One library's trouble is not another's."""
+    """A failure of one library does not affect another."""
     tick = datetime(2026, 11, 20, 2, tzinfo=VIENNA)
     requests = evaluate(settings_for("old", "new"), tick, tick)
     assert [request.run_key for request in requests] == ["old 2026-11-20T02:00+0100", "new 2026-11-20T02:00+0100"]
     assert [request.asset_selection for request in requests] == [
-        tenant_keys(name, ["publications"]) for name in ("old", "new")
+        backup_keys(name, ["publications"]) for name in ("old", "new")
     ]
     assert [request.tags["bookferry/tenant"] for request in requests] == ["old", "new"]
     assert not any(request.run_config for request in requests)
 
 
 def test_at_the_configured_time_in_the_configured_zone() -> None:
-    """Wanted: 02:00, time zone configurable."""
+    """Time and zone come from the settings."""
     schedule = nightly_backup_schedule(settings_for("old", at="23:05", zone="America/St_Johns"))
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("5 23 * * *", "America/St_Johns")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
@@ -61,7 +61,7 @@ def test_at_the_configured_time_in_the_configured_zone() -> None:
         ("02:00", timedelta(hours=21, minutes=59), True),  # the machine was off until the evening
         ("02:00", timedelta(hours=22, minutes=1), False),
         ("02:00", timedelta(days=5), False),
-        ("23:59", timedelta(seconds=75), True),  # the scheduler came to it after midnight
+        ("23:59", timedelta(seconds=75), True),  # evaluated after midnight
         ("23:59", timedelta(minutes=59), True),
         ("23:59", timedelta(minutes=61), False),
         ("00:00", timedelta(hours=23, minutes=59), True),
@@ -76,7 +76,7 @@ def test_a_missed_night_is_skipped(at: str, late: timedelta, runs: bool) -> None
         assert isinstance(wanted, dg.RunRequest)
     else:
         assert isinstance(wanted, dg.SkipReason)
-        assert wanted.skip_message == "The night of 2026-11-20 was missed and cannot be made up for."
+        assert wanted.skip_message == "The night of 2026-11-20 was missed. No backup can be made for it later."
 
 
 @pytest.mark.parametrize("at", ["02:00", "02:30", "00:00", "23:59", "03:00"])

@@ -35,7 +35,7 @@ def snapshot(tmp_path: Path) -> Snapshot:
     return make_snapshot(DataFolder(tmp_path / "library-data"))
 
 
-def verified(folder: Path) -> dg.ExecuteInProcessResult:
+def run_job(folder: Path) -> dg.ExecuteInProcessResult:
     with dg.DagsterInstance.ephemeral() as instance:
         job = definitions(folder).resolve_job_def("verify_backups")
         return job.execute_in_process(instance=instance, raise_on_error=False)
@@ -43,31 +43,34 @@ def verified(folder: Path) -> dg.ExecuteInProcessResult:
 
 def test_a_good_snapshot(tmp_path: Path, snapshot: Snapshot) -> None:
     """Observed beside its asset, and dated for the command line."""
-    done = verified(tmp_path)
-    assert done.success
-    (event,) = [one for one in done.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    result = run_job(tmp_path)
+    assert result.success
+    (event,) = [one for one in result.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
     assert event.asset_key == dg.AssetKey(["old", "snapshot"])
-    (made,) = done.asset_materializations_for_node("old__verification")
-    assert (made.metadata["snapshot"].value, made.metadata["files"].value) == (snapshot.manifest.snapshot, 7)
-    assert [(one.check_name, one.passed) for one in done.get_asset_check_evaluations()] == [("intact", True)]
-    kept = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
-    assert kept is not None
-    assert kept.ok
+    (materialization,) = result.asset_materializations_for_node("old__verification")
+    assert (materialization.metadata["snapshot"].value, materialization.metadata["files"].value) == (
+        snapshot.manifest.snapshot,
+        7,
+    )
+    assert [(one.check_name, one.passed) for one in result.get_asset_check_evaluations()] == [("intact", True)]
+    saved = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
+    assert saved is not None
+    assert saved.ok
 
 
 def test_a_damaged_one_fails_the_run(tmp_path: Path, snapshot: Snapshot) -> None:
     """With the name of the file."""
     file = snapshot.path / "publication_authors.parquet"
     file.write_bytes(file.read_bytes()[:-1] + b"?")
-    done = verified(tmp_path)
-    assert not done.success
-    (failed,) = [one for one in done.all_events if one.is_step_failure]
+    result = run_job(tmp_path)
+    assert not result.success
+    (failed,) = [one for one in result.all_events if one.is_step_failure]
     assert str(file) in str(failed.step_failure_data.user_failure_data)
-    assert [(one.check_name, one.passed) for one in done.get_asset_check_evaluations()] == [("intact", False)]
-    assert done.asset_materializations_for_node("old__verification") == [], "it would count as verified"
-    kept = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
-    assert kept is not None
-    assert not kept.ok
+    assert [(one.check_name, one.passed) for one in result.get_asset_check_evaluations()] == [("intact", False)]
+    assert result.asset_materializations_for_node("old__verification") == [], "it would count as verified"
+    saved = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
+    assert saved is not None
+    assert not saved.ok
 
 
 def test_one_library_s_damage_is_not_another_s(tmp_path: Path, snapshot: Snapshot) -> None:
@@ -77,12 +80,12 @@ def test_one_library_s_damage_is_not_another_s(tmp_path: Path, snapshot: Snapsho
     more = "".join(CONFIG.partition("{more}")[2].replace("old", name) for name in ("second", "third"))
     with dg.DagsterInstance.ephemeral() as instance:
         job = definitions(tmp_path, f"{more}").resolve_job_def("verify_backups")
-        done = job.execute_in_process(instance=instance, raise_on_error=False)
-    assert {one.step_key for one in done.all_events if one.is_step_failure} == {
+        result = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert {one.step_key for one in result.all_events if one.is_step_failure} == {
         "old__verification",
         "third__verification",
     }
-    assert len(done.asset_materializations_for_node("second__verification")) == 1
+    assert len(result.asset_materializations_for_node("second__verification")) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command line as people run it: a process of its own, in a folder of its own, with an environment that the test chose."""
+"""Runs the command line as people do: in its own process and folder, with an environment that the test chooses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BOOKFERRY = (sys.executable, "-m", "cli.main")
 PASSWORD = "not-a-password-that-occurs-by-chance"
 
 PATIENCE = 240
-"""Seconds until a process that does not end is taken to hang. None needs a tenth of it, even on a machine that does much else."""
+"""Seconds until a process counts as hanging. None needs a tenth of it, even on a busy machine."""
 
 HURRIED = """
 import sys
@@ -35,7 +35,7 @@ SystemClock.sleep = lambda clock, seconds: patient(clock, seconds / 50)
 from cli.main import main
 main()
 """
-"""The command with a clock on which a minute of waiting is over in a second."""
+"""The command with a clock that waits a fiftieth of the time."""
 
 CONFIG = """\
 data = "library-data"
@@ -51,7 +51,7 @@ requests_per_minute = {requests_per_minute}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left on the terminal."""
+    """The output and exit status of a command."""
 
     status: int
     out: str
@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def document(self) -> Any:
-        """The one JSON document that stdout is."""
+        """The JSON document on stdout."""
         return json.loads(self.out)
 
     @property
@@ -67,11 +67,11 @@ class Outcome:
         """Lines of stdout."""
         return self.out.splitlines()
 
-    def assert_failed(self, status: int, *said: str) -> None:
+    def assert_failed(self, status: int, *words_expected: str) -> None:
         """One message on stderr that says all of `said`, nothing on stdout but its JSON if that was asked for; no traceback."""
         assert (self.status, self.err.count("error: ")) == (status, 1), self
         assert "Traceback" not in self.err
-        assert [words for words in said if words not in self.err] == [], self.err
+        assert [words for words in words_expected if words not in self.err] == [], self.err
         if self.out:
             message = self.err.partition("error: ")[2].removesuffix("\n")
             assert self.document == {"error": message, "exit_status": status}
@@ -97,10 +97,10 @@ def run(
 ) -> Outcome:
     """Run `bookferry ARGUMENTS` in `folder` to its end. `before` runs in the new process; `typed` is its standard input."""
     if before is None:
-        told = FORKS.run(
+        done = FORKS.run(
             list(map(str, arguments)), folder=folder, environment=environment(**variables), typed=typed, seconds=seconds
         )
-        return Outcome(told.returncode, told.stdout, told.stderr)
+        return Outcome(done.returncode, done.stdout, done.stderr)
     done = subprocess.run(
         [*BOOKFERRY, *map(str, arguments)],
         cwd=folder,
@@ -119,23 +119,25 @@ FORKS = Forks(ROOT, environment())
 
 
 @dataclass(frozen=True)
-class Home:
-    """A folder with a bookferry.toml whose tenant is one of a sandbox's, and that tenant's sign-in."""
+class Installation:
+    """A folder with a bookferry.toml for one tenant of a sandbox, and the tenant's sign-in."""
 
     folder: Path
     sandbox: SandboxProcess
     tenant: str
 
     @classmethod
-    def make(cls, folder: Path, sandbox: SandboxProcess, tenant: str, requests_per_minute: int = 100_000) -> Home:
+    def make(
+        cls, folder: Path, sandbox: SandboxProcess, tenant: str, requests_per_minute: int = 100_000
+    ) -> Installation:
         """Write the configuration."""
         folder.mkdir(parents=True, exist_ok=True)
-        home = cls(folder, sandbox, tenant)
-        home.configure(base_url=sandbox.base_url(tenant), requests_per_minute=requests_per_minute)
-        return home
+        installation = cls(folder, sandbox, tenant)
+        installation.configure(base_url=sandbox.base_url(tenant), requests_per_minute=requests_per_minute)
+        return installation
 
     def configure(self, *, base_url: str, requests_per_minute: int = 100_000) -> None:
-        """Write the configuration anew."""
+        """Write the configuration again."""
         text = CONFIG.format(tenant=self.tenant, base_url=base_url, requests_per_minute=requests_per_minute)
         (self.folder / "bookferry.toml").write_text(text)
 
@@ -153,7 +155,7 @@ class Home:
         return self.run("backup", self.tenant, *options, **more)
 
     def start(self, *arguments: str, hurried: bool = False, **options: Any) -> subprocess.Popen[str]:
-        """Start a command here, signed in, and come back at once. `hurried`: its waits are fifty times as short."""
+        """Start a command here, signed in, without waiting for its end. `hurried`: its waits are fifty times as short."""
         return subprocess.Popen(
             [*((sys.executable, "-c", HURRIED) if hurried else BOOKFERRY), *arguments],
             cwd=self.folder,
@@ -164,7 +166,7 @@ class Home:
 
     @contextmanager
     def no_budget(self) -> Iterator[Callable[[], None]]:
-        """Nobody gets a slot of this tenant's budget until the block ends. Yields what waits until somebody stands in line."""
+        """Blocks the budget of this tenant until the block ends. Yields a function that waits until a process queues for the budget."""
         data = self.folder / "library-data"
         data.mkdir(exist_ok=True)
         name, limit = load_settings(self.folder / "bookferry.toml").budget_of(self.tenant)
@@ -172,11 +174,11 @@ class Home:
         budget.pause(100_000)
         with closing(sqlite3.connect(data / "state.db", timeout=60, isolation_level=None)) as state:
 
-            def somebody_waits() -> None:
+            def wait_for_queue() -> None:
                 while state.execute("SELECT count(*) FROM budget_queue").fetchone()[0] == 0:
                     time.sleep(0.2)
 
-            yield somebody_waits
+            yield wait_for_queue
             state.execute("UPDATE budget_libraries SET paused_until = 0")
         budget.close()
 

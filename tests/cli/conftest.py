@@ -1,4 +1,4 @@
-"""One sandbox, and one backup of the whole real library, for all tests that only look at them."""
+"""One sandbox, and one backup of the whole real library, for all tests that only read them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.cli.command import Home, Outcome
+from tests.cli.command import Installation, Outcome
 from tests.sandbox.process import SandboxProcess
 
 SMALL = 120
@@ -15,37 +15,37 @@ SMALL = 120
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[SandboxProcess]:
-    """The real library, one of three pages to make trouble with, and an empty one; no limit."""
+    """The real library, one of three pages for faults, and an empty one; no limit."""
     tenants = ("--tenant=library=real", f"--tenant=small=real:{SMALL}", "--tenant=bare=empty")
     with SandboxProcess(*tenants, "--requests-per-minute", "0") as process:
         yield process
 
 
 @dataclass(frozen=True)
-class BackedUp(Home):
-    """A home with one backup in it, and what the command said."""
+class BackedUp(Installation):
+    """An installation with one backup, and the output of that command."""
 
     first: Outcome
 
 
 @pytest.fixture(scope="session")
 def library(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
-    """The whole real library, backed up with --json. Only look at it."""
-    home = Home.make(tmp_path_factory.mktemp("library"), sandbox, "library")
-    return BackedUp(home.folder, sandbox, "library", home.backup("--json"))
+    """The whole real library, backed up with --json. Tests only read it."""
+    installation = Installation.make(tmp_path_factory.mktemp("library"), sandbox, "library")
+    return BackedUp(installation.folder, sandbox, "library", installation.backup("--json"))
 
 
 @pytest.fixture(scope="session")
-def small_home(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
-    """Three pages, backed up once. Tests take `small`, which tidies up."""
-    home = Home.make(tmp_path_factory.mktemp("small"), sandbox, "small")
-    return BackedUp(home.folder, sandbox, "small", home.backup("--json"))
+def small_installation(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> BackedUp:
+    """Three pages, backed up once. Tests use `small`, which resets the sandbox."""
+    installation = Installation.make(tmp_path_factory.mktemp("small"), sandbox, "small")
+    return BackedUp(installation.folder, sandbox, "small", installation.backup("--json"))
 
 
 @pytest.fixture
-def small(small_home: BackedUp) -> Iterator[BackedUp]:
-    """Three pages, backed up at least once, from a service without liberties; the service forgets what the test ordered."""
-    small_home.sandbox.reset(tenant="small")
-    yield small_home
-    small_home.sandbox.reset(tenant="small")
-    small_home.configure(base_url=small_home.sandbox.base_url("small"))
+def small(small_installation: BackedUp) -> Iterator[BackedUp]:
+    """Three pages, backed up at least once. The sandbox starts without variations, and is reset afterwards."""
+    small_installation.sandbox.reset(tenant="small")
+    yield small_installation
+    small_installation.sandbox.reset(tenant="small")
+    small_installation.configure(base_url=small_installation.sandbox.base_url("small"))

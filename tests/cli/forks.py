@@ -1,8 +1,8 @@
-"""Runs many commands in processes of their own without importing everything again for each of them.
+"""Runs many commands in their own processes without importing everything again for each of them.
 
-One process imports what the command line imports, and forks for each command: what runs then has its own process, folder, environment,
-standard streams and end, as if it had been started anew, except for the second or two that the imports take. How the command starts and
-stops in earnest is the business of tests that start it in earnest (`Home.start`, test_project, test_readme).
+One process imports what the command line imports, and forks for each command. A command has its own process, folder, environment,
+standard streams and exit status, as after a normal start, but without the second or two of the imports. Tests of the start and the stop
+use a normal process (`Installation.start`, test_project, test_docs_readme).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-MODULES = ("cli.main", "cli.boundary", "cli.commands", "assets_defs.definitions", "duckdb", "pyarrow.parquet")
+MODULES = ("cli.main", "cli.boundary", "cli.app", "assets_defs.definitions", "duckdb", "pyarrow.parquet")
 _MESSAGE = 1 << 20
 
 
@@ -42,17 +42,17 @@ class Forks:
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             stdin.write(typed.encode())
             stdin.seek(0)
-            told, tells = socket.socketpair()
-            with told, tells:
+            reader, writer = socket.socketpair()
+            with reader, writer:
                 request = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
                 with self._lock:
                     socket.send_fds(
                         self._started(),
                         [json.dumps(request).encode()],
-                        [stdin.fileno(), out.fileno(), err.fileno(), tells.fileno()],
+                        [stdin.fileno(), out.fileno(), err.fileno(), writer.fileno()],
                     )
-                tells.close()
-                status = _status(told, arguments, seconds)
+                writer.close()
+                status = _status(reader, arguments, seconds)
             out.seek(0)
             err.seek(0)
             texts = (stream.read().decode().replace("\r\n", "\n") for stream in (out, err))
@@ -60,44 +60,44 @@ class Forks:
 
     def _started(self) -> socket.socket:
         if self._socket is None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
+            parent, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with child:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.cli.forks"], cwd=self._root, env=self._environment, stdin=theirs
+                    [sys.executable, "-m", "tests.cli.forks"], cwd=self._root, env=self._environment, stdin=child
                 )
-            self._socket = ours
+            self._socket = parent
             atexit.register(process.wait)
-            atexit.register(ours.close)  # the first to be called: then the process ends
+            atexit.register(parent.close)  # the first to be called: then the process ends
         return self._socket
 
 
-def _status(told: socket.socket, arguments: Sequence[str], seconds: float) -> int:
+def _status(reader: socket.socket, arguments: Sequence[str], seconds: float) -> int:
     """The exit status as subprocess gives it: negative where a signal ended the process."""
-    told.settimeout(seconds)
-    process = _number(told)
+    reader.settimeout(seconds)
+    process = _number(reader)
     try:
-        return os.waitstatus_to_exitcode(_number(told))
+        return os.waitstatus_to_exitcode(_number(reader))
     except TimeoutError:
         os.kill(process, signal.SIGKILL)
         raise subprocess.TimeoutExpired(list(arguments), seconds) from None
 
 
-def _number(told: socket.socket) -> int:
-    found = array.array("i")
-    found.frombytes(told.recv(found.itemsize, socket.MSG_WAITALL))
-    return found[0]
+def _number(reader: socket.socket) -> int:
+    command = array.array("i")
+    command.frombytes(reader.recv(command.itemsize, socket.MSG_WAITALL))
+    return command[0]
 
 
-def _tell(tells: socket.socket, number: int) -> None:
-    tells.sendall(array.array("i", [number]).tobytes())
+def _send(writer: socket.socket, number: int) -> None:
+    writer.sendall(array.array("i", [number]).tobytes())
 
 
 def _next_command() -> tuple[Sequence[str], str, Mapping[str, str], Sequence[int]] | None:
     """Waits for commands; returns in a process of its own for each of them, and with `None` when nobody wants one any more."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait
-    with socket.socket(fileno=os.dup(0)) as asked:
+    with socket.socket(fileno=os.dup(0)) as requests:
         while True:
-            body, files, _flags, _address = socket.recv_fds(asked, _MESSAGE, 4)
+            body, files, _flags, _address = socket.recv_fds(requests, _MESSAGE, 4)
             if not body:
                 return None
             if os.fork() == 0:
@@ -106,13 +106,13 @@ def _next_command() -> tuple[Sequence[str], str, Mapping[str, str], Sequence[int
                 os.close(file)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *streams, last = files
-    with socket.socket(fileno=last) as tells:
+    with socket.socket(fileno=last) as writer:
         process = os.fork()
         if process:
             for stream in streams:
                 os.close(stream)
-            _tell(tells, process)
-            _tell(tells, os.waitpid(process, 0)[1])
+            _send(writer, process)
+            _send(writer, os.waitpid(process, 0)[1])
             os._exit(0)
     request = json.loads(body)
     return request["arguments"], request["folder"], request["environment"], streams
@@ -125,10 +125,10 @@ def main() -> None:
     assert threading.active_count() == 1, threading.enumerate()
     gc.collect()
     gc.freeze()  # what is there stays there, and its pages need no copy
-    found = _next_command()
-    if found is None:
+    command = _next_command()
+    if command is None:
         os._exit(0)  # as below
-    arguments, folder, environment, streams = found
+    arguments, folder, environment, streams = command
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -1,4 +1,4 @@
-"""What is asked after a backup: `query`, `tables`, `snapshots`; in words and as JSON."""
+"""`query`, `tables` and `snapshots` after a backup, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pipelines.records.tables import TABLES
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
 
-WEIRD = r"""
+UNUSUAL_VALUES = r"""
 SELECT
     NULL AS nothing, DATE '2020-02-29' AS day, TIMESTAMP '2020-02-29 12:00:00' AS moment, 1.50::DECIMAL(9, 2) AS price,
     170141183460469231731687303715884105727 AS huge, [1, NULL, 3] AS list, {'a': {'b': [DATE '2020-01-01']}} AS nested,
@@ -28,14 +28,14 @@ SELECT
 """
 
 
-def _rows(home: BackedUp, sql: str) -> list[dict[str, Any]]:
-    done = home.run("query", sql, "--json")
+def _rows(installation: BackedUp, sql: str) -> list[dict[str, Any]]:
+    done = installation.run("query", sql, "--json")
     assert done.status == 0, done.err
     rows: list[dict[str, Any]] = done.document["rows"]
     return rows
 
 
-def test_an_answer_as_json(library: BackedUp) -> None:
+def test_a_result_as_json(library: BackedUp) -> None:
     done = library.run("query", "SELECT count(*) AS n FROM publications", "--json")
     total = library.sandbox.publications()
     assert done.document == {"columns": ["n"], "rows": [{"n": total}], "count": 1}
@@ -43,8 +43,8 @@ def test_an_answer_as_json(library: BackedUp) -> None:
 
 
 def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
-    """Two columns of one name stay two; what JSON has no word for is text or null."""
-    (row,) = _rows(library, WEIRD)
+    """Two columns of the same name stay two. Values that JSON cannot express are text or null."""
+    (row,) = _rows(library, UNUSUAL_VALUES)
     assert row["nothing"] is None
     assert (row["day"], row["moment"], row["price"]) == ("2020-02-29", "2020-02-29T12:00:00", "1.50")
     assert row["huge"] == 170141183460469231731687303715884105727
@@ -57,17 +57,17 @@ def test_any_value_has_a_form_in_json(library: BackedUp) -> None:
 
 def test_any_value_is_shown_as_it_is(library: BackedUp) -> None:
     """Markup in data is data, and a control character cannot reach the terminal."""
-    done = library.run("query", WEIRD)
+    done = library.run("query", UNUSUAL_VALUES)
     assert done.status == 0, done.err
-    shown = dict(line.split(None, 1) for line in done.lines[1:-1] if len(line.split(None, 1)) == 2)
-    assert shown["markup"].rstrip() == r"a [red]b[/red] [/] \[c :book:"
-    assert shown["control"].rstrip() == r"x\x1b[31m\n\x00"
+    printed = dict(line.split(None, 1) for line in done.lines[1:-1] if len(line.split(None, 1)) == 2)
+    assert printed["markup"].rstrip() == r"a [red]b[/red] [/] \[c :book:"
+    assert printed["control"].rstrip() == r"x\x1b[31m\n\x00"
     assert "\x1b" not in done.out
     assert done.lines[-1] == "1 row"
 
 
-def test_rows_too_wide_for_a_table_are_shown_down_the_page(library: BackedUp) -> None:
-    """A table whose columns could not be read is not drawn; every value is there all the same."""
+def test_rows_too_wide_for_a_table_are_printed_one_below_the_other(library: BackedUp) -> None:
+    """Every value is readable, also where a table would be too narrow."""
     columns = ", ".join(f"repeat('{letter}', 30) AS column_{letter}" for letter in "abcdefghijkl")
     wide = library.run("query", f"SELECT {columns} FROM range(2)")
     assert [line for line in wide.lines if line.startswith("row ")] == ["row 1", "row 2"]
@@ -96,12 +96,12 @@ def test_a_query_from_a_file(library: BackedUp, tmp_path: Path) -> None:
     library.run("query", "--json").assert_failed(2, "--file", "--example")
 
 
-def test_examples_are_at_hand(library: BackedUp, tmp_path: Path) -> None:
+def test_examples_are_listed_printed_and_run(library: BackedUp, tmp_path: Path) -> None:
     """Listed without a configuration, shown to be changed, and asked by name."""
     listed = run("query", "--list-examples", "--json", folder=tmp_path).document["examples"]
-    shown = run("query", "--list-examples", folder=tmp_path).out
+    printed = run("query", "--list-examples", folder=tmp_path).out
     assert len(listed) >= 5
-    assert all("?" in one["question"] and one["question"] in shown for one in listed)
+    assert all("?" in one["question"] and one["question"] in printed for one in listed)
     name = "gaps_by_kind"
     sql = library.run("query", "--example", name, "--show-sql")
     (example,) = (one for one in listed if one["example"] == name)
@@ -129,8 +129,8 @@ def test_csv_that_a_spreadsheet_shows_as_it_is(library: BackedUp) -> None:
     library.run("query", sql, "--csv", "--json").assert_failed(2, "--csv")
 
 
-def test_an_answer_as_a_parquet_file(library: BackedUp, tmp_path: Path) -> None:
-    """Whole or not at all; types stay, and two columns of one name stay two."""
+def test_a_result_as_a_parquet_file(library: BackedUp, tmp_path: Path) -> None:
+    """The file is complete or absent. Types stay, and two columns of the same name stay two."""
     file = tmp_path / "answer.parquet"
     sql = "SELECT id, title, published_on, id FROM publications ORDER BY id"
     done = library.run("query", sql, "--parquet", file, "--json")
@@ -144,8 +144,8 @@ def test_an_answer_as_a_parquet_file(library: BackedUp, tmp_path: Path) -> None:
 
 
 def test_an_error_after_many_rows_is_part_of_the_one_document(library: BackedUp) -> None:
-    """What was found is there; that it is not all is said in the document, on stderr and by the status. CSV has the latter two."""
-    # far more before the error than DuckDB finds ahead of whoever reads (10 MiB)
+    """The rows before the error are there. Document, stderr and status say that the result is incomplete; for CSV, the last two do."""
+    # far more before the error than DuckDB buffers for its reader (10 MiB)
     sql = "SELECT if(i < 30000, repeat('x', 1000), error('at last')) AS text FROM range(40000) AS r(i)"
     done = library.run("query", sql, "--json")
     assert (done.status, done.err.count("error: ")) == (2, 1)
@@ -157,7 +157,7 @@ def test_an_error_after_many_rows_is_part_of_the_one_document(library: BackedUp)
 
 
 @pytest.mark.parametrize("form", ["--json", "--parquet=all.parquet"])
-def test_a_long_answer_is_never_in_memory(library: BackedUp, form: str) -> None:
+def test_a_long_result_is_never_in_memory(library: BackedUp, form: str) -> None:
     """I11: a gigabyte of rows, in a process that may not have so much."""
     megabytes = 1024 * 1024
 
@@ -168,12 +168,12 @@ def test_a_long_answer_is_never_in_memory(library: BackedUp, form: str) -> None:
         "SET threads = 1; SET memory_limit = '100MB'; SELECT repeat('x', 4000) || i AS text FROM range(250000) AS r(i)"
     )
     started = library.start("query", sql, form, stdout=subprocess.DEVNULL, preexec_fn=little_memory)
-    _, said = started.communicate(timeout=PATIENCE)
-    assert started.returncode == 0, said
+    _, messages = started.communicate(timeout=PATIENCE)
+    assert started.returncode == 0, messages
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "messages"),
     [
         ("SELEC 1", ["syntax error", "bookferry tables"]),
         ("SELECT * FROM publicatons", ['Did you mean "publications"', "Tables: authorities,", "bookferry tables"]),
@@ -182,8 +182,8 @@ def test_a_long_answer_is_never_in_memory(library: BackedUp, form: str) -> None:
         (" -- nothing", ["empty"]),
     ],
 )
-def test_a_mistake_in_sql_is_told_and_is_the_callers(library: BackedUp, sql: str, said: list[str]) -> None:
-    library.run("query", sql, "--json").assert_failed(2, *said)
+def test_an_error_in_sql_is_exit_2(library: BackedUp, sql: str, messages: list[str]) -> None:
+    library.run("query", sql, "--json").assert_failed(2, *messages)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_query_changes_nothing(library: BackedUp, sql: str) -> None:
     assert (catalogue.read_bytes(), library.snapshots()) == before
 
 
-def test_before_the_first_backup_there_is_nothing_to_ask(tmp_path: Path) -> None:
+def test_before_the_first_backup_there_is_nothing_to_query(tmp_path: Path) -> None:
     run("init", folder=tmp_path)
     run("query", "SELECT 1", "--json", folder=tmp_path).assert_failed(2, "no snapshot", "bookferry backup")
     assert run("snapshots", "list", "--json", folder=tmp_path).document == {"snapshots": []}
@@ -212,10 +212,10 @@ def test_before_the_first_backup_there_is_nothing_to_ask(tmp_path: Path) -> None
     run("snapshots", "show", "library", "--json", folder=tmp_path).assert_failed(2, "bookferry snapshots list")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(library: BackedUp) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp) -> None:
     """`bookferry query … | head`: no traceback, no message."""
     for form in ([], ["--json"]):
-        asked = subprocess.Popen(
+        process = subprocess.Popen(
             [*BOOKFERRY, "query", "SELECT * FROM raw_publications", "--limit", "0", *form],
             cwd=library.folder,
             env=environment(),
@@ -223,17 +223,17 @@ def test_a_reader_that_has_seen_enough_is_no_error(library: BackedUp) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-        assert asked.stdout is not None
-        asked.stdout.readline()
-        asked.stdout.close()
-        assert asked.stderr is not None
-        assert asked.stderr.read() == ""
-        asked.stderr.close()
-        asked.wait(PATIENCE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        process.stderr.close()
+        process.wait(PATIENCE)
 
 
-def test_a_full_disk_behind_stdout_is_told(library: BackedUp) -> None:
-    """An answer that did not arrive is not a success."""
+def test_a_full_disk_behind_stdout_is_reported(library: BackedUp) -> None:
+    """A result that did not arrive is not a success."""
     for form in ([], ["--json"]):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
@@ -259,8 +259,8 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
     }
     assert newest["bytes"] > 100_000
     assert 0 <= newest["age_seconds"] < 3600
-    shown = library.run("snapshots", "list", "library")
-    assert [cell.strip() for cell in shown.lines[0].split("┃")] == [
+    printed = library.run("snapshots", "list", "library")
+    assert [cell.strip() for cell in printed.lines[0].split("┃")] == [
         "snapshot",
         "age",
         "proof",
@@ -270,9 +270,9 @@ def test_the_list_of_snapshots(library: BackedUp) -> None:
         "last verified",
         "last drilled",
     ]
-    assert max(map(len, shown.lines)) <= 120
-    assert f"library/{first['snapshot']}" in shown.out
-    assert "complete" in shown.out
+    assert max(map(len, printed.lines)) <= 120
+    assert f"library/{first['snapshot']}" in printed.out
+    assert "complete" in printed.out
     library.run("snapshots", "list", "librari", "--json").assert_failed(2, "did you mean 'library'?")
 
 
@@ -286,7 +286,7 @@ def test_one_snapshot_by_any_of_its_names(library: BackedUp, form: str) -> None:
 
 def test_one_snapshot_in_words(library: BackedUp) -> None:
     total = f"{library.sandbox.publications():,}"
-    shown = library.run("snapshots", "show", "library").out
+    printed = library.run("snapshots", "show", "library").out
     for words in (
         "complete",
         "Proof",
@@ -298,7 +298,7 @@ def test_one_snapshot_in_words(library: BackedUp) -> None:
         "residue",
         "import_state",
     ):
-        assert words in shown
+        assert words in printed
 
 
 def test_the_data_dictionary(library: BackedUp, tmp_path: Path) -> None:
@@ -308,8 +308,8 @@ def test_the_data_dictionary(library: BackedUp, tmp_path: Path) -> None:
     assert listed["publications"]["rows"] == library.sandbox.publications()
     without = {one["table"]: one for one in run("tables", "--json", folder=tmp_path).document["tables"]}
     assert without["publications"]["rows"] is None
-    shown = library.run("tables").out
-    assert all(table.comment[:80] in shown for table in TABLES.values()), "longer ones are folded"
+    printed = library.run("tables").out
+    assert all(table.comment[:80] in printed for table in TABLES.values()), "longer ones are folded"
 
 
 @pytest.mark.parametrize("name", ["publications", "publications_history", "raw_publications", "snapshots"])

@@ -1,4 +1,4 @@
-"""`bookferry backup`: what it prints, what it costs, and what every failure leaves behind (I4, I5, I10, the exit table)."""
+"""`bookferry backup`: its output, its requests, and the state after every failure (I4, I5, I10)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import CONFIG, PASSWORD, PATIENCE, Home, run
+from tests.cli.command import CONFIG, PASSWORD, PATIENCE, Installation, run
 from tests.cli.conftest import SMALL, BackedUp
 from tests.sandbox.process import SandboxProcess
 
@@ -45,12 +45,12 @@ def test_several_libraries_may_begin_a_data_folder_at_once(sandbox: SandboxProce
         CONFIG.format(tenant=name, base_url=sandbox.base_url("small"), requests_per_minute=100_000) for name in names
     ]
     text = tables[0] + "".join(table[table.index("[tenants") :] for table in tables[1:])
-    home = Home.make(tmp_path, sandbox, "small")
+    installation = Installation.make(tmp_path, sandbox, "small")
     (tmp_path / "bookferry.toml").write_text(text)
-    processes = [home.start("backup", name, "--json") for name in names]
-    said = [process.communicate(timeout=PATIENCE) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
-    assert [json.loads(out)["tenant"] for out, _ in said] == list(names)
+    processes = [installation.start("backup", name, "--json") for name in names]
+    messages = [process.communicate(timeout=PATIENCE) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], messages
+    assert [json.loads(out)["tenant"] for out, _ in messages] == list(names)
 
 
 def test_nothing_but_the_document_and_our_progress_is_printed(library: BackedUp) -> None:
@@ -64,7 +64,7 @@ def test_requests_are_one_for_every_fifty_records(library: BackedUp) -> None:
 
 
 def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: BackedUp) -> None:
-    """And the last line of the answer in words states the truth."""
+    """And the last line has the number of requests."""
     small.sandbox.change("small", variations={"all_endpoint": "missing"})
     small.sandbox.reset("counts", tenant="small")
     done = small.backup()
@@ -77,12 +77,12 @@ def test_a_service_without_the_backup_endpoint_costs_one_more_request(small: Bac
 
 
 def test_an_empty_library_is_backed_up(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    document = Home.make(tmp_path, sandbox, "bare").backup("--json").document
+    document = Installation.make(tmp_path, sandbox, "bare").backup("--json").document
     assert (document["complete"], document["counts"]) == (True, {"publications": 0})
 
 
 def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
-    """Exit 3: what was read is kept and told, the last line says so, and the newest complete snapshot stays current (I4)."""
+    """Exit 3: the snapshot is kept, the last line calls it partial, and the newest complete snapshot stays current (I4)."""
     before = small.snapshots()
     complete = small.run("snapshots", "show", "small", "--json").document["snapshot"]
     small.sandbox.change("small", variations={"x_total_error": 1})
@@ -99,54 +99,54 @@ def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
     assert asked["rows"] == [{"snapshot": complete}]
 
 
-def _wrong_password(home: Home) -> dict[str, object]:
-    return {"variables": {**home.sign_in, "TEST_PASSWORD": PASSWORD}}
+def _wrong_password(installation: Installation) -> dict[str, object]:
+    return {"variables": {**installation.sign_in, "TEST_PASSWORD": PASSWORD}}
 
 
-def _missing_variable(home: Home) -> dict[str, object]:
-    return {"variables": {"TEST_USER": home.sandbox.user}}
+def _missing_variable(installation: Installation) -> dict[str, object]:
+    return {"variables": {"TEST_USER": installation.sandbox.user}}
 
 
-def _forbidden(home: Home) -> dict[str, object]:
-    home.sandbox.fault("status", "small", status=403, times=9)
+def _forbidden(installation: Installation) -> dict[str, object]:
+    installation.sandbox.fault("status", "small", status=403, times=9)
     return {}
 
 
-def _down_in_the_middle(home: Home) -> dict[str, object]:
+def _down_in_the_middle(installation: Installation) -> dict[str, object]:
     """A service that asks for more than an hour ends the tries at once, as a minute of failures would."""
-    home.sandbox.fault("status", "small", status=503, retry_after=7200, path="page=2", times=99)
+    installation.sandbox.fault("status", "small", status=503, retry_after=7200, path="page=2", times=99)
     return {}
 
 
-def _loop(home: Home) -> dict[str, object]:
-    home.sandbox.change("small", variations={"link": "loop"})
+def _loop(installation: Installation) -> dict[str, object]:
+    installation.sandbox.change("small", variations={"link": "loop"})
     return {}
 
 
-def _foreign(home: Home) -> dict[str, object]:
-    home.sandbox.change("small", variations={"link": "foreign"})
+def _foreign(installation: Installation) -> dict[str, object]:
+    installation.sandbox.change("small", variations={"link": "foreign"})
     return {}
 
 
-def _unknown_key(home: Home) -> dict[str, object]:
-    config = home.folder / "bookferry.toml"
+def _unknown_key(installation: Installation) -> dict[str, object]:
+    config = installation.folder / "bookferry.toml"
     config.write_text(config.read_text().replace("requests_per_minute", "request_per_minute"))
     return {}
 
 
-def _broken_toml(home: Home) -> dict[str, object]:
-    config = home.folder / "bookferry.toml"
+def _broken_toml(installation: Installation) -> dict[str, object]:
+    config = installation.folder / "bookferry.toml"
     config.write_text(config.read_text().replace("[tenants.small]", "[tenants.small"))
     return {}
 
 
-def _plain_http(home: Home) -> dict[str, object]:
-    home.configure(base_url="http://library.example.org")
+def _plain_http(installation: Installation) -> dict[str, object]:
+    installation.configure(base_url="http://library.example.org")
     return {}
 
 
 @pytest.mark.parametrize(
-    ("trouble", "status", "said"),
+    ("trouble", "status", "messages"),
     [
         (_wrong_password, 4, ["401", "Check user name and password"]),
         (_forbidden, 4, ["403", "account"]),
@@ -169,12 +169,12 @@ def _plain_http(home: Home) -> dict[str, object]:
     ids=lambda value: value.__name__.strip("_") if callable(value) else None,
 )
 def test_trouble_ends_with_its_status_and_one_message(
-    small: BackedUp, trouble: Callable[[Home], dict[str, object]], status: int, said: list[str]
+    small: BackedUp, trouble: Callable[[Installation], dict[str, object]], status: int, messages: list[str]
 ) -> None:
     """Whatever goes wrong: the right status, one message that helps, no secret, and the last good snapshot byte for byte (I5, I10)."""
     before = small.snapshots()
     done = small.backup("--json", **trouble(small))
-    done.assert_failed(status, *said)
+    done.assert_failed(status, *messages)
     assert done.document["exit_status"] == status
     assert PASSWORD not in done.err + done.out
     assert small.sandbox.password not in done.err + done.out
@@ -194,20 +194,20 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_a_full_disk_is_told_as_such(tiny_disk: Path, sandbox: SandboxProcess) -> None:
+def test_a_full_disk_is_reported_as_such(tiny_disk: Path, sandbox: SandboxProcess) -> None:
     """Wherever the space ends, in the budget's file or in Dagster's history: exit 1, one message, and what was published stays (I5)."""
-    home = Home.make(tiny_disk, sandbox, "library")
-    assert home.backup("--json").status == 0
-    before = home.snapshots()
+    installation = Installation.make(tiny_disk, sandbox, "library")
+    assert installation.backup("--json").status == 0
+    before = installation.snapshots()
     for left in (1_000_000, 0):
         filler = tiny_disk / "filler"
         filler.unlink(missing_ok=True)
         filler.write_bytes(bytes(shutil.disk_usage(tiny_disk).free - left))
-        home.backup("--json").assert_failed(1, str(tiny_disk / "library-data"), "disk is full")
-        assert home.snapshots() == before
+        installation.backup("--json").assert_failed(1, str(tiny_disk / "library-data"), "disk is full")
+        assert installation.snapshots() == before
 
 
-def test_a_limit_on_files_is_told_as_such(small: BackedUp) -> None:
+def test_a_limit_on_file_size_is_reported_as_such(small: BackedUp) -> None:
     """`ulimit -f`, which SQLite calls a disk error."""
     before = small.snapshots()
     limit = (4096, 4096)
@@ -216,43 +216,43 @@ def test_a_limit_on_files_is_told_as_such(small: BackedUp) -> None:
     assert small.snapshots() == before
 
 
-def test_a_folder_that_cannot_be_written_is_told_as_such(sandbox: SandboxProcess, tmp_path: Path) -> None:
-    home = Home.make(tmp_path, sandbox, "bare")
+def test_a_folder_that_cannot_be_written_is_reported_as_such(sandbox: SandboxProcess, tmp_path: Path) -> None:
+    installation = Installation.make(tmp_path, sandbox, "bare")
     (tmp_path / "library-data").write_text("not a folder")
-    home.backup("--json").assert_failed(1, "library-data")
+    installation.backup("--json").assert_failed(1, "library-data")
 
 
-def test_nobody_answers_or_the_service_dies_in_the_middle(tmp_path: Path, small: BackedUp) -> None:
+def test_a_service_that_is_down_or_dies_ends_the_backup(tmp_path: Path, small: BackedUp) -> None:
     """A minute of tries, here on a quick clock, then exit 1 and a message that says what was tried."""
     with SandboxProcess("--tenant=dying=real:500", "--requests-per-minute", "0") as dying:
         dying.fault("hang", "dying", path=r"page=([4-9]|10)(&|$)", seconds=HOURS, times=99)
-        mid = Home.make(tmp_path / "mid", dying, "dying")
+        mid = Installation.make(tmp_path / "mid", dying, "dying")
         killed = mid.start("backup", "dying", "--json", hurried=True)
-        alone = Home.make(tmp_path / "alone", small.sandbox, "small")
+        alone = Installation.make(tmp_path / "alone", small.sandbox, "small")
         alone.configure(base_url="http://127.0.0.1:9")
         unreachable = alone.start("backup", "small", "--json", hurried=True)
         while dying.counts("dying")["requests"] < 4:
             assert killed.poll() is None
             time.sleep(0.2)
         dying.kill()
-        for home, process, said in ((mid, killed, "page="), (alone, unreachable, "127.0.0.1:9")):
+        for installation, process, messages in ((mid, killed, "page="), (alone, unreachable, "127.0.0.1:9")):
             out, err = process.communicate(timeout=PATIENCE)
             assert process.returncode == 1, err
             message = json.loads(out)["error"]
-            assert said in message
+            assert messages in message
             assert "7 tries" in message
             assert "run the same command again" in message
             assert "Traceback" not in err
-            assert home.snapshots() == {}
+            assert installation.snapshots() == {}
 
 
 def test_a_tenant_that_is_being_read_is_refused(small: BackedUp, tmp_path: Path) -> None:
     """One library is never read by two runs at once: the second one says so at once."""
-    home = Home.make(tmp_path, small.sandbox, "small")
-    with home.no_budget() as somebody_waits:
-        first = home.start("backup", "small", "--json")
-        somebody_waits()
-        home.backup("--json").assert_failed(1, "Another run", "small")
+    installation = Installation.make(tmp_path, small.sandbox, "small")
+    with installation.no_budget() as wait_for_queue:
+        first = installation.start("backup", "small", "--json")
+        wait_for_queue()
+        installation.backup("--json").assert_failed(1, "Another run", "small")
     out, _ = first.communicate(timeout=PATIENCE)
     assert json.loads(out)["complete"] is True
 

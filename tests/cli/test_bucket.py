@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import Home, Outcome
+from tests.cli.command import Installation, Outcome
 from tests.sandbox.process import SandboxProcess
 from tests.store.s3 import S3, SECRET, s3_server
 
@@ -20,17 +20,17 @@ def s3() -> Iterator[S3]:
         yield server
 
 
-class BucketHome(Home):
-    """A home whose data is in a bucket, and whose work is beside the configuration."""
+class BucketInstallation(Installation):
+    """An installation with its data in a bucket, and its work folder beside the configuration."""
 
     def run(self, *arguments: str | Path, **options: Any) -> Outcome:
-        """With the variables that let us into the bucket."""
+        """With the credentials of the bucket."""
         return super().run(*arguments, **{"variables": {**self.sign_in, **options.pop("s3")}, **options})
 
 
-def test_nights_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
+def test_backup_and_maintenance_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
     """Backup, list, verify, query, diff, prune and doctor; nothing of a snapshot stays on this machine."""
-    home = BucketHome.make(tmp_path, sandbox, "small")
+    installation = BucketInstallation.make(tmp_path, sandbox, "small")
     bucket = s3.bucket()
     config = tmp_path / "bookferry.toml"
     config.write_text(
@@ -38,7 +38,7 @@ def test_nights_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> 
     )
 
     def run(*arguments: str, status: int = 0) -> Any:
-        done = home.run(*arguments, "--json", s3=s3.environ)
+        done = installation.run(*arguments, "--json", s3=s3.environ)
         assert done.status == status, done.err
         assert SECRET not in done.out + done.err
         return done.document
@@ -71,13 +71,13 @@ def test_nights_in_a_bucket(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> 
 
 
 def test_a_bucket_that_is_not_there(sandbox: SandboxProcess, s3: S3, tmp_path: Path) -> None:
-    """Exit 2, before the library is asked for anything."""
-    home = BucketHome.make(tmp_path, sandbox, "small")
+    """Exit 2, before any request to the library."""
+    installation = BucketInstallation.make(tmp_path, sandbox, "small")
     config = tmp_path / "bookferry.toml"
     config.write_text(
         config.read_text().replace('data = "library-data"', 'data = "s3://no-such-bucket"\nwork = "work"')
     )
     before = sandbox.counts("small")["requests"]
-    done = home.run("backup", "small", "--json", s3=s3.environ)
+    done = installation.run("backup", "small", "--json", s3=s3.environ)
     done.assert_failed(2, "s3://no-such-bucket", "there is no such bucket", "Make it, or correct `data`")
     assert sandbox.counts("small")["requests"] == before

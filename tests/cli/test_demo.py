@@ -1,4 +1,4 @@
-"""`bookferry demo`: a whole real library backed up and questioned, and nothing left running."""
+"""`bookferry demo`: backs up, queries and migrates a whole real library, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ANSWERS = {"collection_by_decade", "gaps_by_kind", "possible_duplicates"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the demonstration ran."""
+    """The folder of the demonstration."""
     return tmp_path_factory.mktemp("demo")
 
 
 @pytest.fixture(scope="module")
 def first(folder: Path) -> Outcome:
-    """The demonstration as people see it."""
+    """The output of the first demonstration."""
     return run("demo", folder=folder)
 
 
-def test_it_backs_up_a_real_library_and_asks_it_questions(first: Outcome) -> None:
+def test_it_backs_up_a_real_library_and_runs_queries(first: Outcome) -> None:
     assert first.status == 0
     assert f"{RECORDS:,} real publications" in first.err
     assert "real service grants about 60" in first.err
@@ -42,8 +42,8 @@ def test_it_backs_up_a_real_library_and_asks_it_questions(first: Outcome) -> Non
     assert "Traceback" not in first.err
 
 
-def test_it_moves_the_library_and_proves_it(first: Outcome) -> None:
-    """The last line states the truth (B11)."""
+def test_it_migrates_the_library_and_verifies_it(first: Outcome) -> None:
+    """The last line is the verdict."""
     assert f"Complete: {RECORDS:,} created, 0 patched, 0 unchanged, 409 files uploaded; 6,159 requests." in first.out
     assert "A second plan is empty" in first.out
     assert first.lines[-1].startswith(f"Equal: {RECORDS:,} records compared, 409 files checked")
@@ -57,7 +57,7 @@ def test_its_sandbox_is_gone(first: Outcome) -> None:
 
 
 def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> None:
-    """Every command of "what to look at next" works as printed, word for word."""
+    """Every command of "Next steps" works as printed."""
     steps = [line.strip() for line in first.lines if line.startswith("  bookferry ")]
     assert [step.split()[1] for step in steps] == ["tables", "query", "query", "snapshots", "ui"]
     for step in steps[:4]:
@@ -72,7 +72,7 @@ def test_its_folder_can_be_explored_as_it_says(first: Outcome, folder: Path) -> 
 
 
 def test_a_second_demonstration_adds_a_snapshot(first: Outcome, folder: Path) -> None:
-    """With --json one document: the backup's, where the configuration is, and the answers."""
+    """With --json: one document with the backup, the path of the configuration, and the results of the queries."""
     document = run("demo", "--backup-only", "--json", folder=folder).document
     assert (document["complete"], document["counts"]) == (True, {"publications": RECORDS})
     assert document["config"] == str(folder / "bookferry-demo" / "bookferry.toml")
@@ -82,21 +82,23 @@ def test_a_second_demonstration_adds_a_snapshot(first: Outcome, folder: Path) ->
     assert [one["complete"] for one in listed] == [True, True]
 
 
-def test_a_configuration_of_ones_own_is_not_touched(tmp_path: Path) -> None:
+def test_a_configuration_of_a_person_is_not_touched(tmp_path: Path) -> None:
     mine = tmp_path / "bookferry.toml"
     mine.write_bytes(b"# mine \xff")
-    run("demo", "--folder", ".", "--json", folder=tmp_path).assert_failed(2, "not the demonstration's", "--folder")
+    run("demo", "--folder", ".", "--json", folder=tmp_path).assert_failed(
+        2, "was not written by `bookferry demo`", "--folder"
+    )
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("bookferry.toml", b"# mine \xff")]
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     run("demo", "--folder", "file/below", "--json", folder=tmp_path).assert_failed(2, "file/below", "--folder")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> None:
-    """However it ends: stopped by a person it says so; killed it cannot, and the sandbox ends all the same."""
+    """Also when the command is stopped or killed."""
     demo = subprocess.Popen(
         [*BOOKFERRY, "demo", "--json"],
         cwd=tmp_path,

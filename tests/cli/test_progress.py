@@ -1,4 +1,4 @@
-"""Progress: a bar on a terminal, a line now and then elsewhere; what it says is true at every moment."""
+"""Progress: a bar on a terminal, elsewhere a line from time to time, with correct numbers at every moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from cli.progress import LINE_SECONDS, ProgressDisplay
 from pipelines.backup.read import Progress
 from pipelines.service.client import Waiting
-from tests.cli.command import PATIENCE, Home
+from tests.cli.command import PATIENCE, Installation
 from tests.sandbox.process import SandboxProcess
 
 
@@ -89,7 +89,7 @@ def test_after_the_last_page_the_tables_are_made(display: ProgressDisplay) -> No
     assert display.numbers == "6,000 read, 120 requests; making the tables"
 
 
-def test_a_wait_is_told_while_nothing_moves_and_counts_down(display: ProgressDisplay, clock: Clock) -> None:
+def test_a_wait_without_progress_is_shown_and_counts_down(display: ProgressDisplay, clock: Clock) -> None:
     display.progress(_at(3000, 60))
     display.waiting(Waiting("the budget is used up", 57))
     assert display.pause == "", "pages that were asked for still come"
@@ -109,7 +109,7 @@ def test_short_waits_are_the_budget_at_work(display: ProgressDisplay, clock: Clo
     assert display.pause == ""
 
 
-def test_trouble_before_the_first_page_is_told(display: ProgressDisplay, clock: Clock) -> None:
+def test_trouble_before_the_first_page_is_shown(display: ProgressDisplay, clock: Clock) -> None:
     clock.now += 2
     display.waiting(Waiting("cannot connect: [Errno 111] Connection refused", 8))
     assert display.pause == "waiting 8 s: cannot connect: [Errno 111] Connection refused"
@@ -126,64 +126,69 @@ def slow() -> Iterator[SandboxProcess]:
         yield sandbox
 
 
-def test_a_terminal_sees_a_bar_and_then_the_truth(slow: SandboxProcess, tmp_path: Path) -> None:
+def test_a_terminal_shows_a_bar_and_then_the_result(slow: SandboxProcess, tmp_path: Path) -> None:
     """The bar is drawn in its place and wiped away; only the answer stays. Nothing of Dagster's is on the terminal."""
-    home = Home.make(tmp_path, slow, "slow")
-    status, seen = _on_a_terminal(home, 100)
+    installation = Installation.make(tmp_path, slow, "slow")
+    status, output = _on_a_terminal(installation, 100)
     assert status == 0
-    assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", _drawn(seen))
-    files, report, path, last = _left(seen)
+    assert re.search(r"publications [━╸╺]+ ([0-9]+ of 500, [0-9]+/s|500 read), [0-9]+ requests", _drawn(output))
+    files, report, path, last = _left(output)
     assert "file" in files
     assert Path(report.partition(": ")[2]).is_file()
     assert Path(path).is_dir()
     assert last.startswith("Complete: 500 publications; 10 requests, ")
-    assert "dagster" not in re.sub(re.escape(str(tmp_path)), "", seen).lower()
-    assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h"), "the cursor is shown again"
+    assert "dagster" not in re.sub(re.escape(str(tmp_path)), "", output).lower()
+    assert output.count("\x1b[?25l") == output.count("\x1b[?25h"), "the cursor is shown again"
 
 
-def test_a_terminal_is_told_why_nothing_moves_and_left_tidy_by_ctrl_c(slow: SandboxProcess, tmp_path: Path) -> None:
-    home = Home.make(tmp_path, slow, "slow", requests_per_minute=3)
-    status, seen = _on_a_terminal(home, 100, until=r"waiting [0-9]+ s: the budget is used up")
+def test_a_terminal_shows_the_wait_and_is_tidy_after_ctrl_c(slow: SandboxProcess, tmp_path: Path) -> None:
+    installation = Installation.make(tmp_path, slow, "slow", requests_per_minute=3)
+    status, output = _on_a_terminal(installation, 100, until=r"waiting [0-9]+ s: the budget is used up")
     assert status == 1
-    (last,) = _left(seen)
+    (last,) = _left(output)
     assert last.startswith("error: Stopped before the end.")
-    assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h"), "the cursor is shown again"
+    assert output.count("\x1b[?25l") == output.count("\x1b[?25h"), "the cursor is shown again"
 
 
-def test_a_log_gets_a_line_now_and_then(slow: SandboxProcess, tmp_path: Path) -> None:
+def test_a_log_gets_a_line_from_time_to_time(slow: SandboxProcess, tmp_path: Path) -> None:
     """What was read, what is left, and why nothing moves; while it starts, only that."""
-    home = Home.make(tmp_path, slow, "slow", requests_per_minute=3)
-    process = home.start("backup", "slow")
+    installation = Installation.make(tmp_path, slow, "slow", requests_per_minute=3)
+    process = installation.start("backup", "slow")
     assert process.stderr is not None
-    told = []
-    while not told or "waiting" not in told[-1]:
-        told.append(process.stderr.readline())
-        assert told[-1], told
+    lines = []
+    while not lines or "waiting" not in lines[-1]:
+        lines.append(process.stderr.readline())
+        assert lines[-1], lines
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE)
     assert re.fullmatch(
         r"publications: 1[05]0 of 500, [0-9]+/s, 3 requests, [0-9a-z ]+ left, waiting [0-9]+ s: the budget is used up\n",
-        told[-1],
+        lines[-1],
     )
-    assert [line for line in told if not re.match(r"starting$|publications: [0-9]+ of 500, ", line)] == []
+    assert [line for line in lines if not re.match(r"starting$|publications: [0-9]+ of 500, ", line)] == []
 
 
-def _on_a_terminal(home: Home, width: int, until: str | None = None) -> tuple[int, str]:
-    """Run a backup on a terminal of its own; press Ctrl-C when `until` was seen. Its status, and all that it wrote."""
-    ours, theirs = pty.openpty()
-    ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    process = home.start(
-        "backup", home.tenant, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=lambda: _own_terminal(theirs)
+def _on_a_terminal(installation: Installation, width: int, until: str | None = None) -> tuple[int, str]:
+    """Run a backup on a new terminal, and press Ctrl-C when `until` appears. Returns its status and its output."""
+    master, terminal = pty.openpty()
+    ioctl(terminal, TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    process = installation.start(
+        "backup",
+        installation.tenant,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        preexec_fn=lambda: _own_terminal(terminal),
     )
-    os.close(theirs)
-    seen = b""
-    while chunk := _read(ours):
-        seen += chunk
-        if until and re.search(until, seen.decode(errors="ignore")):
-            os.write(ours, b"\x03")
+    os.close(terminal)
+    output = b""
+    while chunk := _read(master):
+        output += chunk
+        if until and re.search(until, output.decode(errors="ignore")):
+            os.write(master, b"\x03")
             until = None
-    os.close(ours)
-    return process.wait(PATIENCE), seen.decode()
+    os.close(master)
+    return process.wait(PATIENCE), output.decode()
 
 
 def _own_terminal(descriptor: int) -> None:
@@ -201,12 +206,12 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-def _drawn(seen: str) -> str:
+def _drawn(output: str) -> str:
     """Everything that was ever on the screen, without colours and moves."""
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", output)
 
 
-def _left(seen: str) -> list[str]:
+def _left(output: str) -> list[str]:
     """The lines that stay on the screen after the bar was wiped away."""
-    _wiped, _, after = seen.rpartition("\x1b[2K")
+    _wiped, _, after = output.rpartition("\x1b[2K")
     return [line for line in _drawn(after).split("\r\n") if line.strip()]

@@ -22,7 +22,7 @@ from tests.cli.conftest import BackedUp
 RUNS = "{runsOrError {... on Runs {results {runId status jobName tags {key value}}}}}"
 
 
-def test_the_sandbox_runs_until_it_is_asked_to_end(tmp_path: Path) -> None:
+def test_the_sandbox_runs_until_sigterm(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*BOOKFERRY, "sandbox", "--tenant", "old=real:3"],
         cwd=tmp_path,
@@ -61,7 +61,7 @@ def test_the_web_interface_shows_the_command_lines_runs(library: BackedUp) -> No
         _kill_all(process.pid)
 
 
-def test_a_port_that_is_taken_is_told_before_anything_starts(library: BackedUp) -> None:
+def test_a_port_that_is_taken_is_reported_before_anything_starts(library: BackedUp) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -70,7 +70,7 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(library: BackedUp) 
 
 
 def _in_the_background() -> None:
-    """As a shell starts a job with `&` where nobody types."""
+    """As a shell starts a background job."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -84,7 +84,7 @@ def _free_port() -> int:
 
 
 def _runs(port: int, process: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """All runs that the interface knows of, once it answers."""
+    """All runs in the web interface, once it answers."""
     question = json.dumps({"query": RUNS}).encode()
     request = urllib.request.Request(f"http://127.0.0.1:{port}/graphql", question, {"content-type": "application/json"})
     while process.poll() is None:

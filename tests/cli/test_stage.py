@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.cli.command import Home
+from tests.cli.command import Installation
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
 
-AWAY = "postgresql://me:sesame-open@127.0.0.1:1/nothing"
+UNREACHABLE = "postgresql://me:sesame-open@127.0.0.1:1/nothing"
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +27,10 @@ def test_a_failed_load_leaves_a_good_snapshot_that_stage_loads(
     address: str, sandbox: SandboxProcess, tmp_path: Path
 ) -> None:
     """Exit 1, the snapshot complete, no password; then `stage` shows it, and says the same in words and in JSON (I10)."""
-    home = Home.make(tmp_path, sandbox, "small")
+    installation = Installation.make(tmp_path, sandbox, "small")
     config = tmp_path / "bookferry.toml"
     config.write_text(f'postgres_env = "TEST_POSTGRES"\n{config.read_text()}')
-    failed = home.backup("--json", variables={**home.sign_in, "TEST_POSTGRES": AWAY})
+    failed = installation.backup("--json", variables={**installation.sign_in, "TEST_POSTGRES": UNREACHABLE})
     failed.assert_failed(
         1, "is complete and published, but not in Postgres", "postgresql://127.0.0.1:1/nothing cannot be reached"
     )
@@ -39,13 +39,13 @@ def test_a_failed_load_leaves_a_good_snapshot_that_stage_loads(
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sesame-open" in path.read_bytes()]
 
     variables = {"TEST_POSTGRES": address}
-    done = home.run("stage", "--json", variables=variables)
+    done = installation.run("stage", "--json", variables=variables)
     assert done.status == 0, done.err
     (staged,) = done.document["staged"]
     assert (staged["tenant"], staged["snapshot"], staged["schema"]) == ("small", snapshot.manifest.snapshot, "small")
     assert (staged["tables"]["publications"], staged["left_out"], staged["notes"]) == (120, [], [])
-    shown = home.run("stage", "small", variables=variables)
-    assert shown.lines[-1].startswith(
+    printed = installation.run("stage", "small", variables=variables)
+    assert printed.lines[-1].startswith(
         f"Postgres shows small/{snapshot.manifest.snapshot}: {staged['rows']:,} rows in 5 tables"
     )
     with psycopg.connect(address) as connection:

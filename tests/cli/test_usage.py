@@ -60,7 +60,7 @@ def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "messages"),
     [
         (["bakcup", "old"], ["bakcup", "Did you mean 'backup'?", "`bookferry --help`"]),
         (["backup"], ["Missing argument", "`bookferry backup --help`"]),
@@ -72,10 +72,10 @@ def test_without_a_command_there_is_help(group: list[str], tmp_path: Path) -> No
 )
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["words", "json"])
 def test_a_mistake_in_the_command_is_one_message(
-    arguments: list[str], said: list[str], form: list[str], tmp_path: Path
+    arguments: list[str], messages: list[str], form: list[str], tmp_path: Path
 ) -> None:
     done = run(*arguments, *form, folder=tmp_path)
-    done.assert_failed(2, *said)
+    done.assert_failed(2, *messages)
     assert bool(done.out) == bool(form)
 
 
@@ -108,7 +108,7 @@ def test_init_takes_any_folder_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "messages"),
     [
         (["--tenant", "Old Library"], ["--tenant 'Old Library'", "lower case"]),
         (["--tenant", "a]\nb"], ["lower case"]),
@@ -118,6 +118,6 @@ def test_init_takes_any_folder_name(tmp_path: Path) -> None:
     ],
     ids=lambda value: value[0].strip("-") if len(value) == 2 else None,
 )
-def test_init_leaves_no_file_that_does_not_load(arguments: list[str], said: list[str], tmp_path: Path) -> None:
-    run("init", *arguments, "--json", folder=tmp_path).assert_failed(2, *said)
+def test_init_leaves_no_file_that_does_not_load(arguments: list[str], messages: list[str], tmp_path: Path) -> None:
+    run("init", *arguments, "--json", folder=tmp_path).assert_failed(2, *messages)
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ from pipelines.doctor.examination import Examination, Surroundings, examine
 from pipelines.doctor.findings import CheckResult
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
-from tests.cli.command import Home
+from tests.cli.command import Installation
 from tests.sandbox.process import SandboxProcess
 
 
@@ -35,7 +35,7 @@ class ShiftedClock(SystemClock):
 
 
 @dataclass(frozen=True)
-class Patient(Home):
+class Patient(Installation):
     """A home that can be examined without a process of its own."""
 
     around: Surroundings = field(default_factory=Surroundings)

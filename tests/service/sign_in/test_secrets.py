@@ -14,7 +14,7 @@ import dagster as dg
 import pytest
 
 from assets_defs.definitions import build_definitions
-from assets_defs.sign_in import signed_in_tenants
+from assets_defs.factories import v3_tenants
 from tests.cli.command import BOOKFERRY, environment
 from tests.sandbox.process import SandboxProcess
 from tests.service.sign_in.home import ROOT, SECONDS, Home, answer_in
@@ -115,7 +115,7 @@ def test_no_secret_of_a_run_is_left_anywhere(
 def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> list[str]:
     """The daily job and the hourly watch, as the daemon runs them; the messages of their events."""
     settings = home.settings
-    assert signed_in_tenants(settings) == ["new"]
+    assert v3_tenants(settings) == ["new"]
     definitions = build_definitions(settings)
     with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
         before = home.kept

@@ -1,4 +1,4 @@
-"""A configuration with its Dagster instance, and the ways in which a backup is run on it."""
+"""A configuration with a Dagster instance, and the ways to run a backup on it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Self
 import dagster as dg
 import pyarrow.parquet as pq
 
-from assets_defs.backup import tenant_keys
+from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -58,8 +58,8 @@ def configure(folder: Path, sandbox: SandboxProcess) -> dict[str, str]:
     }
 
 
-class Night:
-    """What an operator has on one machine. The variables of `configure` are in the environment."""
+class DagsterInstallation:
+    """A configuration, its data folder and a Dagster instance. The variables of `configure` are in the environment."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -81,9 +81,9 @@ class Night:
         also: Sequence[dg.AssetKey] = (),
         **tags: str,
     ) -> dg.ExecuteInProcessResult:
-        """The job `nightly_backup` in this process, as Dagster runs it: with a library resource of its own."""
+        """The job `nightly_backup` in this process, as Dagster runs it: with a backup resource of its own."""
         job = build_definitions(self.settings).resolve_job_def("nightly_backup")
-        keys = [key for tenant in tenants or ("old",) for key in tenant_keys(tenant, resources)]
+        keys = [key for tenant in tenants or ("old",) for key in backup_keys(tenant, resources)]
         keys += also
         return job.execute_in_process(instance=self.instance, asset_selection=keys, raise_on_error=False, tags=tags)
 
@@ -125,7 +125,7 @@ class Night:
 
 
 def secrets_of(sandbox: SandboxProcess) -> list[str]:
-    """What must never be found: password, its form in a header, session cookies, and the mark of a signed address."""
+    """Secrets that must not occur: the password, its header, session cookies, and the mark of a signed address."""
     pair = f"{sandbox.user}:{sandbox.password}".encode()
     cookies = [sandbox.session_cookie("library"), sandbox.session_cookie("second")]
     return [

@@ -1,0 +1,98 @@
+"""What all assets, jobs and schedules have in common, each said once: key, group, pool, executor and tags."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from pipelines.settings.settings import Settings
+
+UPKEEP = {"bookferry/upkeep": ""}
+"""Tag of the assets that have jobs of their own: the nightly backup leaves them out."""
+
+_Decorator = Callable[[Callable[..., Any]], dg.AssetsDefinition]
+
+
+def v3_tenants(settings: Settings) -> list[str]:
+    """The tenants of version 3: a person signs in to them, and a migration can write into them."""
+    return [name for name, tenant in settings.tenants.items() if tenant.api == "v3"]
+
+
+def tenant_key(tenant: str, name: str) -> dg.AssetKey:
+    """The key of a tenant's asset."""
+    return dg.AssetKey([tenant, name])
+
+
+def tenant_keys(tenant: str, names: Iterable[str]) -> list[dg.AssetKey]:
+    """The keys of several assets of a tenant."""
+    return [tenant_key(tenant, name) for name in names]
+
+
+def tenant_asset(
+    tenant: str,
+    name: str,
+    *,
+    made_from: Iterable[str] = (),
+    checks: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | None = None,
+    pooled: bool = True,
+    **options: Any,
+) -> _Decorator:
+    """Decorates the function that makes one asset of a tenant.
+
+    `made_from` names assets of the same tenant, `checks` maps check names to descriptions. Steps in the tenant's pool run one after the
+    other; those that read snapshots only need no pool. `options` are those of `dagster.asset`.
+    """
+    decorator: _Decorator = dg.asset(
+        key=tenant_key(tenant, name),
+        group_name=tenant,
+        pool=tenant if pooled else None,
+        tags=tags,
+        deps=tenant_keys(tenant, made_from),
+        check_specs=[check_spec(tenant, name, check, text) for check, text in (checks or {}).items()],
+        **options,
+    )
+    return decorator
+
+
+def tenant_step(
+    tenant: str, step: str, specs: Sequence[dg.AssetSpec], check_specs: Sequence[dg.AssetCheckSpec]
+) -> _Decorator:
+    """Decorates the function that makes several assets of a tenant in one step, in the tenant's pool."""
+    return dg.multi_asset(
+        name=f"{tenant}__{step}", group_name=tenant, pool=tenant, specs=specs, check_specs=check_specs
+    )
+
+
+def check_spec(tenant: str, asset: str, check: str, description: str) -> dg.AssetCheckSpec:
+    """A check of a tenant's asset."""
+    return dg.AssetCheckSpec(check, asset=tenant_key(tenant, asset), description=description)
+
+
+def run_settings(max_seconds: int) -> dict[str, Any]:
+    """Executor and tags of every job: one process, no retry, and an end after `max_seconds`.
+
+    Dagster's own retries would turn a person's "Terminate" into another try. Our client retries requests; nothing else does.
+    """
+    return {
+        "executor_def": dg.in_process_executor,
+        "tags": {"dagster/max_retries": "0", "dagster/max_runtime": str(max_seconds)},
+    }
+
+
+def tenants_job(name: str, asset: str, tenants: Iterable[str], description: str, max_seconds: int) -> Any:
+    """The job that makes one asset of every tenant."""
+    selection = dg.AssetSelection.assets(*(tenant_key(tenant, asset) for tenant in tenants))
+    return dg.define_asset_job(name, selection=selection, description=description, **run_settings(max_seconds))
+
+
+def job_schedule(settings: Settings, job: str, cron: str, description: str) -> dg.ScheduleDefinition:
+    """The schedule of a job, in the time zone of the settings, running from the start."""
+    return dg.ScheduleDefinition(
+        name=f"{job}_schedule",
+        job_name=job,
+        cron_schedule=cron,
+        execution_timezone=settings.timezone,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"{description} ({settings.timezone}).",
+    )

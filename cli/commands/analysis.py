@@ -1,0 +1,83 @@
+"""Commands for analysts: query, tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.boundary import command
+from cli.commands.options import ConfigOption, JsonOption, settings_if_any, settings_of
+from cli.output import Output
+from cli.query import OutputFormat, answer_query, chosen_sql, list_examples, show_sql
+from cli.tables import print_dictionary, show_tables
+from pipelines.errors import ExitStatus
+
+
+@command
+def query(  # noqa: PLR0917  one parameter for each option
+    sql: Annotated[
+        str | None, typer.Argument(help="A query over the staged tables, in DuckDB's SQL.", metavar="SQL")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="Read the SQL from a file; - is standard input.", metavar="FILE")
+    ] = None,
+    example: Annotated[
+        str | None, typer.Option("--example", help="Run an example query of Bookferry.", metavar="NAME")
+    ] = None,
+    examples: Annotated[
+        bool, typer.Option("--list-examples", help="List the example queries and their questions.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--show-sql", help="Print the SQL instead of running it.")] = False,
+    limit: Annotated[
+        int, typer.Option(min=0, help="The most rows to show; 0 for all. --json, --csv and --parquet always give all.")
+    ] = 100,
+    csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv",
+            help="Print CSV that is safe to open in a spreadsheet. For programs, --json and --parquet are better.",
+        ),
+    ] = False,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", help="Write the result to a Parquet file.", metavar="FILE")
+    ] = None,
+    personal: Annotated[
+        bool,
+        typer.Option(
+            "--personal",
+            help="Include the personal columns of users and raw_users, which the views leave out otherwise.",
+        ),
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Query the staged tables in SQL."""
+    output = Output(as_json=json)
+    if examples:
+        return list_examples(output)
+    text = chosen_sql(sql, file, example)
+    if show:
+        return show_sql(text, output)
+    return answer_query(settings_of(config), text, output, OutputFormat(limit, csv, parquet), personal=personal)
+
+
+@command
+def tables(
+    table: Annotated[
+        str | None, typer.Argument(help="The table to describe, with its columns. Default: a list of all tables.")
+    ] = None,
+    markdown: Annotated[
+        bool,
+        typer.Option(
+            "--markdown", help="Print every table with its columns as Markdown, which is the page docs/tables.md."
+        ),
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show the data dictionary: every table, or the columns of one."""
+    if markdown:
+        return print_dictionary(Output(as_json=json))
+    return show_tables(settings_if_any(config), table, Output(as_json=json))

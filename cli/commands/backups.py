@@ -1,0 +1,77 @@
+"""Commands about backups: backup, doctor, report, stage."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.backup import backup_tenant
+from cli.boundary import command
+from cli.commands.options import ConfigOption, JsonOption, settings_of
+from cli.doctor import examine_tenants
+from cli.output import Output
+from cli.report import report_on
+from cli.stage import stage_snapshots
+from pipelines.errors import ExitStatus
+
+
+@command
+def backup(
+    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    resources: Annotated[
+        str,
+        typer.Option(
+            help="Resources to back up, separated by commas. Default: `resources` of the tenant, else all of v3 and the publications of v2."
+        ),
+    ] = "",
+    no_files: Annotated[
+        bool, typer.Option("--no-files", help="Back up records only, without the content of files and covers.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Make one snapshot of a library now: read the records, stage the tables, prove completeness, publish."""
+    wanted = [name.strip() for name in resources.split(",") if name.strip()]
+    return backup_tenant(settings_of(config), tenant, wanted, Output(as_json=json), with_files=not no_files)
+
+
+@command
+def doctor(
+    tenant: Annotated[
+        str | None, typer.Argument(help="Only this tenant. Default: all tenants of bookferry.toml.")
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Check whether the nightly backup would work: sign-in, scopes, clock, rate, disk and the service's behaviour. Only reads."""
+    return examine_tenants(config, tenant, Output(as_json=json))
+
+
+@command
+def report(
+    tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
+    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot. Default: the newest complete one.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Report on a snapshot: invalid identifiers, duplicates, missing files; as a web page, as Markdown and as a table of issues."""
+    return report_on(settings_of(config), tenant, snapshot, Output(as_json=json))
+
+
+@command
+def stage(
+    tenant: Annotated[
+        str | None, typer.Argument(help="A tenant of bookferry.toml. Default: all that have snapshots.")
+    ] = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="Id of a complete snapshot. Default: the newest one.")
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Load every complete snapshot that the database does not have yet.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Load staged tables into the Postgres database that postgres_env names. Each backup does so, too; this repeats it."""
+    return stage_snapshots(settings_of(config), tenant, snapshot, Output(as_json=json), history=history)

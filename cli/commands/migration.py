@@ -1,0 +1,184 @@
+"""`bookferry migrate`: plan, apply, verify, status, undo; and restore and drill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import migrate as steps
+from cli.boundary import command
+from cli.commands.options import ConfigOption, JsonOption, names_in, settings_of
+from cli.output import Output
+from cli.restore import drill_tenant, restore_snapshot
+from pipelines.errors import ExitStatus
+from pipelines.migration.apply.run import Limits
+
+migrate = typer.Typer(
+    help="Migrate a library from version 2 to version 3: plan, apply, verify, undo.", no_args_is_help=True
+)
+
+PlanArgument = Annotated[str, typer.Argument(help="Name of a plan, as `migrate plan` printed it, or its folder.")]
+
+
+ResourcesOption = Annotated[
+    str,
+    typer.Option(
+        help="What to migrate besides the publications and their files, separated by commas: users, authorities, collections, hard_copies, "
+        "tasks. The library may send an e-mail to each person whose account is created.",
+        metavar="NAMES",
+    ),
+]
+
+
+@migrate.command("plan")
+@command
+def plan(  # noqa: PLR0917  one parameter for each option
+    source: Annotated[str, typer.Argument(help="A tenant, which is backed up first, or a snapshot: TENANT/SNAPSHOT.")],
+    target: Annotated[str, typer.Argument(help="The v3 tenant to write into.")],
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Use the newest snapshot of the tenant, without a new backup.")
+    ] = False,
+    resources: ResourcesOption = "",
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 6 when the plan has something to write.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Plan a migration: what it would write, how long it takes, and what a person must decide. Writes nothing."""
+    return steps.make_plan(
+        settings_of(config),
+        source,
+        target,
+        Output(as_json=json),
+        resources=names_in(resources),
+        fresh=not newest,
+        detailed=detailed_exitcode,
+    )
+
+
+@migrate.command("apply")
+@command
+def apply(  # noqa: PLR0917  one parameter for each option
+    plan: PlanArgument,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="The most records to write; the next `migrate apply` continues.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Write only these, separated by commas: create, patch or files, or ids of publications in the source.",
+            metavar="WHAT",
+        ),
+    ] = None,
+    max_touched: Annotated[
+        float, typer.Option(min=0, max=100, help="Percent of the target's publications that may change.")
+    ] = Limits.touched_percent,
+    max_failures: Annotated[
+        int, typer.Option(min=0, help="Number of records that may fail before it stops.")
+    ] = Limits.failures,
+    max_failures_percent: Annotated[
+        float, typer.Option(min=0, max=100, help="Percent of the tried records that may fail before it stops.")
+    ] = Limits.failures_percent,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Write exactly what a plan says. It can be stopped at any time and run again; it writes nothing twice."""
+    limits = Limits(max_failures, max_failures_percent, max_touched)
+    return steps.apply_plan(
+        settings_of(config), plan, Output(as_json=json), limits=limits, limit=limit, only=only or []
+    )
+
+
+@migrate.command("verify")
+@command
+def verify(
+    plan: PlanArgument,
+    contents: Annotated[
+        bool, typer.Option("--contents", help="Also fetch every file again and compare its bytes.")
+    ] = False,
+    evidence: Annotated[
+        Path | None,
+        typer.Option(
+            help="Create this folder as evidence: a bag (BagIt) of plan, journal, findings and records.",
+            metavar="FOLDER",
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Verify a migration: read the target again and compare every record with the plan. Exits with 6 when anything differs."""
+    return steps.verify_plan(settings_of(config), plan, Output(as_json=json), contents=contents, evidence=evidence)
+
+
+@migrate.command("status")
+@command
+def status(
+    plan: PlanArgument,
+    record: Annotated[
+        int | None,
+        typer.Option(
+            help="Show one publication, by its id in the source, in source, plan and target. Sends one request."
+        ),
+    ] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show the progress of a plan: what is done, what remains, what was refused or is unclear. Sends no request."""
+    return steps.show_status(settings_of(config), plan, Output(as_json=json), record=record)
+
+
+@migrate.command("undo")
+@command
+def undo(
+    plan: PlanArgument,
+    really: Annotated[
+        bool, typer.Option("--really", help="Undo the plan. Without this option, only print what would be done.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Undo what a plan wrote: delete what it created, restore what it changed. Leaves what people have edited since."""
+    return steps.undo_plan(settings_of(config), plan, Output(as_json=json), really=really)
+
+
+@command
+def restore(  # noqa: PLR0917  one parameter for each option
+    snapshot: Annotated[
+        str,
+        typer.Argument(
+            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest one with all publications."
+        ),
+    ],
+    tenant: Annotated[str, typer.Argument(help="The v3 tenant to restore into.")],
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Where library and snapshot differ, write the snapshot's value.")
+    ] = False,
+    resources: ResourcesOption = "",
+    plan_only: Annotated[bool, typer.Option("--plan-only", help="Only make the plan, for `migrate apply`.")] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Restore a snapshot: create what the library lacks, and verify it. Deletes nothing; overwrites only with --overwrite."""
+    return restore_snapshot(
+        settings_of(config),
+        snapshot,
+        tenant,
+        Output(as_json=json),
+        resources=names_in(resources),
+        overwrite=overwrite,
+        plan_only=plan_only,
+    )
+
+
+@command
+def drill(
+    tenant: Annotated[str, typer.Argument(help="A tenant that has snapshots.")],
+    snapshot: Annotated[str | None, typer.Option(help="Id of a snapshot. Default: the newest complete one.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Prove that a backup can be restored: restore it into a local sandbox, read it again, and compare every field and byte."""
+    return drill_tenant(settings_of(config), tenant, snapshot, Output(as_json=json))

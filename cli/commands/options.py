@@ -1,0 +1,40 @@
+"""Options that several commands have, and what they mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines.settings.loading import CONFIG_FILE, CONFIG_VARIABLE, find_config, load_settings
+from pipelines.settings.settings import Settings
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The configuration file. Default: $BOOKFERRY_CONFIG, else bookferry.toml in the working folder.",
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print exactly one JSON document on stdout, and everything else on stderr.")
+]
+
+
+def settings_of(config: str | None) -> Settings:
+    """The settings of the file that --config names, or of the default one."""
+    return load_settings(find_config(Path(config) if config else None))
+
+
+def settings_if_any(config: str | None) -> Settings | None:
+    """The same for commands that work without a configuration. A file that somebody names must exist and be valid."""
+    named = config or os.environ.get(CONFIG_VARIABLE)
+    return settings_of(config) if named or Path(CONFIG_FILE).is_file() else None
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a list separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]

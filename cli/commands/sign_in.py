@@ -1,0 +1,53 @@
+"""Commands about the sign-in to a library: login, whoami."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.boundary import command
+from cli.commands.options import ConfigOption, JsonOption, settings_of
+from cli.login import log_in
+from cli.output import Output
+from cli.whoami import show_sign_in
+from pipelines.errors import ExitStatus
+
+
+@command
+def login(  # noqa: PLR0917  one parameter for each option
+    tenant: Annotated[str, typer.Argument(help="A v3 tenant of bookferry.toml.")],
+    purpose: Annotated[
+        str | None,
+        typer.Option("--for", help="Request only the scopes of this job: backup or migration.", metavar="JOB"),
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address and read the answer from standard input.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds to wait for the answer.")] = 300,
+    new_client: Annotated[
+        bool, typer.Option("--new-client", help="Register a new client. A library accepts few registrations a day.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Sign in to a v3 library in your browser. Bookferry stores the sign-in, renews it, and uses it for all jobs."""
+    return log_in(
+        settings_of(config),
+        tenant,
+        Output(as_json=json),
+        purpose=purpose,
+        browser=not no_browser,
+        timeout=timeout,
+        new_client=new_client,
+    )
+
+
+@command
+def whoami(
+    tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show who is signed in to a library, what the sign-in allows, and when it is renewed."""
+    return show_sign_in(settings_of(config), tenant, Output(as_json=json))

@@ -1,0 +1,110 @@
+"""`bookferry snapshots`: list, show, verify, diff, prune."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli.boundary import command
+from cli.commands.options import ConfigOption, JsonOption, settings_of
+from cli.differences import diff_snapshots
+from cli.output import Output
+from cli.retention import prune_snapshots
+from cli.snapshots import list_snapshots, show_snapshot
+from cli.verification import verify_snapshots
+from pipelines.errors import ExitStatus
+from pipelines.store.maintenance.retention import Policy
+
+snapshots = typer.Typer(help="List, show, verify, compare and remove snapshots.", no_args_is_help=True)
+
+
+@snapshots.command("list")
+@command
+def list_(
+    tenant: Annotated[str | None, typer.Argument(help="Only the snapshots of this tenant.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """List the snapshots: age, completeness, records, size, requests, and when they were last verified."""
+    return list_snapshots(settings_of(config), tenant, Output(as_json=json))
+
+
+@snapshots.command("show")
+@command
+def show(
+    snapshot: Annotated[
+        str, typer.Argument(help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one.")
+    ],
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Show one snapshot: its proof, its tables, and its residue."""
+    return show_snapshot(settings_of(config), snapshot, Output(as_json=json))
+
+
+@snapshots.command("verify")
+@command
+def verify(
+    snapshot: Annotated[
+        str | None,
+        typer.Argument(
+            help="TENANT/SNAPSHOT, the id of a snapshot, or a tenant for its newest complete one. Default: that of every tenant."
+        ),
+    ] = None,
+    read_data: Annotated[
+        str,
+        typer.Option(
+            help="Part of the blobs to read, a different one every day: 1/7 reads all of them in a week.", metavar="N/M"
+        ),
+    ] = "1/1",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Verify that a snapshot is as it was published: manifest, checksums, rows, counts, blobs. Exits with 6 when it is not."""
+    return verify_snapshots(settings_of(config), snapshot, read_data, Output(as_json=json))
+
+
+@snapshots.command("diff")
+@command
+def diff(  # noqa: PLR0917  one parameter for each option
+    a: Annotated[str, typer.Argument(help="The earlier snapshot, named as for `show`.")],
+    b: Annotated[str, typer.Argument(help="The later snapshot.")],
+    resource: Annotated[str | None, typer.Option(help="Compare only this resource.")] = None,
+    limit: Annotated[
+        int, typer.Option(min=0, help="The most records to list of each kind; the counts include all.")
+    ] = 20,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Compare two snapshots: records added, removed and changed, and the changed fields. Exits with 6 when there is a difference."""
+    return diff_snapshots(settings_of(config), (a, b), resource, limit, Output(as_json=json))
+
+
+@snapshots.command("prune")
+@command
+def prune(  # noqa: PLR0917  one parameter for each option
+    tenant: Annotated[
+        str | None, typer.Argument(help="Only the snapshots of this tenant. Default: all tenants.")
+    ] = None,
+    keep_last: Annotated[int | None, typer.Option(min=0, help="How many of the newest snapshots to keep.")] = None,
+    keep_daily: Annotated[int | None, typer.Option(min=0, help="For how many days to keep one snapshot each.")] = None,
+    keep_weekly: Annotated[
+        int | None, typer.Option(min=0, help="For how many weeks to keep one snapshot each.")
+    ] = None,
+    keep_monthly: Annotated[
+        int | None, typer.Option(min=0, help="For how many months to keep one snapshot each.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what would be removed, and why the others stay.")
+    ] = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Remove old snapshots and the blobs that no other snapshot needs. The newest complete snapshot always stays.
+
+    Without any --keep-... option, the table `retention` of bookferry.toml applies.
+    """
+    counts = (keep_last, keep_daily, keep_weekly, keep_monthly)
+    policy = None if counts == (None,) * 4 else Policy(*(count or 0 for count in counts))
+    return prune_snapshots(settings_of(config), tenant, policy, Output(as_json=json), dry_run=dry_run)

@@ -1,0 +1,69 @@
+"""Commands that create or start something: demo, init, ui, sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import demo as demo_command
+from cli import servers, setup
+from cli.boundary import command
+from cli.commands.options import ConfigOption, JsonOption, settings_of
+from cli.output import Output
+from pipelines.errors import ExitStatus
+
+
+@command
+def demo(
+    folder: Annotated[Path, typer.Option(help="Folder for the files of the demonstration.")] = Path("bookferry-demo"),
+    backup_only: Annotated[
+        bool, typer.Option("--backup-only", help="Leave out the migration, which takes a minute.")
+    ] = False,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Back up a local library of 5,445 real records, run three queries on it, and migrate it to version 3. Needs no account or network."""
+    return demo_command.run(folder, Output(as_json=json), backup_only=backup_only)
+
+
+@command
+def init(  # noqa: PLR0917  one parameter for each option
+    base_url: Annotated[
+        str, typer.Option(help="Address of your library, without /api.")
+    ] = "https://library.example.org",
+    tenant: Annotated[str, typer.Option(help="The name of the library in bookferry.toml.")] = "library",
+    data: Annotated[str, typer.Option(help="Folder for snapshots.")] = "library-data",
+    api: Annotated[
+        str, typer.Option(help="Version of the API: v2, or v3, where you sign in with `bookferry login`.")
+    ] = "v2",
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Write a first bookferry.toml and print the next steps. Never overwrites a file."""
+    return setup.write_config(
+        Path(config or "bookferry.toml"),
+        base_url=base_url,
+        tenant=tenant,
+        data=data,
+        api=api,
+        output=Output(as_json=json),
+    )
+
+
+@command
+def ui(
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port of the web interface, which only this machine can reach.")
+    ] = 3000,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> ExitStatus:
+    """Start Dagster's web interface: runs, tables, checks. While it runs, it also starts the nightly backups."""
+    return servers.run_ui(settings_of(config), port, Output(as_json=json))
+
+
+@command
+def sandbox(context: typer.Context, json: JsonOption = False) -> ExitStatus:  # noqa: ARG001  what it prints is JSON in any case
+    """Run a local replacement of the service; `bookferry sandbox --help` lists its options."""
+    return servers.run_sandbox(context.args)

@@ -1,0 +1,24 @@
+"""The resource `backup`: the path of a configuration file in, a `Backup` out."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field
+
+from pipelines.backup.flow import Backup
+from resources.run_tags import REQUESTED_RESOURCES
+
+
+class BackupResource(dg.ConfigurableResource[Backup]):
+    """Opens a `Backup` for one run. Only a path is configuration: secrets stay in the environment, where `Backup` reads them."""
+
+    config_file: str = Field(description="Path of bookferry.toml.")
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Backup]:
+        """Read the configuration, and release the leases at the end of the run."""
+        requested = context.run.tags.get(REQUESTED_RESOURCES, "").split() if context.run else ()
+        with Backup.open(Path(self.config_file), asked=requested) as backup:
+            yield backup

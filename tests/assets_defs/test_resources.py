@@ -1,0 +1,83 @@
+"""The resources: a path is all their configuration, and a run opens and closes the plain object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines.backup.flow import Backup
+from pipelines.migration.flow import Migration
+from resources.backup import BackupResource
+from resources.migration import MigrationResource
+
+CONFIG = """
+data = "library-data"
+
+[tenants.old]
+base_url = "https://library.example.org"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+"""
+
+
+@pytest.fixture
+def config_file(tmp_path: Path) -> str:
+    """A configuration; its variables are not set."""
+    path = tmp_path / "bookferry.toml"
+    path.write_text(CONFIG)
+    return str(path)
+
+
+@pytest.mark.parametrize("resource", [BackupResource, MigrationResource])
+def test_a_path_is_the_whole_configuration(resource: type[BackupResource | MigrationResource]) -> None:
+    """The web interface, run configurations and events show the fields of a resource, so none may be a secret (I10)."""
+    assert {name: field.annotation for name, field in resource.model_fields.items()} == {"config_file": str}
+    assert str(resource(config_file="bookferry.toml")) == "config_file='bookferry.toml'"
+
+
+@pytest.mark.parametrize(("resource", "opened"), [(BackupResource, Backup), (MigrationResource, Migration)])
+def test_a_run_opens_the_object_without_a_secret_or_the_network(
+    config_file: str, resource: type[BackupResource | MigrationResource], opened: type[Backup | Migration]
+) -> None:
+    """An asset receives the plain object; its sign-in is read from the environment when a step needs it."""
+    received: list[object] = []
+
+    @dg.asset
+    def asset(plain: dg.ResourceParam[object]) -> None:
+        received.append(plain)
+
+    assert dg.materialize([asset], resources={"plain": resource(config_file=config_file)}).success
+    assert [type(one) for one in received] == [opened]
+
+
+def test_leases_end_with_the_run(config_file: str) -> None:
+    """Also when a step fails: the next run must not find the library busy."""
+
+    @dg.asset
+    def failing(backup: dg.ResourceParam[Backup]) -> None:
+        backup.data.prepare()
+        with pytest.raises(Exception, match="TEST_USER"):
+            backup.read_raw("old", "run", "publications")
+        raise dg.Failure("after it took the lease")
+
+    resources = {"backup": BackupResource(config_file=config_file)}
+    assert not dg.materialize([failing], resources=resources, raise_on_error=False).success
+    with Backup.open(Path(config_file)).data.lease("old"):
+        pass
+
+
+def test_requested_resources_come_from_the_run(config_file: str) -> None:
+    """A re-execution inherits the tags of its run, and so the resources that a person named on the command line."""
+    received: list[object] = []
+
+    @dg.asset
+    def asset(backup: dg.ResourceParam[Backup]) -> None:
+        received.append(backup._asked)
+
+    resources = {"backup": BackupResource(config_file=config_file)}
+    for tags in ({"bookferry/asked": "publications users"}, {}):
+        assert dg.materialize([asset], resources=resources, tags=tags).success
+    assert received == [{"publications", "users"}, set()]
