@@ -45,7 +45,7 @@ ENDPOINTS = {
     "authorities": ("authorities",),
     "tasks": ("tasks",),
 }
-"""Resource → its list endpoints, the best first (service-api.md: "A backup endpoint /publications/all returns all publications")."""
+"""Resource → its list endpoints, the best first. `/publications/all` is made for backups (service.md#lists)."""
 
 NUMBERED = frozenset({"publications"})
 """Of these the document says that ids are integers; of the others nothing, so that a text tells a record apart, too."""

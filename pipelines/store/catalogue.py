@@ -1,4 +1,4 @@
-"""`library.duckdb`: views over the snapshots, for any DuckDB client (design: analysts' first view).
+"""`library.duckdb`: views over the snapshots, for any DuckDB client.
 
 `<table>` shows the newest complete snapshot of each tenant that holds this table, `<table>_history` every complete one, `snapshots` the
 manifests, `<table>_as_of(tenant, instant)` what was known at an instant, `<table>_deleted` the records that went between two complete

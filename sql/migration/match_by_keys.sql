@@ -2,7 +2,7 @@
 --   stage_source (id, type, value), stage_target (…)   the keys of this stage
 --   source_keys (id, type, value), target_keys (…)     all identifiers that identify
 --   stage (name, gives_way)                            gives_way: identifiers that disagree make two works of a pair
--- What fits more than once is unclear and never new: an insert would make a duplicate (trap A8).
+-- What fits more than once is ambiguous and never new: an insert would make a duplicate (I8).
 
 CREATE OR REPLACE TABLE free_source AS
     SELECT stage_source.*

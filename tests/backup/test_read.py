@@ -321,7 +321,7 @@ class TestProof:
         assert (manifest.complete, len(manifest.notes), manifest.requests) == (True, 1, 1)
 
     def test_without_the_backup_endpoint(self, desk: Desk, sandbox: SandboxProcess) -> None:
-        """service-api.md does not say which version has /publications/all: without it the list does."""
+        """The service does not say which versions have `/publications/all` (service.md#not-shown): without it the plain list is read."""
         sandbox.change(variations={"all_endpoint": "missing"})
         manifest = desk.back_up().manifest
         assert (manifest.complete, manifest.resources["publications"].endpoint) == (True, "publications")
@@ -534,7 +534,7 @@ def test_resources_by_name(api: str, settings: dict[str, Any], wanted: list[str]
     ],
 )
 def test_resources_that_cannot_be(api: str, wanted: list[str], message: str) -> None:
-    """service-api.md, Users (v2): there is no GET. By option or by configuration, the reason is the same."""
+    """Version 2 has no GET for users (service.md#users). The option and the configuration give the same reason."""
     tenant = {"base_url": "https://library.example.org", "api": api}
     with pytest.raises(ConfigurationError, match=f"--resources: {message}"):
         checked_resources(TenantSettings.model_validate(tenant), wanted)

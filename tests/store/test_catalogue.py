@@ -128,7 +128,7 @@ class TestViews:
 
 
 class TestTimesPast:
-    """As-of questions, and deletions that are inferred from two consecutive complete snapshots only (trap A4)."""
+    """As-of questions, and deletions, which follow from two consecutive complete snapshots only (I4)."""
 
     @pytest.mark.parametrize(
         ("instant", "expected"),

@@ -109,7 +109,7 @@ class Snapshot:
 
 
 class DataFolder:
-    """What bookferry.toml names as `data`, and where everything in it is (design: what is on disk).
+    """The data folder that bookferry.toml names as `data`, and the places in it.
 
     `path` is the folder on this machine that holds what only its runs need; `objects` are the snapshots and stored files, in the
     same folder unless they are in a bucket. `keys` read and write what is personal.

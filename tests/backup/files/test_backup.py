@@ -143,7 +143,7 @@ class TestContents:
         assert sorted(path.name for path in desk.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
 
     def test_no_sign_in_and_no_signature_anywhere(self, desk: Desk, shelf: Shelf) -> None:
-        """Storage sees no credentials (I2, trap A1); a signed address is in payloads only (I10)."""
+        """Storage sees no credentials (I2); a signed address is in payloads only (I10)."""
         shelf.add(CONTENT)
         shelf.add(b"gone")
         del shelf.stored["/file-2"]
@@ -237,7 +237,7 @@ class TestWhatCannotBeHad:
         assert "gone from the library since it was listed" in desk.back_up().manifest.problems[0]
 
     def test_a_record_without_an_address_is_asked_for_once(self, desk: Desk, shelf: Shelf) -> None:
-        """Trap A11: a missing url is an error, not "no file"; one 403 is enough for all of them."""
+        """A missing url is an error, not "no file" (service.md#scopes); one 403 is enough for all of them."""
         for _ in range(20):
             shelf.add(CONTENT, url=None)
         for number in range(1001, 1021):

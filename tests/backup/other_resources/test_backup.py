@@ -66,7 +66,7 @@ class TestWholeLibrary:
         assert not any(found for resource, found in snapshot.manifest.residue.items() if resource not in others)
 
     def test_typed_identifiers(self, snapshot: Snapshot) -> None:
-        """service-api.md: `identifiers` (v3), each with type and value: every one is found again, in their order."""
+        """Version 3 lists identifiers with type and value (service.md#identifiers): the table has every one, in the same order."""
         sent = [json.loads(one["payload"]) for one in rows(snapshot, "raw_publications")]
         listed = [(one["id"], entry["value"]) for one in sent for entry in one["identifiers"]]
         staged = rows(snapshot, "publication_identifiers")
@@ -121,7 +121,7 @@ class TestWholeLibrary:
 
 
 class TestVersionTwo:
-    """service-api.md lists the other resources for version 3; of version 2 they are tried where somebody names them."""
+    """The other resources are documented for version 3 only (service.md#other-resources); in version 2 they are tried on request."""
 
     def test_publications_only(self, desk: Desk, sandbox: SandboxProcess) -> None:
         """The number of requests stays one for every fifty records."""
@@ -151,7 +151,7 @@ class TestNotReadable:
     """What an account may not read, or a service does not have, is told and left out; what was asked for by name makes it partial."""
 
     def test_scopes_that_are_missing(self, desk: Desk, sandbox: SandboxProcess) -> None:
-        """service-api.md: "403 with code `InsufficientScope`, and `WWW-Authenticate` names the missing scope"."""
+        """A missing scope is a 403 with the code `InsufficientScope`; `WWW-Authenticate` names the scope (service.md#scopes)."""
         desk.sign_in(sandbox, ("library:read", "assets:read"))
         snapshot = desk.back_up()
         assert snapshot.manifest.complete
@@ -240,8 +240,8 @@ class TestNotReadable:
             assert [one.name for one in library.data.snapshots()] == [good.name]
 
 
-def test_trap_a11_files_without_addresses(desk: Desk, sandbox: SandboxProcess) -> None:
-    """Trap A11: "A token without `assets:read` silently lacks `url`": the manifest says of how many files, and what to do."""
+def test_files_without_addresses_make_a_snapshot_partial(desk: Desk, sandbox: SandboxProcess) -> None:
+    """A token without `assets:read` gets files without `url` (service.md#scopes): the manifest says how many, and what to do."""
     desk.sign_in(sandbox, ("library:read", "users:read", "tasks:read"))
     manifest = desk.back_up().manifest
     assert not manifest.complete

@@ -1,7 +1,7 @@
 """A service that is not our sandbox and uses other freedoms of the document: bare arrays, other envelopes, no paging headers, more fields.
 
-service-api.md shows the list of publications; "Exact path shapes, query parameters and payloads of hard copies, locations, authorities,
-collections and tasks: not shown".
+The service documents the list of publications only: paths, parameters and payloads of hard copies, locations, authorities, collections and
+tasks are not shown (service.md#not-shown).
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def test_what_is_not_there_and_what_is_not_understood(serve: Serve) -> None:
 
 
 def test_what_is_said_of_proofs_and_files(serve: Serve) -> None:
-    """Lists without `X-Total` say so; files that have no address, not even when asked for, say so (trap A11)."""
+    """The manifest notes lists without `X-Total`, and files that have no address even when asked for (service.md#scopes)."""
     manifest = serve(service)[0].back_up().manifest
     without_total = {note.partition(":")[0] for note in manifest.notes if "sent no X-Total" in note}
     assert without_total == {"users", "hard_copies", "locations", "tasks"}
@@ -180,6 +180,6 @@ def _growing(resource: str) -> Script:
 
 
 def test_pages_without_headers_are_read_to_the_empty_one(serve: Serve) -> None:
-    """Trap A2: "where there is neither, until an empty page"."""
+    """Without `Link` and `X-Total`, the list ends with an empty page (service.md#lists)."""
     manifest = serve(_growing("/users"))[0].back_up("publications", "users").manifest
     assert manifest.resources["users"].records == 200

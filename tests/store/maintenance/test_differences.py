@@ -128,7 +128,7 @@ class TestSnapshots:
         return compare(data, a, b, resource)
 
     def test_a_resource_that_one_does_not_hold(self, data: DataFolder) -> None:
-        """It was not read, so that none of its records was removed (trap A4)."""
+        """A resource that was not read is compared with nothing: none of its records counts as removed (I4)."""
         a, b = make_snapshot(data), make_snapshot(data, now=NIGHT + timedelta(days=1))
         b.manifest.tables, b.manifest.resources = {}, {}
         (b.path / MANIFEST).write_bytes(sealed(b.manifest))

@@ -1,4 +1,4 @@
-"""One tenant is never read by two runs at once, and a killed run keeps nobody waiting (trap B13)."""
+"""Two runs never read one tenant at once, and a killed run blocks nobody (I9)."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class TestPublication:
         assert len(seen) > 100, "the instants are those of publish"
 
     def test_a_folder_without_manifest_is_no_snapshot(self, data: DataFolder) -> None:
-        """The manifest is written last (design 3.4: "a folder without it is not a snapshot and no reader sees it")."""
+        """The manifest is written last, so that a folder without one is not a snapshot, and no reader sees it (I5)."""
         snapshot = make_snapshot(data)
         (snapshot.path / MANIFEST).unlink()
         assert data.snapshots() == []
@@ -285,7 +285,7 @@ class TestFinding:
 
 
 class TestReadWithoutBookferry:
-    """Design 3.4: "Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry"."""
+    """Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry."""
 
     def test_duckdb(self, folder: Path) -> None:
         """The folder names become columns, the raw records can be read the same way."""
