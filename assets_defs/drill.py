@@ -10,7 +10,7 @@ from assets_defs.schedules import UPKEEP
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.drills import Drill
+from pipelines.store.maintenance.drills import DrillResult
 
 JOB = "drill_backups"
 ASSET = "drill"
@@ -78,7 +78,7 @@ def _drill_asset(tenant: str) -> dg.AssetsDefinition:
     return restored
 
 
-def _metadata(found: Drill) -> dict[str, Any]:
+def _metadata(found: DrillResult) -> dict[str, Any]:
     return {
         "snapshot": found.snapshot,
         "records": found.records,

@@ -10,7 +10,7 @@ from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
 NAME = "postgres"
 
@@ -40,7 +40,7 @@ def _postgres_asset(tenant: str) -> dg.AssetsDefinition:
     return postgres
 
 
-def _shown(loads: "Sequence[Staged]") -> dg.MaterializeResult:
+def _shown(loads: "Sequence[LoadResult]") -> dg.MaterializeResult:
     tables = [(one.snapshot, name, rows) for one in loads for name, rows in one.tables.items()]
     return dg.MaterializeResult(
         metadata={

@@ -8,7 +8,7 @@ import dagster as dg
 from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import Policy, Pruning, prune
+from pipelines.store.maintenance.retention import Policy, PruneResult, prune
 
 JOB = "prune_backups"
 
@@ -74,7 +74,7 @@ def _tenant(snapshot: str) -> str:
     return snapshot.partition("/")[0]
 
 
-def _observation(tenant: str, done: Pruning) -> dg.AssetObservation:
+def _observation(tenant: str, done: PruneResult) -> dg.AssetObservation:
     """Shown beside the snapshots it is about."""
     return dg.AssetObservation(
         asset_key=[tenant, "snapshot"],

@@ -24,17 +24,15 @@ from cli.stop_signals import STOP_SIGNALS, StopRequest
 from pipelines.backup.flow import Backup
 from pipelines.errors import StorageError
 from pipelines.migration.flow import Migration
-from pipelines.report.build import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
-from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable
 from pipelines.store.snapshots.snapshots import Snapshot
 
 if TYPE_CHECKING:
     import dagster as dg
 
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
 INSTANCE = """\
 # Dagster's settings for this data folder, written once by Bookferry; change them as you like.
@@ -80,7 +78,7 @@ class Made(NamedTuple):
     """What a backup made: its snapshot, and what of it was loaded into Postgres."""
 
     snapshot: Snapshot
-    staged: list[Staged]
+    staged: list[LoadResult]
 
 
 def run_backup(
@@ -98,6 +96,7 @@ def run_backup(
         personal_keys(settings).to_write()
     if settings.stages:
         settings.postgres()
+    loads: list[LoadResult] = []
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's charter
 
@@ -109,7 +108,15 @@ def run_backup(
 
         with (
             _kept_stops() as stopped,
-            _StoppableLibrary(settings, display, stopped, asked=asked, with_files=with_files) as library,
+            Backup(
+                settings,
+                on_progress=display.progress,
+                on_wait=display.waiting,
+                on_loaded=loads.extend,
+                before_step=lambda: _end_if(stopped()),
+                asked=asked,
+                with_files=with_files,
+            ) as library,
             _instance(settings) as instance,
         ):
             job = build_definitions(settings, library, {tenant: resources}).resolve_job_def("nightly_backup")
@@ -129,12 +136,12 @@ def run_backup(
                 if before.issuperset(snapshot.name for snapshot in library.data.snapshots(tenant)):
                     raise
             snapshot = library.data.snapshots(tenant)[-1]  # also where a stop came too late to stop it
-            if settings.stages and snapshot.manifest.complete and not library.staged:
+            if settings.stages and snapshot.manifest.complete and not loads:
                 raise StorageError(
                     f"Snapshot {snapshot.name} is complete and published, but not in Postgres, because it was stopped. Run `bookferry "
                     f"stage {tenant}`."
                 )
-            return Made(snapshot, library.staged)
+            return Made(snapshot, loads)
 
 
 def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[str], config: Mapping[str, Any]) -> None:
@@ -159,52 +166,10 @@ def _asset_key(path: Sequence[str]) -> dg.AssetKey:
     return dg.AssetKey(list(path))
 
 
-class _StoppableLibrary(Backup):
-    """Dagster forgets a stop that arrives while it exchanges signal handlers around a step, so each step asks whether there was one."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        display: ProgressDisplay,
-        stopped: Callable[[], bool],
-        *,
-        asked: Sequence[str],
-        with_files: bool,
-    ) -> None:
-        super().__init__(
-            settings, on_progress=display.progress, on_wait=display.waiting, asked=asked, with_files=with_files
-        )
-        self._stopped = stopped
-
-    def read_raw(
-        self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
-    ) -> tuple[Capture, ResourceFacts | Unreadable]:
-        self._end_if_stopped()
-        return super().read_raw(tenant, run, resource, wanted)
-
-    def stage(self, tenant: str, run: str, resource: str) -> Capture:
-        self._end_if_stopped()
-        return super().stage(tenant, run, resource)
-
-    def fetch_files(self, tenant: str, run: str) -> Capture:
-        self._end_if_stopped()
-        return super().fetch_files(tenant, run)
-
-    def publish(self, tenant: str, run: str) -> Snapshot:
-        self._end_if_stopped()
-        return super().publish(tenant, run)
-
-    def report(self, tenant: str) -> Report | None:
-        self._end_if_stopped()
-        return super().report(tenant)
-
-    def stage_into_postgres(self, tenant: str) -> list[Staged]:
-        self._end_if_stopped()
-        return super().stage_into_postgres(tenant)
-
-    def _end_if_stopped(self) -> None:
-        if self._stopped():
-            raise StopRequest
+def _end_if(stopped: bool) -> None:
+    """Dagster loses a stop that arrives while it exchanges signal handlers around a step, so each step of a backup asks for one first."""
+    if stopped:
+        raise StopRequest
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from cli.output import Output, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, size
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import Policy, Pruning, prune
+from pipelines.store.maintenance.retention import Policy, PruneResult, prune
 from pipelines.store.stores import open_data
 
 
@@ -34,7 +34,7 @@ def prune_snapshots(
     return ExitStatus.COMPLETE
 
 
-def _print(console: Console, done: Pruning) -> None:
+def _print(console: Console, done: PruneResult) -> None:
     rows = [(one.snapshot, "keep", ", ".join(one.why)) for one in done.kept]
     rows += [
         (one.snapshot, "remove", f"{'complete' if one.complete else 'PARTIAL'}, {size(one.bytes)}")

@@ -73,7 +73,8 @@ from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.parquet import table_writer
 from pipelines.store.snapshots.leases import Leases
-from pipelines.store.snapshots.snapshots import MANIFEST, DataFolder, Snapshot, blob_key, snapshot_key
+from pipelines.store.snapshots.manifest import MANIFEST
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
 from pipelines.store.stores import open_data
 
 
@@ -139,7 +140,7 @@ class Migration:
         check_target(self.settings, target)
         check_movable(source)
         others = chosen_others(source, resources)
-        self._leases.hold(target)
+        self._leases.acquire(target)
         clear_unfinished(self.data, target)
         now = self._clock.now()
         name, personal = free_name(self.data, source, target, now), not PERSONAL.isdisjoint(others)
@@ -254,7 +255,7 @@ class Migration:
         facts = plan.facts
         check_still_theirs(self.settings, plan)
         plan.check_unaltered()
-        self._leases.hold(facts.target.tenant)
+        self._leases.acquire(facts.target.tenant)
         with (
             self.journal(facts.source.base_url, facts.target.base_url) as journal,
             self._client(facts.target.tenant) as client,
@@ -367,7 +368,7 @@ class Migration:
 
     def close(self) -> None:
         """Give the lease back."""
-        self._leases.give_back()
+        self._leases.release()
 
     def __enter__(self) -> Self:
         return self

@@ -1,12 +1,12 @@
--- What is known without looking at the records: which record of the source is which record of the target. Reads
+-- Matches records without looking at their content: which record of the source is which record of the target. Reads
 --   source (id), target (id)                      the records of both sides
---   written (source_id, target_id)                what earlier plans made or changed, as the journal says
---   decisions (source_id, decision, target_id)    what a person decided
---   same_library (yes)                            whether both sides are one library, whose ids are the same
--- and makes
+--   written (source_id, target_id)                the records that earlier plans created or changed, by the journal
+--   decisions (source_id, decision, target_id)    a person's decisions
+--   same_library (yes)                            whether both sides are one library, with the same ids
+-- and creates
 --   matched (source_id, target_id, matched_by)
 --   unclear (source_id, candidates, reason)
--- to which match_by_keys.sql adds. The strongest evidence comes first, and each record of the target is taken once.
+-- match_by_keys.sql then adds to both. The strongest evidence comes first, and each record of the target is used once.
 
 CREATE TABLE matched AS
     SELECT decisions.source_id, decisions.target_id, 'decision' AS matched_by
@@ -23,7 +23,7 @@ INSERT INTO matched
     ANTI JOIN decisions ON decisions.source_id = written.source_id
     ANTI JOIN matched ON matched.target_id = written.target_id;
 
--- What was written before and is gone was deleted by somebody.
+-- A record that was written before and is gone was deleted by somebody.
 CREATE TABLE unclear AS
     SELECT written.source_id, [written.target_id] AS candidates, 'deleted_in_target' AS reason
     FROM written
@@ -31,7 +31,7 @@ CREATE TABLE unclear AS
     ANTI JOIN target ON target.id = written.target_id
     ANTI JOIN decisions ON decisions.source_id = written.source_id;
 
--- Nor is it new if somebody gave the record that it became to another one, or if the record that somebody meant is not there.
+-- A record is not new either if a decision gave its counterpart to another record, or if the record of a decision does not exist.
 INSERT INTO unclear
     SELECT written.source_id, [written.target_id], 'several_sources'
     FROM written

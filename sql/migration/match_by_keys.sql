@@ -1,8 +1,8 @@
--- Matches those that are free by what they have in common. Reads, beside the tables of match.sql,
+-- Matches the remaining records by common values. Reads, besides the tables of match.sql,
 --   stage_source (id, type, value), stage_target (…)   the keys of this stage
---   source_keys (id, type, value), target_keys (…)     all identifiers that identify
---   stage (name, gives_way)                            gives_way: identifiers that disagree make two works of a pair
--- What fits more than once is ambiguous and never new: an insert would make a duplicate (I8).
+--   source_keys (id, type, value), target_keys (…)     all identifiers that identify a work
+--   stage (name, gives_way)                            gives_way: a pair with different identifiers is two works
+-- Several candidates are ambiguous and never new: an insert would make a duplicate (I8).
 
 CREATE OR REPLACE TABLE free_source AS
     SELECT stage_source.*
@@ -16,7 +16,7 @@ CREATE OR REPLACE TABLE free_target AS
     ANTI JOIN matched ON matched.target_id = stage_target.id
     ANTI JOIN (SELECT unnest(candidates) AS id FROM unclear) AS wanted ON wanted.id = stage_target.id;
 
--- A key that many share would make a pair of each with each.
+-- A key that many records share would pair each of them with each.
 CREATE OR REPLACE TABLE crowds AS
     SELECT type, value
     FROM (SELECT type, value, count(*) AS records FROM free_source GROUP BY ALL) AS s
@@ -29,8 +29,8 @@ CREATE OR REPLACE TABLE alike AS
     JOIN free_target AS t USING (type, value)
     ANTI JOIN crowds USING (type, value);
 
--- With a type of identifier in common and no value of it, they are two works, whatever else they share. Step by step, because DuckDB would
--- begin with all pairs of one type.
+-- Records with a common type of identifier and no common value of it are two works, whatever else they share. Step by step, because DuckDB
+-- would begin with all pairs of one type.
 CREATE OR REPLACE TABLE source_sides AS
     SELECT alike.source_id, alike.target_id, s.type, s.value FROM alike JOIN source_keys AS s ON s.id = alike.source_id;
 CREATE OR REPLACE TABLE target_sides AS

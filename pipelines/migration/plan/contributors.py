@@ -17,7 +17,7 @@ from pipelines.migration.model.resource_types import USERS
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, literal, table_writer
+from pipelines.store.parquet import escaped, literal, table_writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -42,7 +42,7 @@ UNKNOWN = '{"id":null}'
 
 def note_contributors(side: ComparableLibrary, room: MatchStore) -> None:
     """Keep beside the publications of the source what their contributors become; `room` knows the users."""
-    records, path = literal(exactly(side.path(RECORDS))), side.path(CONTRIBUTORS)
+    records, path = literal(escaped(side.path(RECORDS))), side.path(CONTRIBUTORS)
     with storage_errors(path), duckdb.connect() as database, table_writer(path, CONTRIBUTORS) as writer:
         found = database.execute(
             f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  an address of ours
@@ -63,7 +63,7 @@ def show_contributors(
     path = side.path(CONTRIBUTORS)
     if not path.exists():
         return ()
-    database.execute(f"CREATE TABLE contributors AS FROM read_parquet({literal(exactly(path))})")
+    database.execute(f"CREATE TABLE contributors AS FROM read_parquet({literal(escaped(path))})")
     if became is not None:
         waiting = database.execute("SELECT source_id FROM contributors WHERE is_there AND target_id IS NULL").fetchall()
         made = [(became(USERS, number), number) for (number,) in waiting]
@@ -77,7 +77,7 @@ def show_contributors(
             WHEN c.is_there THEN '{{"source":' || c.source_id || '}}'
             ELSE '{UNKNOWN}'
         END AS {CONTRIBUTOR})
-        FROM read_parquet({literal(exactly(side.path(RECORDS)))}) AS r
+        FROM read_parquet({literal(escaped(side.path(RECORDS)))}) AS r
         LEFT JOIN contributors AS c ON c.source_id = CAST(r.{CONTRIBUTOR} ->> '$.id' AS BIGINT)
     """)  # noqa: S608  names and addresses of ours
     return (CONTRIBUTOR,)
