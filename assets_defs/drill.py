@@ -12,7 +12,7 @@ from assets_defs.metadata import MOST_SHOWN
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.drills import Drill
+from pipelines.store.maintenance.drills import DrillResult
 
 JOB = "drill_backups"
 ASSET = "drill"
@@ -63,7 +63,7 @@ def _drill_asset(tenant: str) -> dg.AssetsDefinition:
     return restored
 
 
-def _metadata(result: Drill) -> dict[str, Any]:
+def _metadata(result: DrillResult) -> dict[str, Any]:
     return {
         "snapshot": result.snapshot,
         "records": result.records,

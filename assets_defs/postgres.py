@@ -12,7 +12,7 @@ from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
 ASSET = "postgres"
 
@@ -36,7 +36,7 @@ def _postgres_asset(tenant: str) -> dg.AssetsDefinition:
     return postgres
 
 
-def _result(loads: "Sequence[Staged]") -> dg.MaterializeResult:
+def _result(loads: "Sequence[LoadResult]") -> dg.MaterializeResult:
     tables = [(load.snapshot, name, rows) for load in loads for name, rows in load.tables.items()]
     return dg.MaterializeResult(
         metadata={

@@ -7,7 +7,7 @@ import dagster as dg
 from assets_defs.backup import PUBLICATIONS, SNAPSHOT
 from assets_defs.factories import tenant_asset
 from assets_defs.metadata import preview
-from pipelines.backup.flow import REPORTED, Backup
+from pipelines.backup.flow import REPORT_LIMIT, Backup
 from pipelines.records.advice import label_of
 from pipelines.report.build import Report, pictures_of
 from pipelines.service.redaction import outside_text
@@ -40,7 +40,7 @@ def _report_asset(tenant: str) -> dg.AssetsDefinition:
             yield _check(passed=False, metadata={"error": f"{type(error).__name__}: {outside_text(error, 2000)}"})
             return
         if result is None:
-            reason = f"More than {REPORTED:,} publications: `bookferry report {tenant}` makes the report, in a process of its own."
+            reason = f"More than {REPORT_LIMIT:,} publications: `bookferry report {tenant}` makes the report, in a process of its own."
             yield _check(passed=True, metadata={"not made": reason})
             return
         yield _check(passed=True, metadata={"snapshot": result.snapshot})

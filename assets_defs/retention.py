@@ -10,7 +10,7 @@ from assets_defs.factories import job_schedule, run_settings, tenant_key
 from assets_defs.schedules import weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import Policy, Pruning, prune
+from pipelines.store.maintenance.retention import Policy, PruneResult, prune
 
 JOB = "prune_backups"
 
@@ -66,7 +66,7 @@ def _tenant(snapshot: str) -> str:
     return snapshot.partition("/")[0]
 
 
-def _observation(tenant: str, pruning: Pruning) -> dg.AssetObservation:
+def _observation(tenant: str, pruning: PruneResult) -> dg.AssetObservation:
     """An entry in the history of the tenant's snapshots."""
     return dg.AssetObservation(
         tenant_key(tenant, SNAPSHOT),

@@ -1,1 +1,1 @@
-"""Measures Bookferry against other tools on the same made-up library, from the same server, in the same run."""
+"""Measures Bookferry against other tools, on the same generated library, from the same server, in the same run."""

@@ -1,10 +1,9 @@
 """Measures a backup of 50,000 and of 250,000 publications against dlt: `python -m benchmarks.backup`, or `make bench`.
 
-Every tool does the same job from the same server in the same run, each time in a process of its own, in turns (A B A B) so that whatever
-else the machine does meets all of them. What is printed are medians, and ratios between them: those hold on other machines, the
-seconds do not.
+Every tool does the same job from the same server in the same run, each time in a new process, in turns (A B A B), so that other work on the
+machine affects all of them. The output has medians and the ratios between them. The ratios hold on other machines, the seconds do not.
 
-This process stays small on purpose: the kernel counts the memory of a parent into the peak of the child it starts.
+This process stays small on purpose: the kernel counts a parent's memory into the peak of the child that it starts.
 """
 
 from __future__ import annotations
@@ -29,42 +28,42 @@ from typing import Any
 from benchmarks.machine import MemoryWatch, busy_seconds, cpu_seconds, in_words, wait_for_quiet
 
 ROOT = Path(__file__).parents[1]
-RIVAL = "dlt"
+REFERENCE = "dlt"
 
 TRIES = 5
-"""Runs that are made at most to get one without more noise than asked for."""
+"""Attempts at most to get a run with the allowed noise."""
 
 PATIENCE = 60.0
-"""Seconds to wait at most for a quiet moment to begin in."""
+"""Seconds to wait at most for a quiet moment to start in."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """One tool: its name, the module that runs it, and what it does in words."""
+    """One tool: its name, the module that runs it, and its description."""
 
     name: str
     module: str
     what: str
     needs: str = "json"
-    """A module of this environment without which the peer is left out."""
+    """The peer is left out where this module is not installed."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one process did and took."""
+    """The measurements of one process."""
 
     peer: str
     records: int
     seconds: float
-    """From the beginning of the work until the copy can be used, as the process itself measured it."""
+    """From the start of the work until the copy can be used, as the process itself measured it."""
     process_seconds: float
     """The whole process, start-up and imports included."""
     cpu_seconds: float
-    """Of all its threads and children, in user and in kernel mode."""
+    """User and kernel time of all its threads and children."""
     peak_bytes: int
-    """Memory of the process and of those it started, together, at the worst moment."""
+    """Peak memory of the process and the processes it started, together."""
     elsewhere: float
-    """Cores that the rest of the machine kept busy meanwhile, neither this process nor the server: noise."""
+    """Cores that other processes used meanwhile, besides this process and the server: noise."""
     steps: dict[str, float]
 
 
@@ -84,7 +83,7 @@ class Figures:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Figures:
-        """The medians of `runs`, which are of one peer and one size."""
+        """The medians of runs of one peer and one size."""
         first = runs[0]
         return cls(
             peer=first.peer,
@@ -102,13 +101,13 @@ class Figures:
 PEERS = (
     Peer("bookferry", "flow", "Bookferry's flow: raw payloads, proof, staged tables, checksums, snapshot, catalogue"),
     Peer("bookferry backup", "command", "the same as the command, Dagster and start-up included", needs="cli.main"),
-    Peer(RIVAL, "dlt_parquet", "dlt 1.31, REST source to Parquet, children in tables of their own", needs="dlt"),
-    Peer("nothing", "nothing", "every page fetched and thrown away: what the server can do"),
+    Peer(REFERENCE, "dlt_parquet", "dlt 1.31, REST source to Parquet, children in tables of their own", needs="dlt"),
+    Peer("nothing", "nothing", "every page fetched and discarded: what the server can do"),
 )
 
 
 def measure(sizes: Sequence[int], runs: int, peers: Sequence[Peer], noise: float) -> list[Figures]:
-    """All medians: for each size, each peer `runs` times, in turns. `noise`: cores that may be busy elsewhere."""
+    """All medians: each peer runs `runs` times for each size, in turns. `noise`: cores that other work may use."""
     figures = []
     for size in sizes:
         with _server(size) as (server, base_url):
@@ -118,7 +117,7 @@ def measure(sizes: Sequence[int], runs: int, peers: Sequence[Peer], noise: float
 
 
 def _quiet_run(peer: Peer, server: int, base_url: str, records: int, noise: float) -> Run:
-    """One run without more noise than that; the quietest of `TRIES` where there is none."""
+    """One run with the allowed noise, or the quietest of `TRIES`."""
     best: Run | None = None
     for _try in range(TRIES):
         wait_for_quiet(noise, PATIENCE)
@@ -174,10 +173,10 @@ def _server(records: int) -> Iterator[tuple[int, str]]:
 
 
 def ratios(figures: Sequence[Figures]) -> dict[str, Any]:
-    """How the peers compare: each to dlt at each size, and each one's memory at the largest size to that at the smallest."""
+    """Compares each peer with dlt at each size, and each peer's memory at the largest size with that at the smallest."""
     by_key = {(one.peer, one.records): one for one in figures}
     sizes = sorted({one.records for one in figures})
-    to_rival = [
+    to_reference = [
         {
             "peer": one.peer,
             "records": one.records,
@@ -186,26 +185,26 @@ def ratios(figures: Sequence[Figures]) -> dict[str, Any]:
             "peak_memory": one.peak_mebibytes / rival.peak_mebibytes,
         }
         for one in figures
-        if (rival := by_key.get((RIVAL, one.records))) is not None
+        if (rival := by_key.get((REFERENCE, one.records))) is not None
     ]
     growth = {
         one.peer: one.peak_mebibytes / by_key[one.peer, sizes[0]].peak_mebibytes
         for one in figures
         if one.records == sizes[-1] != sizes[0]
     }
-    return {f"to_{RIVAL}": to_rival, "memory_growth": growth}
+    return {f"to_{REFERENCE}": to_reference, "memory_growth": growth}
 
 
 def table(figures: Sequence[Figures], peers: Sequence[Peer]) -> str:
     """The figures as Markdown."""
     compared = ratios(figures)
-    to_rival = {(one["peer"], one["records"]): one for one in compared[f"to_{RIVAL}"]}
+    to_reference = {(one["peer"], one["records"]): one for one in compared[f"to_{REFERENCE}"]}
     lines = [
-        f"| records | tool | records/s | × {RIVAL} | with start-up | × {RIVAL} | CPU µs a record | peak MiB | busy elsewhere |",
+        f"| records | tool | records/s | × {REFERENCE} | with start-up | × {REFERENCE} | CPU µs a record | peak MiB | busy elsewhere |",
         "|--:|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for one in figures:
-        ratio = to_rival.get((one.peer, one.records), {})
+        ratio = to_reference.get((one.peer, one.records), {})
         cells = (
             f"{one.records:,}",
             one.peer,

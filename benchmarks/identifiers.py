@@ -1,4 +1,4 @@
-"""How many records a second get their identifiers: typed, checked, repaired, with verdict, rule and provenance, on one core.
+"""How many records a second have their identifiers typed, checked and repaired, with verdict, rule and provenance, on one core.
 
     .venv/bin/python -m benchmarks.identifiers            # the real records of the sandbox's library, five runs
     .venv/bin/python -m benchmarks.identifiers --json
@@ -31,7 +31,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure the identifiers of real records.")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=10, help="times that a run goes through the library")
+    parser.add_argument("--rounds", type=int, default=10, help="passes through the library per run")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     arguments = parser.parse_args()
     figures = measure(library(), arguments.runs, arguments.rounds)
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def library() -> list[Record]:
-    """The real records that the sandbox ships, as version 2 has them."""
+    """The real records of the sandbox, in the form of version 2."""
     lines = gzip.decompress(files("sandbox.library").joinpath("publications.jsonl.gz").read_bytes()).splitlines()
     return [json.loads(line) for line in lines]
 

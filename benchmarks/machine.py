@@ -1,4 +1,4 @@
-"""What the operating system tells of processes and of the machine. On Linux all of it; elsewhere what is not known is 0."""
+"""CPU time and memory of processes and of the machine, from Linux; on other systems, unknown figures are 0."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Self
 
 EVERY = 0.05
-"""Seconds between two looks at memory: a batch of records lives longer."""
+"""Seconds between two samples of memory: a batch of records lives longer."""
 
 QUIET_FOR = 2.0
-"""Seconds after which a quiet moment counts as one."""
+"""Length of a quiet moment in seconds."""
 
 _PROC = Path("/proc")
 
 
 def in_words() -> str:
-    """The machine, without its name."""
+    """The machine in words, without its name."""
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
 
 
 def busy_seconds() -> float:
-    """CPU seconds that the whole machine has spent on anything since it started."""
+    """CPU seconds of the whole machine since its start."""
     with suppress(OSError):
         user, nice, system, _idle, _waiting, irq, softirq = (_PROC / "stat").read_text().split(maxsplit=8)[1:8]
         return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
@@ -34,7 +34,7 @@ def busy_seconds() -> float:
 
 
 def cpu_seconds(process: int) -> float:
-    """CPU seconds of a process that still runs."""
+    """CPU seconds of a running process."""
     with suppress(OSError):
         fields = (_PROC / str(process) / "stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -42,7 +42,7 @@ def cpu_seconds(process: int) -> float:
 
 
 def wait_for_quiet(cores: float, patience: float) -> None:
-    """Wait until no more than that many cores are busy, but no longer than `patience` seconds."""
+    """Wait until at most that many cores are busy, for `patience` seconds at most."""
     until = time.monotonic() + patience
     while math.isfinite(cores) and time.monotonic() < until:
         before = busy_seconds()
@@ -52,7 +52,7 @@ def wait_for_quiet(cores: float, patience: float) -> None:
 
 
 class MemoryWatch:
-    """Looks at the resident memory of a process and of those it started, together; pages that they share count more than once."""
+    """Samples the resident memory of a process and of the processes it started, together; shared pages count more than once."""
 
     def __init__(self, process: int) -> None:
         self.peak_bytes = 0

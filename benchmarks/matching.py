@@ -1,11 +1,11 @@
-"""How long it takes to find out which record of one library is which of another, and what is to be done with each.
+"""How long a migration takes to match the records of two libraries, and to find the action for each.
 
     .venv/bin/python -m benchmarks.matching                     # 1,000,000 against 1,000,000 publications: some minutes
     .venv/bin/python -m benchmarks.matching --records 20000 --json
 
-Nine tenths of the made-up records are in both, under other ids and with the same DOI; in one of a hundred somebody edited the abstract.
-`laid out` is the reading of both raw tables: each record in the form that is compared, in a process for each side. `matched and
-merged` is what DuckDB makes of that. Memory is that of this process, which does the second.
+Nine tenths of the generated records are in both libraries, under other ids and with the same DOI; in one percent the abstract was edited.
+`laid out` is the reading and normalising of both raw tables, in a process for each side. `matched and classified` is the work of DuckDB on
+the result. Memory is that of this process, which does the second part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pipelines.records.tables import raw_table
 from pipelines.store.parquet import table_writer
 
 APART = 5_000_000
-"""Between the ids of the two libraries."""
+"""Distance between the ids of the two libraries."""
 
 STEP = 1000
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(folder: Path, records: int) -> dict[str, Any]:
-    """Both libraries made, laid out, matched and merged."""
+    """Make both libraries, normalise, match and classify."""
     one, other = folder / "one.parquet", folder / "other.parquet"
     make_raw(one, records, first=0, edited=False)
     make_raw(other, records, first=records // 10, edited=True)
@@ -73,7 +73,7 @@ def measure(folder: Path, records: int) -> dict[str, Any]:
 
 
 def make_raw(path: Path, records: int, *, first: int, edited: bool) -> None:
-    """The raw table of a made-up library, each of whose publications has a DOI of its own."""
+    """The raw table of a generated library. Each publication has its own DOI."""
     table, publications = raw_table("publications"), Publications(first + records)
     with table_writer(path, table) as writer:
         for start in range(0, records, STEP):

@@ -1,11 +1,11 @@
-"""How fast a snapshot gets into Postgres, against pandas.to_sql, on one server in one run.
+"""How fast a snapshot is loaded into Postgres, compared with pandas.to_sql, on one server in one run.
 
     .venv/bin/python -m benchmarks.postgres                     # 1,000,000 publications, all their tables: some minutes
     .venv/bin/python -m benchmarks.postgres --records 20000 --pandas 2000
 
-`bookferry` is the whole load: rows, keys, indexes, statistics, and the exchange of the tables; `bookferry rows` is what can be compared,
-the rows alone. `pandas` is `to_sql` of the same tables, without any key too, from data frames in memory, for fewer publications, because
-its rate does not depend on how many there are: once as it is, once with `method="multi"`; the better one counts. Each is a process of its
+`bookferry` is the whole load: rows, keys, indexes, statistics and the swap of the tables. `bookferry rows` is the comparable part, the rows
+alone. `pandas` is `to_sql` of the same tables, also without keys, from data frames in memory. It loads fewer publications, because its rate
+does not depend on their number, once with its defaults and once with `method="multi"`; the faster one counts. Each peer is a process of its
 own, on a database of its own; its memory is watched from outside.
 """
 
@@ -33,7 +33,7 @@ from pipelines.records.raw import RawRecords
 from pipelines.records.tables import STAGED, Table, raw_table
 from pipelines.store.postgres.copying import copy_table
 from pipelines.store.postgres.definitions import create_table
-from pipelines.store.postgres.loading import AT_ONCE, Database
+from pipelines.store.postgres.loading import PARALLEL_TABLES, Database
 from pipelines.store.postgres.server import Server
 from pipelines.store.snapshots.captures import Capture, ResourceFacts
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -43,17 +43,17 @@ from tests.postgres import database, postgres_server
 TENANT = "bench"
 PEERS = ("bookferry", "bookferry rows", "pandas", "pandas multi")
 CHUNKS = {"pandas": 10_000, "pandas multi": 1_000}
-"""Rows of a chunk; `multi` is slower with more, and fails with more than 65,535 values."""
+"""Rows per chunk. `multi` is slower with more, and fails with more than 65,535 values."""
 
 
 def main() -> None:
-    """Measure and print, or be one of the peers."""
-    parser = argparse.ArgumentParser(description="Measure how fast a snapshot gets into Postgres.")
+    """Measure and print, or run one of the peers."""
+    parser = argparse.ArgumentParser(description="Measure how fast a snapshot is loaded into Postgres.")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--pandas", type=int, default=20_000, help="publications for pandas")
-    parser.add_argument("--data", type=Path, help="keep the snapshot there, and use the one that is there")
+    parser.add_argument("--data", type=Path, help="folder for the snapshot; one that is there is used")
     parser.add_argument(
-        "--wal-level", choices=("replica", "minimal"), default="replica", help="of the server; Postgres' own: replica"
+        "--wal-level", choices=("replica", "minimal"), default="replica", help="of the server (default: replica)"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of the table")
     parser.add_argument("--peer", choices=PEERS, help=argparse.SUPPRESS)
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def measure(data: DataFolder, some: int, wal_level: str) -> dict[str, Any]:
-    """Every peer once, on a database of its own."""
+    """Run every peer once, each on its own database."""
     peers: dict[str, Any] = {}
     with postgres_server(wal_level) as server:
         for peer in PEERS:
@@ -108,7 +108,7 @@ def _watched(peer: str, address: str, data: DataFolder, some: int) -> dict[str, 
 
 
 def work(peer: str, address: str, data: DataFolder, some: int) -> dict[str, Any]:
-    """What one process does: publications, rows, seconds."""
+    """The work of one process: publications, rows, seconds."""
     (snapshot,) = data.snapshots()
     if peer == "bookferry":
         return by_bookferry(address, data, snapshot)
@@ -118,14 +118,14 @@ def work(peer: str, address: str, data: DataFolder, some: int) -> dict[str, Any]
 
 
 def by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """The load as a backup does it."""
+    """The complete load of a backup."""
     staged = Database(address).load(data, snapshot)
     assert not staged.left_out
     return {"publications": staged.tables["publications"], "rows": staged.rows, "seconds": staged.seconds}
 
 
 def rows_by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dict[str, Any]:
-    """The rows alone, into tables without any key: what `to_sql` does."""
+    """The rows alone, into tables without keys, as `to_sql` does it."""
     server = Server(address)
 
     def copied(table: Table) -> int:
@@ -134,7 +134,7 @@ def rows_by_bookferry(address: str, data: DataFolder, snapshot: Snapshot) -> dic
             return copy_table(cursor, "public", table, data, snapshot).rows
 
     begun = time.perf_counter()
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
         counts = pool.map(copied, STAGED["publications"])
         rows = {table.name: count for table, count in zip(STAGED["publications"], counts, strict=True)}
     return {
@@ -167,7 +167,7 @@ def by_pandas(address: str, snapshot: Snapshot, some: int, chunk: int, method: A
 
 
 def make_snapshot(data: DataFolder, count: int) -> None:
-    """A snapshot of the made-up library, by the steps of a backup without its listing."""
+    """Make a snapshot of the generated library, by the steps of a backup without its listing."""
     data.prepare()
     now = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
     capture = begin_capture(
@@ -175,7 +175,7 @@ def make_snapshot(data: DataFolder, count: int) -> None:
     )
     _write_raw(capture, Publications(count), count)
     staging.stage(capture, "publications")
-    files.leave_files(capture)
+    files.skip_files(capture)
     data.publish(capture, now)
 
 

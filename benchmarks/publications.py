@@ -1,10 +1,10 @@
-"""A made-up library of any size: the same records on every machine and in every run, made as fast as they can be sent.
+"""A generated library of any size: the same records on every machine and in every run, as fast as they can be sent.
 
-Records come in blocks of 50. The text of `TEMPLATES` blocks is made once; a block is one of them with its number set in wherever a
-real library would not repeat itself (ids, identifiers, titles, file names, half of the authors). Rendering a page is then one
-replacement in a piece of memory, and no page is ever kept.
+Records come in blocks of 50. The text of `TEMPLATES` blocks is made once. A block is one of them with its number inserted wherever a real
+library would not repeat itself: ids, identifiers, titles, file names, half of the authors. Rendering a page is one replacement in memory,
+and pages are not stored.
 
-Identifiers are as libraries have them: most are what they say, written in the ways that people write them, and one ISBN in thirty is not.
+Identifiers are as in real libraries: most are valid, written as people write them, and one ISBN in thirty is invalid.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from itertools import accumulate
 from typing import Any
 
 BLOCK = 50
-"""Records in a block: the service's largest page, so that such a page is one block."""
+"""Records per block: the service's largest page, so that such a page is one block."""
 
 TEMPLATES = 97
-"""Different blocks of text, about 11 MB; prime, so that no other rhythm of the data meets it."""
+"""Different blocks of text, about 11 MB. The number is prime, so that it coincides with no other period of the data."""
 
 MIN_BYTES, MAX_BYTES = 1500, 3000
-"""About how large the JSON of a record is."""
+"""Approximate size of a record's JSON in bytes."""
 
 _MARK = "#######"
-"""Stands for the number of a block; as long as the number, so that rendering moves nothing."""
+"""Placeholder of a block's number, in its length, so that rendering moves nothing."""
 
 _BOOK_MARK = "~~~~~~~"
-"""Stands for the same number in an ISBN: its last six digits and one that makes up for them, so that any check digit stays right."""
+"""Placeholder of the same number in an ISBN: its last six digits, and a seventh that keeps every check digit valid."""
 
 _FIRST = 1_000_000
-"""Number of the first block: none has fewer digits, none among the first 400 million records has more."""
+"""Number of the first block: all numbers up to 400 million records have the same length."""
 
 _SEED = 20261120
 _VOCABULARY = 6000
@@ -56,7 +56,7 @@ _GIVEN = (
 
 
 class Publications:
-    """The first `count` records of the made-up library, in the shape of v2."""
+    """The first `count` records of the generated library, in the form of v2."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -77,7 +77,7 @@ class Publications:
 
 
 def _json(record: dict[str, Any]) -> bytes:
-    """As the service writes it; what stands between two @ is a number."""
+    """JSON as the service writes it; text between two @ becomes a number."""
     return json.dumps(record, ensure_ascii=False, separators=(",", ":")).replace('"@', "").replace('@"', "").encode()
 
 
@@ -88,20 +88,20 @@ def _set_number(template: bytes, block: int) -> bytes:
 
 
 def _book_number(block: int) -> bytes:
-    """Seven digits that, weighted as they stand in an ISBN-13, sum up to a multiple of ten."""
+    """Seven digits whose weighted sum in an ISBN-13 is a multiple of ten."""
     digits = f"{block % 1_000_000:06}"
     weighed = sum(map(int, digits[::2])) + 3 * sum(map(int, digits[1::2]))
     return f"{digits}{-weighed % 10}".encode()
 
 
 def _checked(digits: str, weights: Sequence[int], modulus: int) -> str:
-    """The digits with their check digit; marks weigh nothing."""
+    """The digits with their check digit; placeholders have no weight."""
     weighed = sum(weight * int(digit) for weight, digit in zip(weights, digits, strict=True) if digit != _BOOK_MARK[0])
     return f"{digits}{'0123456789X'[-weighed % modulus]}"
 
 
 class _Writer:
-    """Writes records of 1.5 to 3 kB with a vocabulary that is used as unevenly as a language's."""
+    """Writes records of 1.5 to 3 kB with a vocabulary as unevenly used as that of a language."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -109,7 +109,7 @@ class _Writer:
         self._often = list(accumulate(1 / rank for rank in range(1, _VOCABULARY + 1)))
 
     def record(self, place: int) -> bytes:
-        """The record at `place` of a block, with a mark where the block's number belongs."""
+        """The record at `place` of a block, with placeholders for the block's number."""
         chance, number = self._chance, f"{_MARK}{place:02}"
         kind, content_type = chance.choice(list(_KINDS.items()))
         record = {

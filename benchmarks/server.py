@@ -1,9 +1,9 @@
-"""A server that is never the bottleneck: serves a made-up library as v2 of the service does, with no limit and to anybody.
+"""A server that is never the bottleneck: serves a generated library like v2 of the service, without limits and sign-in.
 
     python -m benchmarks.server --records 50000
 
-prints `ready http://127.0.0.1:PORT` and serves until it is ended. It keeps to the paging contract of the service (25 records a page,
-50 at most; X-Total; Link with first, prev, next and last) and to nothing else: rules, errors and limits are the sandbox's business.
+prints `ready http://127.0.0.1:PORT` and serves until it is ended. It has the paging of the service (25 records a page, 50 at most; X-Total;
+Link with first, prev, next and last) and nothing else: the sandbox has the rules, errors and limits.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ PATHS = frozenset({"/api/v2/publications", "/api/v2/publications/all"})
 DEFAULT_PER_PAGE = 25
 MAX_PER_PAGE = 50
 MAX_REQUEST = 64 * 1024
-"""Bytes of a request's head; whoever sends more is cut off."""
+"""Limit of a request's head in bytes; longer requests are cut off."""
 
 SEND_BUFFER = 4 * 1024 * 1024
-"""Bytes the kernel may take at once, so that a page of 120 kB is handed over in one call."""
+"""Bytes that the kernel buffers, so that a page of 120 kB takes one call."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection, kept alive: answers GET requests in the order in which they come."""
+    """One kept-alive connection: answers GET requests in their order."""
 
     def __init__(self, publications: Publications) -> None:
         self._publications = publications
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where answers go."""
+        """Keep the transport of the responses."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         connection: socket.socket = transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete by now."""
+        """Answer all complete requests."""
         self._received += data
         while (end := self._received.find(b"\r\n\r\n")) >= 0:
             head, self._received = self._received[:end], self._received[end + 4 :]

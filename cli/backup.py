@@ -14,19 +14,19 @@ from cli.notify import notifying
 from cli.output import Output
 from cli.progress import ProgressDisplay
 from cli.stage import load_document, print_load
-from pipelines.backup.flow import REPORTED, checked_resources
+from pipelines.backup.flow import REPORT_LIMIT, checked_resources
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
 from pipelines.notify import Ending
 from pipelines.records.files import COVER
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.reports import page_of
+from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
 
 def backup_tenant(
@@ -38,14 +38,14 @@ def backup_tenant(
         with ProgressDisplay() as display:
             snapshot, staged = run_backup(settings, tenant, resources, display, asked=wanted, with_files=with_files)
         run.ending = Ending.of_backup(snapshot)
-    page = page_of(open_data(settings), snapshot)
+    page = report_address(open_data(settings), snapshot)
     document = {**summary(snapshot), "report": page}
     document |= {"postgres": [load_document(load) for load in staged]} if settings.stages else {}
     output.result(document, lambda console: _print_all(console, snapshot, staged, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
 
-def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[Staged], page: str | None) -> None:
+def _print_all(console: Console, snapshot: Snapshot, staged: Sequence[LoadResult], page: str | None) -> None:
     for load in staged:
         print_load(console, load)
     print_summary(console, snapshot, page)
@@ -75,7 +75,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
 def print_summary(console: Console, snapshot: Snapshot, report: str | None = None) -> None:
     """Print problems, files, report and counts; the verdict is the last line."""
     manifest = snapshot.manifest
-    for problem in (*manifest.problems, *snapshot.notes):
+    for problem in (*manifest.problems, *manifest.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     print_failed_files(console, manifest.files, most=10)
     if manifest.files.kept:
@@ -83,7 +83,7 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
         console.print(f"{kept} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
     if report:
         console.print(f"Report for librarians: {report}")
-    elif snapshot.counts.get("publications", 0) > REPORTED:
+    elif snapshot.counts.get("publications", 0) > REPORT_LIMIT:
         console.print(
             f"The library is too large for a report with each backup. To make one: bookferry report {manifest.tenant}"
         )

@@ -35,7 +35,7 @@ from pipelines.service.sandbox_process import CLIENT, sandbox_process, sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance.reports import page_of
+from pipelines.store.maintenance.reports import report_address
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
@@ -98,7 +98,7 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
         with ProgressDisplay() as display:
             snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot
         data = open_data(settings)
-        answers, page = _answers(data), page_of(data, snapshot)
+        answers, page = _answers(data), report_address(data, snapshot)
         migration = None if backup_only else _migrate(settings, snapshot, output)
     document = {
         **summary(snapshot),

@@ -33,7 +33,7 @@ from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TE
 if TYPE_CHECKING:
     import dagster as dg
 
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
 INSTANCE = """\
 # Dagster's settings for this data folder. Bookferry wrote this file once; you may change it.
@@ -79,7 +79,7 @@ class BackupResult(NamedTuple):
     """The snapshot of a backup, and what was loaded into Postgres."""
 
     snapshot: Snapshot
-    staged: list[Staged]
+    staged: list[LoadResult]
 
 
 def run_backup(
@@ -97,6 +97,7 @@ def run_backup(
         personal_keys(settings).to_write()
     if settings.stages:
         settings.postgres()
+    loads: list[LoadResult] = []
     with _quiet_dagster():
         import dagster as dg  # noqa: PLC0415  see the module's docstring
 
@@ -110,6 +111,7 @@ def run_backup(
                 settings,
                 on_progress=display.progress,
                 on_wait=display.waiting,
+                on_loaded=loads.extend,
                 before_step=end_if_stopped,
                 asked=asked,
                 with_files=with_files,
@@ -133,12 +135,12 @@ def run_backup(
                 if before.issuperset(snapshot.name for snapshot in backup.data.snapshots(tenant)):
                     raise
             snapshot = backup.data.snapshots(tenant)[-1]  # also if the stop came after publication
-            if settings.stages and snapshot.manifest.complete and not backup.staged:
+            if settings.stages and snapshot.manifest.complete and not loads:
                 raise StorageError(
                     f"Snapshot {snapshot.name} is complete and published, but not in Postgres, because it was stopped. Run `bookferry "
                     f"stage {tenant}`."
                 )
-            return BackupResult(snapshot, backup.staged)
+            return BackupResult(snapshot, loads)
 
 
 def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[str], config: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from pipelines.migration.plan.scope import check_target
 from pipelines.migration.verify.run import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
-from pipelines.store.maintenance.drills import Drill
+from pipelines.store.maintenance.drills import DrillResult
 from pipelines.store.stores import open_data
 
 SHOWN = 10
@@ -95,12 +95,12 @@ def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: 
     return ExitStatus.COMPLETE if found.ok else ExitStatus.DIFFERENCES
 
 
-def drill_document(found: Drill) -> dict[str, Any]:
+def drill_document(found: DrillResult) -> dict[str, Any]:
     """The JSON document of a drill. Scripts rely on its keys."""
     return {**msgspec.to_builtins(found), "snapshot": found.name}
 
 
-def print_drill(console: Console, found: Drill) -> None:
+def print_drill(console: Console, found: DrillResult) -> None:
     """Print the first problems; the verdict is the last line."""
     for problem in found.problems[:SHOWN]:
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))

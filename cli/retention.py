@@ -13,7 +13,7 @@ from cli.output import Output, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, size
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.retention import Policy, Pruning, prune
+from pipelines.store.maintenance.retention import Policy, PruneResult, prune
 from pipelines.store.stores import open_data
 
 
@@ -34,7 +34,7 @@ def prune_snapshots(
     return ExitStatus.COMPLETE
 
 
-def _print(console: Console, pruning: Pruning) -> None:
+def _print(console: Console, pruning: PruneResult) -> None:
     rows = [(snapshot.snapshot, "keep", ", ".join(snapshot.why)) for snapshot in pruning.kept]
     rows += [
         (snapshot.snapshot, "remove", f"{'complete' if snapshot.complete else 'PARTIAL'}, {size(snapshot.bytes)}")

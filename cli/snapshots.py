@@ -14,8 +14,8 @@ from cli.output import Output, age, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
 from pipelines.settings.settings import Settings
-from pipelines.store.maintenance.drills import Drill, last_drill
-from pipelines.store.maintenance.verification import SnapshotVerification, last_verification
+from pipelines.store.maintenance.drills import DRILLS, DrillResult
+from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 
@@ -26,7 +26,7 @@ def list_snapshots(settings: Settings, tenant: str | None, output: Output) -> Ex
         settings.tenant(tenant)
     data, now = open_data(settings), datetime.now(UTC)
     found = [
-        SnapshotLine(one, last_verification(data, *one.name.split("/")), last_drill(data, *one.name.split("/")))
+        SnapshotLine(one, VERIFICATIONS.last(data, *one.name.split("/")), DRILLS.last(data, *one.name.split("/")))
         for one in data.snapshots(tenant)
     ]
     output.result(
@@ -49,7 +49,7 @@ class SnapshotLine(NamedTuple):
 
     snapshot: Snapshot
     verified: SnapshotVerification | None
-    drilled: Drill | None
+    drilled: DrillResult | None
 
 
 def _line(one: SnapshotLine, now: datetime) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     console.print(Text.assemble((snapshot.name, "bold"), "  ", verdict))
     console.print(f"from {manifest.base_url} ({manifest.api}), {manifest.started_at} in {duration(manifest.seconds)}")
     console.print(f"in {snapshot.address}")
-    for problem in (*manifest.problems, *snapshot.notes):
+    for problem in (*manifest.problems, *manifest.notes):
         console.print(Text.assemble(("!", "yellow"), f" {problem}"))
     proof = [
         (name, *map(_number, (facts.records, facts.distinct_ids, facts.x_total, facts.requests)), facts.endpoint)

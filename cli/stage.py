@@ -17,7 +17,7 @@ from pipelines.store.encryption import personal_keys
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
 
 def stage_snapshots(
@@ -42,19 +42,19 @@ def stage_snapshots(
     return ExitStatus.COMPLETE
 
 
-def load_document(staged: Staged) -> dict[str, Any]:
+def load_document(staged: LoadResult) -> dict[str, Any]:
     """The JSON document of a load."""
     return {**msgspec.to_builtins(staged), "rows": staged.rows}
 
 
-def _print(console: Console, staged: Sequence[Staged]) -> None:
+def _print(console: Console, staged: Sequence[LoadResult]) -> None:
     for load in staged:
         print_load(console, load)
     if not staged:
         console.print("Nothing to load: the database has every complete snapshot.")
 
 
-def print_load(console: Console, staged: Staged) -> None:
+def print_load(console: Console, staged: LoadResult) -> None:
     """Print a load; anything unexpected comes first."""
     for sentence in (*staged.left_out, *staged.notes):
         console.print(Text.assemble(("!", "yellow"), f" {sentence}"))

@@ -13,7 +13,7 @@ from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
-from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_holding
+from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_with_table
 from pipelines.store.stores import open_data
 
 
@@ -102,7 +102,7 @@ def _row_counts(settings: Settings | None) -> dict[str, int]:
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     counts = Counter({SNAPSHOTS.name: len(snapshots)} if snapshots else {})
     for table in (*TABLES.values(), *RAW_TABLES):
-        holding = newest_holding(table, complete)
+        holding = newest_with_table(table, complete)
         if holding:
             counts[table.name] = sum(one.manifest.tables[table.name].rows for one in holding)
     return counts

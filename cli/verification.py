@@ -15,15 +15,8 @@ from pipelines.humanize import size
 from pipelines.notify import Ending
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
-from pipelines.store.maintenance.verification import (
-    Part,
-    SnapshotVerification,
-    keep,
-    keys_to_verify,
-    tenant_of,
-    tenants_without_complete,
-    verify,
-)
+from pipelines.store.maintenance.verification import VERIFICATIONS, Part, SnapshotVerification, verify
+from pipelines.store.maintenance.verification_targets import keys_to_verify, tenant_of, tenants_without_complete
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
@@ -54,7 +47,7 @@ def _nothing_complete(tenant: str) -> str:
 def _save(data: DataFolder, result: SnapshotVerification, output: Output) -> None:
     """Save the result. The verification counts even if that is impossible, such as on a read-only disk."""
     try:
-        keep(data, result)
+        VERIFICATIONS.save(data, result)
     except StorageError as error:
         output.say(f"The date of this verification could not be saved: {error}")
 

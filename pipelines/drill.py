@@ -26,7 +26,7 @@ from pipelines.service.sandbox_process import CLIENT, make_locations, sandbox_pr
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.durable import storage_errors
-from pipelines.store.maintenance.drills import Drill, keep
+from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
@@ -47,7 +47,7 @@ def drill(
     *,
     now: datetime,
     on_progress: Callable[[Progress | ApplyProgress], None] = lambda _: None,
-) -> Drill:
+) -> DrillResult:
     """Restore a snapshot into an empty library of a sandbox, read it back, compare; keep the result with the snapshot."""
     begun = time.monotonic()
     data.prepare()
@@ -80,7 +80,7 @@ def drill(
         )
         if count
     ]
-    result = Drill(
+    result = DrillResult(
         tenant=snapshot.manifest.tenant,
         snapshot=snapshot.manifest.snapshot,
         ok=proof.equal and not problems,
@@ -97,7 +97,7 @@ def drill(
         },
         left=_left(made, done, facts.unsent),
     )
-    keep(data, result)
+    DRILLS.save(data, result)
     return result
 
 

@@ -1,12 +1,12 @@
--- What differs between the raw tables raw_a and raw_b of one resource: the views added, removed, changed, fields and totals.
+-- The differences between the raw tables raw_a and raw_b of one resource, as the views added, removed, changed, fields and totals.
 
--- An id that is no whole number is in the payload only. A record without any is told apart by its hash.
+-- An id that is not a whole number is in the payload only. A record without an id is identified by its hash.
 CREATE TEMP MACRO id_of(id, payload) AS coalesce(
     CAST(id AS VARCHAR),
     CASE WHEN json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR' THEN json_extract_string(payload, '$.id') END
 );
 
--- Signatures in the addresses of files are new with every listing. They say nothing of the record.
+-- Signatures in the addresses of files are new with every listing, and are no part of the record.
 CREATE TEMP MACRO without_signatures(payload) AS regexp_replace(
     payload,
     '("(?:url|thumb_url|preview_url)"\s*:\s*"[^"?]*)\?[^"]*(?i:signature|x-amz-|x-goog-|sig=|token=|expires)[^"]*"',
@@ -20,7 +20,7 @@ CREATE TEMP MACRO member(payload, name) AS
 CREATE TEMP MACRO is_object(payload) AS
     CASE WHEN json_valid(payload) THEN json_type(payload) = 'OBJECT' ELSE false END;
 
--- A partial listing may hold one id twice: then it is the same only if every form of it is.
+-- A partial listing may have an id twice. The records are equal only if every version of them is.
 CREATE TEMP TABLE ids_a AS
     SELECT id, min(sha256) AS low, max(sha256) AS high
     FROM (SELECT id_of(id, payload) AS id, sha256 FROM raw_a)
@@ -37,7 +37,7 @@ CREATE TEMP TABLE pairs AS
     FROM ids_a AS a FULL JOIN ids_b AS b USING (id)
     WHERE (a.low, a.high) IS DISTINCT FROM (b.low, b.high);
 
--- Payloads only pass through: what is gathered in memory are the names of the fields.
+-- Payloads only pass through: memory holds the names of the fields.
 CREATE TEMP TABLE compared AS
 SELECT
     id,

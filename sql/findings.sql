@@ -1,17 +1,17 @@
--- What a report tells of a snapshot, from the views publications, identifiers and files over its staged tables: whatever a librarian may
--- want to look at. Texts from records are cut: who reads needs their beginning, and one record may hold a megabyte.
+-- The findings of a report on a snapshot, from the views publications, identifiers and files over its staged tables: everything that a
+-- librarian may want to check. Texts from records are cut: a reader needs their beginning, and one record may have a megabyte.
 
 CREATE TEMP MACRO short(text) AS left(text, 1000);
 
--- A date may be a year or a month; a year is all that duplicates are compared by.
+-- A date may be a year or a month. Duplicates are compared by year.
 CREATE TEMP MACRO year_of(raw) AS nullif(regexp_extract(trim(raw), '^[0-9]{4}(?:$|[^0-9])'), '')[:4];
 CREATE TEMP MACRO is_year_or_month(raw) AS regexp_full_match(trim(raw), '[0-9]{4}(-(0[1-9]|1[0-2]))?');
 
--- A title without what two cataloguers write differently: accents, case, punctuation, blanks.
+-- A title without the differences between two cataloguers: accents, case, punctuation, blanks.
 CREATE TEMP MACRO plain(title) AS
     trim(regexp_replace(lower(strip_accents(title)), '[^\p{L}\p{N}]+', ' ', 'g'));
 
--- v3 has one field for all types: there, the type says more.
+-- v3 has one field for all types: there the type says more.
 CREATE TEMP VIEW judged AS
     SELECT
         publication_id AS record,
@@ -55,7 +55,7 @@ CREATE TEMP VIEW holdings AS
     GROUP BY kind
     ORDER BY publications DESC, kind;
 
--- An ISSN names a journal, and the ISBN of an article or a chapter names the book that it is in: many records may have the same.
+-- An ISSN names a journal, and the ISBN of an article or a chapter names its book: many records may have the same.
 CREATE TEMP VIEW identifying AS
     SELECT DISTINCT type, value, publication_id AS record
     FROM identifiers
@@ -113,7 +113,7 @@ SELECT
     (SELECT count(*) FROM same_titles) AS same_titles,
     (SELECT count(*) FROM same_titled) AS same_titled_records;
 
--- What is worth a line, in views of the same columns, so that each is sorted alone: kind, record, field, type, value, becomes, detail, records,
+-- The findings, in views of the same columns, so that each view is sorted alone: kind, record, field, type, value, becomes, detail, records,
 -- many.
 CREATE TEMP MACRO no_records() AS CAST([] AS BIGINT[]);
 

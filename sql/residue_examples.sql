@@ -1,4 +1,4 @@
--- Of the keys in the table wanted: the first values that the records of the view held have under them.
+-- For each key in the table wanted: the first records of the view held with this residue key, and their values.
 SELECT key, min_by(id, id, 3) AS ids, min_by(value, id, 3) AS examples
 FROM (
     SELECT

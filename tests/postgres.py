@@ -1,4 +1,4 @@
-"""A real Postgres for tests: the one that BOOKFERRY_TEST_POSTGRES names, else installed binaries, else those of a Python package."""
+"""A real Postgres for tests: that of BOOKFERRY_TEST_POSTGRES, else an installed one, else that of a Python package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSAFE_AND_QUICK = "-F -c listen_addresses='' -c full_page_writes=off -c max_con
 
 @contextmanager
 def postgres_server(wal_level: str = "minimal") -> Iterator[str]:
-    """Address of a server on which databases can be made; it ends with the block, unless it was there before."""
+    """The address of a server that allows new databases. It ends with the block, unless it was running before."""
     if os.environ.get(VARIABLE):
         yield os.environ[VARIABLE]
         return
@@ -56,7 +56,7 @@ def postgres_server(wal_level: str = "minimal") -> Iterator[str]:
 
 @contextmanager
 def database(server: str) -> Iterator[str]:
-    """Address of a database of one's own on that server."""
+    """The address of a new database on that server."""
     name = f"bookferry_{secrets.token_hex(6)}"
     with _session(server) as session:
         session.execute(sa.text(f"CREATE DATABASE {name}"))
@@ -76,7 +76,7 @@ def _session(server: str) -> Iterator[sa.Connection]:
 
 
 def postgres_user() -> str | None:
-    """Who runs the server, where we are root and it refuses to be."""
+    """The user that runs the server if we are root, which Postgres refuses; else None."""
     if os.getuid() != 0:
         return None
     known = {entry.pw_name for entry in pwd.getpwall()}

@@ -10,7 +10,7 @@ from pipelines.records.tables import RAW_TABLES, STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, catalogue_in_memory, deleted_view
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import ROOT, run
-from tests.store.steps import make_snapshot, records
+from tests.store.snapshot_factory import make_snapshot, publication_payloads
 
 PAGE = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
 
@@ -31,7 +31,7 @@ def test_every_table_and_every_column_is_explained() -> None:
 
 def test_duckdb_has_the_columns_and_types_that_are_told(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "library-data")
-    make_snapshot(data, records(1))
+    make_snapshot(data, publication_payloads(1))
     database = catalogue_in_memory(data)
     told = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS]
     told += [deleted_view(tables[0].impersonal) for tables in STAGED.values()]

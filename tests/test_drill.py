@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from pipelines.drill import drill
 from pipelines.records.files import KEPT
 from pipelines.settings.loading import load_settings
-from pipelines.store.maintenance.drills import Drill, last_drill
+from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.snapshots.snapshots import Snapshot, blob_key
 from pipelines.store.stores import open_data
 from tests.migration.conftest import RECORDS
@@ -18,7 +18,7 @@ from tests.migration.library_pair import LibraryPair
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def drilled(desk: LibraryPair, snapshot: Snapshot) -> Drill:
+def drilled(desk: LibraryPair, snapshot: Snapshot) -> DrillResult:
     settings = load_settings(desk.config)
     return drill(settings, open_data(settings), snapshot, now=NOW)
 
@@ -33,7 +33,7 @@ def test_a_snapshot_is_put_back_and_read_again_to_the_last_byte(desk: LibraryPai
     assert (found.ok, found.problems, found.records) == (True, [], RECORDS)
     assert found.files == len(kept_files(snapshot)) > 0
     data = open_data(load_settings(desk.config))
-    assert last_drill(data, *snapshot.name.split("/")) == found
+    assert DRILLS.last(data, *snapshot.name.split("/")) == found
     assert not list((desk.config.parent / "library-data").glob(".drill-*"))
 
 

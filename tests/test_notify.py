@@ -21,7 +21,7 @@ from pipelines.settings.schedule import Hook, NotifySettings
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.service.scripted import Answer, Received, ScriptedServer
-from tests.store.steps import make_snapshot
+from tests.store.snapshot_factory import make_snapshot
 
 COMPLETE = Ending(job="backup", result="complete", tenant="old", snapshot="20261121T020000Z", run="r1")
 FAILED = Ending(job="backup", result="failed", tenant="old", message="The disk is full.")

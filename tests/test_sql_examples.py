@@ -1,4 +1,4 @@
-"""Each file in sql/examples answers the question in its first line, on DuckDB and on Postgres alike, and rightly.
+"""Each file in sql/examples answers the question in its first line correctly, and alike on DuckDB and Postgres.
 
 The library is the sandbox's real one: as `old` over v2, with nights before the one that was backed up, and as `new` over v3, where some
 of it has arrived. What is expected is counted in plain Python, from the records as they were received (tests/example_answers.py).
@@ -24,12 +24,12 @@ from pipelines.examples import all_examples
 from pipelines.inventory import default_resources
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.backup.other_resources.conftest import Desk
+from tests.backup.other_resources.conftest import TwoVersionRunner
 from tests.backup.other_resources.signing import sign_in
 from tests.example_answers import ANSWERS, Night, Rows
 from tests.postgres import database, postgres_server
 from tests.sandbox.process import SandboxProcess
-from tests.store.steps import make_snapshot
+from tests.store.snapshot_factory import make_snapshot
 from tests.test_docs_analysts import POSTGRES, blocks
 
 CONFIG = """
@@ -58,7 +58,7 @@ Ask = Callable[[str], tuple[list[str], Rows]]
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The libraries, backed up; `old` on other nights, too."""
+    """The libraries, backed up; `old` at several dates."""
     config = tmp_path_factory.mktemp("examples") / "bookferry.toml"
     with (
         SandboxProcess("--tenant=old=real", "--tenant=new=real:3000", "--requests-per-minute", "0") as sandbox,
@@ -68,15 +68,15 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         environment.setenv("TEST_USER", sandbox.user)
         environment.setenv("TEST_PASSWORD", sandbox.password)
         sign_in(config, "new", sandbox, "new")
-        desk = Desk(config)
-        tonight = desk.back_up(tenant="old")
-        assert desk.back_up(*default_resources("v3")).manifest.complete
+        runner = TwoVersionRunner(config)
+        tonight = runner.back_up(tenant="old")
+        assert runner.back_up(*default_resources("v3")).manifest.complete
     make_earlier_nights(DataFolder(config.parent / "library-data"), tonight)
     return config
 
 
 def make_earlier_nights(data: DataFolder, tonight: Snapshot) -> None:
-    """Yesterday, when five records were missing, three were there that are gone now, and some read otherwise; and two months before."""
+    """Snapshots of yesterday, without five records, with three that are gone now and with other values; and of two months before."""
     payloads: list[str] = pq.read_table(tonight.path / "raw" / "publications.parquet")["payload"].to_pylist()
     now = datetime.fromisoformat(tonight.manifest.started_at)
     yesterday = [json.loads(payload) for payload in payloads[5:]]
@@ -117,7 +117,7 @@ def nights(config: Path) -> list[Night]:
 
 @pytest.fixture(scope="module")
 def duckdb_says(config: Path) -> Ask:
-    """The answer of the catalogue."""
+    """The result of the catalogue."""
     tables = library(config)
     sql = {one.name: one.sql for one in EXAMPLES}
     return lambda name: run_sql(tables.connection, sql[name])
@@ -125,7 +125,7 @@ def duckdb_says(config: Path) -> Ask:
 
 @pytest.fixture(scope="module")
 def session(config: Path) -> Iterator[psycopg.Connection]:
-    """Postgres, with every snapshot."""
+    """Postgres with every snapshot."""
     data = DataFolder(config.parent / "library-data")
     with postgres_server() as server, database(server) as address:
         for tenant in ("old", "new"):
@@ -136,7 +136,7 @@ def session(config: Path) -> Iterator[psycopg.Connection]:
 
 @pytest.fixture
 def postgres_says(session: psycopg.Connection) -> Iterator[Ask]:
-    """The answer of Postgres to an analyst."""
+    """The result of Postgres for an analyst."""
     session.execute("SET search_path = library")
     session.execute("SET ROLE bookferry_analyst")
 
@@ -150,7 +150,7 @@ def postgres_says(session: psycopg.Connection) -> Iterator[Ask]:
 
 
 def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connection) -> None:
-    """What it says to type works; and a person with the role reads what is everybody's and nothing personal."""
+    """Its commands work; a person with the role reads everything that is not personal."""
     (block,) = blocks("sql", POSTGRES)
     session.execute("CREATE ROLE analyst IN ROLE bookferry_analyst")
     statements = [one for one in block.split(";\n") if one.strip()]
@@ -165,10 +165,10 @@ def test_the_page_for_analysts_is_right_about_postgres(session: psycopg.Connecti
 
 
 @pytest.mark.parametrize("name", [one.name for one in EXAMPLES])
-def test_an_example_is_answered_rightly_and_alike_on_both_engines(
+def test_an_example_is_correct_and_alike_on_both_engines(
     name: str, duckdb_says: Ask, postgres_says: Ask, nights: list[Night]
 ) -> None:
-    """Value by value, with the same types and in the same order; and as counted from the records themselves."""
+    """Equal value by value, in types and in order; and equal to the count from the records themselves."""
     columns, rows = duckdb_says(name)
     assert rows, "an example shows something"
     other_columns, other_rows = postgres_says(name)

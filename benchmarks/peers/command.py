@@ -1,4 +1,4 @@
-"""`bookferry backup TENANT --json` as a person runs it, its start-up, Dagster and first use of a data folder included."""
+"""`bookferry backup TENANT --json` as a person runs it, with start-up, Dagster and the first use of a data folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.peers.configuration import TENANT, write_configuration
 
 
 def main(base_url: str, folder: Path) -> None:
-    """Run the command, print what it took, and check that its snapshot is whole."""
+    """Run the command, print its figures, and check that its snapshot is complete."""
     config = write_configuration(base_url, folder)
     bookferry = Path(sys.executable).with_name("bookferry")
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The bookferry.toml that a measured Bookferry is given: the local server, with the limit lifted."""
+"""The bookferry.toml of a measured Bookferry: the local server, with the limit lifted."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def copy(base_url: str, folder: Path) -> None:
 
 
 def main(base_url: str, folder: Path) -> None:
-    """Run one copy, print what it took, and check that it is whole."""
+    """Run one copy, print its figures, and check that it is complete."""
     os.environ |= {"RUNTIME__DLTHUB_TELEMETRY": "false", "RUNTIME__LOG_LEVEL": "ERROR"}
     started = time.perf_counter()
     copy(base_url, folder)

@@ -16,7 +16,7 @@ RUN = "bench"
 
 
 def back_up(config: Path) -> tuple[Snapshot, dict[str, float]]:
-    """One backup, in the steps that the orchestrator's assets take. Returns the snapshot and the seconds of each step."""
+    """Run one backup by the steps of the orchestrator's assets. Returns the snapshot and the seconds of each step."""
     laps = _Laps()
     with Backup.open(config) as library:
         for resource in default_resources("v2"):
@@ -32,21 +32,21 @@ def back_up(config: Path) -> tuple[Snapshot, dict[str, float]]:
 
 
 class _Laps:
-    """A stopwatch that is read at the end of each step."""
+    """A stopwatch that is read after each step."""
 
     def __init__(self) -> None:
         self._last = time.perf_counter()
         self.seconds: dict[str, float] = {}
 
     def end(self, step: str) -> None:
-        """Note how long `step` took."""
+        """Record the seconds of a step."""
         now = time.perf_counter()
         self.seconds[step] = round(now - self._last, 3)
         self._last = now
 
 
 def main(base_url: str, folder: Path) -> None:
-    """Make one backup, print what it took, and check that it is whole."""
+    """Make one backup, print its figures, and check that it is complete."""
     config = write_configuration(base_url, folder)
     started = time.perf_counter()
     snapshot, steps = back_up(config)

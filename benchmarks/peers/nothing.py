@@ -1,4 +1,4 @@
-"""Fetches every page and throws it away: the speed of the server, which no peer can exceed."""
+"""Fetches every page and discards it: the speed of the server, which no peer can exceed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 
 def main(base_url: str, _folder: Path) -> None:
-    """Walk the listing by its `Link` headers on one connection."""
+    """Read the listing by its `Link` headers on one connection."""
     started = time.perf_counter()
     connection = http.client.HTTPConnection(urlsplit(base_url).netloc)
     target: str | None = "/api/v2/publications/all?per_page=50"

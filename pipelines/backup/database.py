@@ -1,4 +1,4 @@
-"""The flow into Postgres: which snapshots are staged into the database that the settings name, after a backup or because somebody asks."""
+"""Staging into Postgres: which snapshots are loaded into the configured database, after a backup or on request."""
 
 from __future__ import annotations
 
@@ -9,56 +9,57 @@ from pipelines.errors import ConfigurationError
 from pipelines.records.tables import TABLES
 from pipelines.service.redaction import keep_secret
 from pipelines.settings.settings import Settings
-from pipelines.store.catalogue import newest_holding
-from pipelines.store.postgres.loading import Database, Staged
+from pipelines.store.catalogue import newest_with_table
+from pipelines.store.postgres.loading import Database, LoadResult
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 
 def open_database(settings: Settings, environ: Mapping[str, str] = os.environ) -> Database:
-    """The database that the settings name; nothing is asked of it yet."""
+    """The database that the settings name. No connection is made yet."""
     address = settings.postgres(environ)
     if address is None or not settings.staging.load:
-        missing = "`postgres_env` names no database" if address is None else "`load = false` in [postgres] says so"
-        raise ConfigurationError(f"{settings.path}: tables are not staged into Postgres, because {missing}.")
+        reason = "`postgres_env` names no database" if address is None else "[postgres] has `load = false`"
+        raise ConfigurationError(f"{settings.path}: tables are not staged into Postgres, because {reason}.")
     database = Database(address, settings.staging.schema_, settings.staging.wait_seconds)
     keep_secret(database.secret)
     return database
 
 
-def stage_new(database: Database, data: DataFolder, tenant: str) -> list[Staged]:
-    """What is new since the last time, after a backup: usually its snapshot; nothing where that is partial."""
-    wanted, held = _shown(_complete(data, tenant)), database.held(tenant)
-    return [database.load(data, snapshot) for snapshot in wanted if snapshot.manifest.snapshot not in held]
+def stage_new(database: Database, data: DataFolder, tenant: str) -> list[LoadResult]:
+    """Load the new snapshots after a backup: usually its own snapshot, and nothing where that is partial."""
+    loaded = database.loaded_snapshots(tenant)
+    newest = _newest_snapshots(_complete_snapshots(data, tenant))
+    return [database.load(data, snapshot) for snapshot in newest if snapshot.manifest.snapshot not in loaded]
 
 
 def stage_again(
     database: Database, data: DataFolder, tenant: str, name: str | None = None, *, history: bool = False
-) -> list[Staged]:
-    """What somebody asks for: what is newest, though it may be there; one snapshot by `name`; or, as `history`, all that is not there."""
-    complete = _complete(data, tenant)
+) -> list[LoadResult]:
+    """Load on request: the newest snapshots, even if they are loaded; one snapshot by `name`; or with `history` all that are not loaded."""
+    complete = _complete_snapshots(data, tenant)
     if name is not None:
-        wanted = [one for one in complete if name in (one.name, one.manifest.snapshot)]
+        wanted = [snapshot for snapshot in complete if name in (snapshot.name, snapshot.manifest.snapshot)]
         if not wanted:
-            known = ", ".join(one.manifest.snapshot for one in complete) or "none"
+            known = ", ".join(snapshot.manifest.snapshot for snapshot in complete) or "none"
             raise ConfigurationError(
-                f"'{name}' is no complete snapshot of '{tenant}', and only such are staged. Complete ones: {known}."
+                f"'{name}' is no complete snapshot of '{tenant}', and only complete ones are staged. Complete ones: {known}."
             )
     elif history:
-        held = database.held(tenant)
-        wanted = [one for one in reversed(complete) if one.manifest.snapshot not in held]
+        loaded = database.loaded_snapshots(tenant)
+        wanted = [snapshot for snapshot in reversed(complete) if snapshot.manifest.snapshot not in loaded]
     else:
-        wanted = _shown(complete)
+        wanted = _newest_snapshots(complete)
         if not wanted:
             raise ConfigurationError(f"'{tenant}' has no complete snapshot yet. `bookferry backup {tenant}` makes one.")
     return [database.load(data, snapshot) for snapshot in wanted]
 
 
-def _complete(data: DataFolder, tenant: str) -> list[Snapshot]:
+def _complete_snapshots(data: DataFolder, tenant: str) -> list[Snapshot]:
     return [snapshot for snapshot in data.snapshots(tenant) if snapshot.manifest.complete]
 
 
-def _shown(complete: Iterable[Snapshot]) -> list[Snapshot]:
-    """The snapshots that the newest tables come from, newest first: one, unless the newest one lacks some resources."""
+def _newest_snapshots(complete: Iterable[Snapshot]) -> list[Snapshot]:
+    """The newest snapshot, and older ones where it lacks some resources; newest first."""
     complete = list(complete)
-    newest = {one.name: one for table in TABLES.values() for one in newest_holding(table, complete)}
-    return sorted(newest.values(), key=lambda one: one.manifest.snapshot, reverse=True)
+    newest = {snapshot.name: snapshot for table in TABLES.values() for snapshot in newest_with_table(table, complete)}
+    return sorted(newest.values(), key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)

@@ -1,7 +1,7 @@
-"""Fetching the contents on a work list: a few at a time, beside the listing that fills it or after it (I12).
+"""Fetches the files on a file list with a few threads, during the listing that fills it or after it (I12).
 
-A signed address lasts some minutes, so files are fetched soon after their page was read, and the reading waits where they cannot keep up.
-An address that is refused is asked for again; what cannot be had is noted with the reason, and never ends the run.
+A signed address expires after some minutes. Files are therefore fetched soon after their page is read, and the listing waits when they fall
+behind. An expired address is replaced by a fresh one. A file that cannot be fetched is recorded with the reason; it never ends the run.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.snapshots.blobs import Blobs
 from pipelines.store.snapshots.file_list import FileList, Known, Wanted
 
-AT_A_TIME = 8
+PARALLEL_FILES = 8
 
-PATIENCE = 120.0
-"""Seconds that a file may wait for its turn before the listing waits for it: addresses that expire cost a request each."""
+MOST_SECONDS_WAITING = 120.0
+"""Seconds that a file may wait before the listing waits for it: each expired address costs a request."""
 
 MOST_ADDRESSES = 2
-"""Times that a fresh address is asked for one file."""
+"""Fresh addresses per file at most."""
 
-MOST_IN_A_ROW = 50
-"""Failures that may pass, one after the other, until the rest is not tried: the storage is down."""
+MOST_FAILURES_IN_A_ROW = 50
+"""Temporary failures in a row before the rest is given up: the storage is down."""
 
-END_SECONDS = 5.0
-"""Until threads that hear nothing, such as one that looks up a name, are left behind."""
+SHUTDOWN_SECONDS = 5.0
+"""Wait for threads at the end. Those that do not react, for example during a name lookup, are left behind."""
 
 
-class Fetching:
-    """Threads that work on a `FileList` for the length of a `with` block.
+class FileFetcher:
+    """Threads that work through a `FileList` for the length of a `with` block.
 
-    At its end what is under way is finished, or left for the next run where an error ends the block. `open_list` makes the list when it is
-    first needed, so that a library without files costs nothing; `open_client` a client of the library, for addresses on its host and
-    fresh ones.
+    At its end, downloads in progress are finished; after an error they are left to the next run. `open_list` creates the list on first
+    use, so that a library without files has none. `open_client` opens a client of the library, for files on its host and for fresh
+    addresses.
     """
 
     def __init__(
@@ -60,19 +60,19 @@ class Fetching:
         self.blobs = blobs
         self._stopped = threading.Event()
         self._clock = clock or SystemClock(self._stopped)
-        self._client = _Lazily(open_client)
+        self._client = _LazyClient(open_client)
         self._transfers = Downloads(base_url, client=self._client.get, clock=self._clock)
         self._addresses = SignedUrls(self._client.get)
         self._changed = threading.Condition()
         self._names = count(1)
         self._threads: list[threading.Thread] = []
-        self._more_may_come = True
+        self._listing_ended = False
         self._failure: BaseException | None = None
         self._failed_in_a_row = 0
-        self.done = 0
+        self.tried = 0
         """Contents that were tried."""
         self.given_up = ""
-        """Why nothing more is tried, if it is not."""
+        """Why no more files are tried; empty while they are."""
 
     @property
     def requests(self) -> int:
@@ -87,7 +87,7 @@ class Fetching:
         return self._list
 
     def on_page(self, records: Sequence[msgspec.Raw]) -> None:
-        """Take in the files of a page that was just read. Returns when none has waited too long."""
+        """Add the files of a page that was read. Returns once no file waits too long."""
         if found := addressed_files(map(bytes, records)):
             self.files.add(found, self._clock.monotonic())
             self._begin()
@@ -97,13 +97,13 @@ class Fetching:
         self._raise_failure()
 
     def finish(self, on_done: Callable[[int], None]) -> None:
-        """Work until nothing waits any more. `on_done` hears now and then how many were tried. More than one round may be needed."""
-        self._more_may_come = False
+        """Work until no file waits. `on_done` receives the number of files tried, now and then. May be called again for another round."""
+        self._listing_ended = True
         self._begin()
-        while any(one.is_alive() for one in self._threads):
+        while any(thread.is_alive() for thread in self._threads):
             with self._changed:
                 self._changed.wait(0.5)
-            on_done(self.done)
+            on_done(self.tried)
         self._threads.clear()
         self._raise_failure()
 
@@ -114,22 +114,22 @@ class Fetching:
         self._give_up("the listing is over")
         try:
             if kind is None:
-                for one in self._threads:
-                    one.join()
+                for thread in self._threads:
+                    thread.join()
                 self._raise_failure()
         finally:
             self._stopped.set()
             self._transfers.close()
             self._client.close()
-            for one in self._threads:
-                one.join(END_SECONDS)
+            for thread in self._threads:
+                thread.join(SHUTDOWN_SECONDS)
             self.blobs.close()
             if self._list is not None:
                 self._list.close()
 
     def _is_late(self) -> bool:
         since = self._list.waiting_since() if self._list is not None else None
-        return since is not None and self._clock.monotonic() - since > PATIENCE
+        return since is not None and self._clock.monotonic() - since > MOST_SECONDS_WAITING
 
     def _goes_on(self) -> bool:
         return not (self.given_up or self._failure or self._stopped.is_set())
@@ -144,7 +144,7 @@ class Fetching:
             raise self._failure
 
     def _begin(self) -> None:
-        while len(self._threads) < AT_A_TIME:
+        while len(self._threads) < PARALLEL_FILES:
             thread = threading.Thread(target=self._work, name="files", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -156,11 +156,11 @@ class Fetching:
             while (wanted := self._next()) is not None:
                 self._fetch(wanted)
                 with self._changed:
-                    self.done += 1
+                    self.tried += 1
                     self._changed.notify_all()
-        except BaseException as error:  # noqa: BLE001  whatever it is, whoever waits for the files must hear it
+        except BaseException as error:  # noqa: BLE001  every error must reach the thread that waits for the files
             with self._changed:
-                if not self._stopped.is_set():  # else it is what the stop did to a request
+                if not self._stopped.is_set():  # else the stop itself broke a request
                     self._failure = self._failure or error
                 self._changed.notify_all()
 
@@ -169,37 +169,39 @@ class Fetching:
             while self._goes_on():
                 if (wanted := self.files.take()) is not None:
                     return wanted
-                if not self._more_may_come:
+                if self._listing_ended:
                     break
                 self._changed.wait()
             return None
 
     def _fetch(self, wanted: Wanted) -> None:
-        found = self._found(wanted)
+        content = self._content(wanted)
         if self._stopped.is_set():
-            return  # the list knows that it was under way
-        if not isinstance(found, Failed):
+            return  # the list has it as under way
+        if not isinstance(content, Failed):
             self._failed_in_a_row = 0
-            self.files.kept(found.content, new=found.is_new)
+            self.files.mark_kept(content.content, new=content.is_new)
             return
-        self.files.failed(wanted.reference.content_key, found.problem, passing=found.passing)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if found.passing else 0
-        if self._failed_in_a_row >= MOST_IN_A_ROW:
-            self._give_up(f"not tried, after {MOST_IN_A_ROW} in a row that failed; the last: {found.problem}")
+        self.files.mark_failed(wanted.reference.content_key, content.problem, temporary=content.passing)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if content.passing else 0
+        if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
+            self._give_up(
+                f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {content.problem}"
+            )
 
-    def _found(self, wanted: Wanted) -> _Had | Failed:
-        """One content, by a fresh address where that of the listing is missing or no good any more."""
+    def _content(self, wanted: Wanted) -> _StoredContent | Failed:
+        """Fetch one content. A fresh address replaces a missing or expired one."""
         address, failed = wanted.reference.address, Failed("")
         for asked in range(MOST_ADDRESSES + 1):
             if address is not None:
-                found = self._transferred(wanted, address)
-                if not isinstance(found, Failed):
+                result = self._download(wanted, address)
+                if not isinstance(result, Failed):
                     if asked:
                         self._addresses.helped()
-                    return found
-                failed = found
-                if not found.refused or asked == MOST_ADDRESSES:
-                    return found
+                    return result
+                failed = result
+                if not result.refused or asked == MOST_ADDRESSES:
+                    return result
             fresh = self._addresses.ask(wanted.reference)
             if isinstance(fresh, Failed):
                 why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
@@ -207,37 +209,37 @@ class Fetching:
             address = fresh
         return failed
 
-    def _transferred(self, wanted: Wanted, address: str) -> _Had | Failed:
+    def _download(self, wanted: Wanted, address: str) -> _StoredContent | Failed:
         key = wanted.reference.content_key
-        held = wanted.sha256 is not None and self.blobs.size(wanted.sha256) == wanted.bytes
-        etag = wanted.etag if held else None
-        with self.blobs.arriving(str(next(self._names))) as (path, file):
-            outcome = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
-            if isinstance(outcome, Failed):
-                return outcome
-            if not isinstance(outcome, Received):
-                return _Had(Known(key, wanted.sha256, wanted.bytes, wanted.etag), is_new=False)
+        known = wanted.sha256 is not None and self.blobs.size(wanted.sha256) == wanted.bytes
+        etag = wanted.etag if known else None
+        with self.blobs.incoming(str(next(self._names))) as (path, file):
+            result = self._transfers.fetch(address, file, size=wanted.reference.size, etag=etag)
+            if isinstance(result, Failed):
+                return result
+            if not isinstance(result, Received):
+                return _StoredContent(Known(key, wanted.sha256, wanted.bytes, wanted.etag), is_new=False)
             file.flush()
-            self.blobs.keep(path, outcome.sha256)
-        version = outcome.etag if key.startswith(UNSURE) else None
-        return _Had(Known(key, outcome.sha256, outcome.size, version), is_new=True)
+            self.blobs.store(path, result.sha256)
+        version = result.etag if key.startswith(UNSURE) else None
+        return _StoredContent(Known(key, result.sha256, result.size, version), is_new=True)
 
 
 @dataclass(frozen=True)
-class _Had:
-    """A content that is a blob, and whether it was fetched now."""
+class _StoredContent:
+    """A content that is a blob. `is_new`: it was fetched just now."""
 
     content: Known
     is_new: bool
 
 
-class _Lazily:
-    """A client of the library that is opened when somebody needs it: its requests are not the listing's."""
+class _LazyClient:
+    """A client of the library that is opened on first use. Its requests are counted apart from those of the listing."""
 
     def __init__(self, open_client: Callable[[], AbstractContextManager[LibraryClient]]) -> None:
         self._open = open_client
         self._lock = threading.Lock()
-        self._held = ExitStack()
+        self._clients = ExitStack()
         self._client: LibraryClient | None = None
 
     @property
@@ -247,8 +249,8 @@ class _Lazily:
     def get(self) -> LibraryClient:
         with self._lock:
             if self._client is None:
-                self._client = self._held.enter_context(self._open())
+                self._client = self._clients.enter_context(self._open())
             return self._client
 
     def close(self) -> None:
-        self._held.close()
+        self._clients.close()

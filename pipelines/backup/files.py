@@ -1,7 +1,7 @@
-"""The files step of a backup: the content of every file that the records name becomes a blob, and the table says what became of each.
+"""The files step of a backup: fetches the content of every file that the records name, and writes the outcomes into the table.
 
-While publications are read, `fetching` works on what their pages bring. `fetch_files` does the rest after it: what failed in a way that may
-pass, what came without an address, what the list does not know. Both are repeatable: what is kept is not fetched again (I9).
+While publications are listed, `fetching` fetches the files of their pages. `fetch_files` then does the rest: temporary failures, files
+without an address, and files that the list lacks. Both can be repeated: stored contents are not fetched again (I9).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.backup.fetching import Fetching
+from pipelines.backup.fetching import FileFetcher
 from pipelines.errors import StorageError
 from pipelines.records.files import ASSET, COVER, FAILED, KEPT, FileReference
 from pipelines.records.tables import PUBLICATION_FILES
@@ -31,14 +31,14 @@ from pipelines.store.snapshots.captures import Capture, FailedFile, FileTotals
 from pipelines.store.snapshots.file_list import FileList, Known, State
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
-EARLIER = 5
-"""Snapshots at most that are asked for contents that are kept already."""
+MOST_EARLIER_SNAPSHOTS = 5
+"""Snapshots at most that are searched for stored contents."""
 
-SHOWN = 100
-"""Files that could not be had which the manifest names; the table has all of them."""
+MOST_FAILURES = 100
+"""Failed files in the manifest; the table has all of them."""
 
-ROWS = 10_000
-"""Rows of a table that are looked at together."""
+BATCH_ROWS = 10_000
+"""Rows of a table per batch."""
 
 NOT_TRIED = "not tried"
 _NAME = PUBLICATION_FILES.name
@@ -46,7 +46,7 @@ _NAME = PUBLICATION_FILES.name
 
 @dataclass(frozen=True)
 class FileProgress:
-    """How far the fetching of files is after the listing; in the form of a listing's progress."""
+    """Progress of fetching files after the listing, with the fields of a listing's progress."""
 
     records: int
     expected: int
@@ -55,21 +55,21 @@ class FileProgress:
     done: str = "read"
     afterwards: str = "making the tables"
     seconds_left: float = 0.0
-    """By the budget, which has no part in it: what counts is the rate so far."""
+    """By the request budget, which does not limit files: only the rate so far counts."""
 
 
 OpenClient = Callable[[], AbstractContextManager[LibraryClient]]
 
 
 @contextmanager
-def beside_listing(
+def fetch_while_listing(
     capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None = None
 ) -> Iterator[Callable[[Sequence[msgspec.Raw]], None]]:
-    """Fetch files while their records are read: what is yielded takes the records of each page. Use it under the tenant's lease."""
-    work = _fetching(capture, data, open_client, clock)
-    with work:
-        yield work.on_page
-    _charge(capture, work)
+    """Fetch files during the listing of their records. Yields the function that takes each page. Needs the tenant's lease."""
+    fetcher = _fetcher(capture, data, open_client, clock)
+    with fetcher:
+        yield fetcher.on_page
+    _add_requests(capture, fetcher)
 
 
 def fetch_files(
@@ -79,111 +79,113 @@ def fetch_files(
     on_progress: Callable[[FileProgress], None] = lambda _: None,
     clock: Clock | None = None,
 ) -> FileTotals:
-    """Have what the listing left, and write into `publication_files` what became of every file."""
+    """Fetch the files that are left after the listing, and write the outcome of each file into `publication_files`."""
     if not capture.facts.tables[_NAME].rows:
-        return _note(capture, FileTotals())
-    work = _fetching(capture, data, open_client, clock)
-    with work:
-        _complete(work.files, capture)
-        work.files.move(State.POSTPONED, State.WAITING)
-        _look_at(work.files, work.blobs)
-        expected = work.files.count(State.WAITING, State.WITHOUT_ADDRESS)
+        return _record_totals(capture, FileTotals())
+    fetcher = _fetcher(capture, data, open_client, clock)
+    with fetcher:
+        _add_missing(fetcher.files, capture)
+        fetcher.files.move(State.POSTPONED, State.WAITING)
+        _check_claims(fetcher.files, fetcher.blobs)
+        expected = fetcher.files.count(State.WAITING, State.WITHOUT_ADDRESS)
 
-        def tell(done: int) -> None:
+        def report(tried: int) -> None:
             if expected:
-                on_progress(FileProgress(done, expected, work.requests))
+                on_progress(FileProgress(tried, expected, fetcher.requests))
 
-        work.finish(tell)
-        for kind in (ASSET, COVER):  # only asking for an asset tells of a missing scope
-            work.files.move(State.WITHOUT_ADDRESS, State.WAITING, kind=kind)
-            work.finish(tell)
-        work.files.move(State.POSTPONED, State.FAILED)
-        work.files.move(State.WAITING, State.FAILED, problem=work.given_up or NOT_TRIED)
-        totals = _join(capture, work.files)
-    _charge(capture, work)
-    return _note(capture, totals)
+        fetcher.finish(report)
+        for kind in (ASSET, COVER):  # assets first: only a refused asset names a missing scope
+            fetcher.files.move(State.WITHOUT_ADDRESS, State.WAITING, kind=kind)
+            fetcher.finish(report)
+        fetcher.files.move(State.POSTPONED, State.FAILED)
+        fetcher.files.move(State.WAITING, State.FAILED, problem=fetcher.given_up or NOT_TRIED)
+        totals = _write_outcomes(capture, fetcher.files)
+    _add_requests(capture, fetcher)
+    return _record_totals(capture, totals)
 
 
-def leave_files(capture: Capture) -> FileTotals:
-    """Fetch nothing: the snapshot holds what the records say of files, and says so."""
+def skip_files(capture: Capture) -> FileTotals:
+    """Fetch nothing. The snapshot has the records' descriptions of files only, and the manifest says so."""
     if capture.facts.files is not None:
         return capture.facts.files  # an earlier process of this run has fetched them
     rows = capture.facts.tables[_NAME].rows
-    return _note(capture, FileTotals(count=rows, not_fetched=rows))
+    return _record_totals(capture, FileTotals(count=rows, not_fetched=rows))
 
 
-def _fetching(capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None) -> Fetching:
+def _fetcher(capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None) -> FileFetcher:
     blobs, base_url = Blobs(data, capture.facts.tenant), capture.facts.base_url
-    return Fetching(lambda: _list_of(capture, data), blobs, base_url=base_url, open_client=open_client, clock=clock)
+    return FileFetcher(
+        lambda: _open_list(capture, data), blobs, base_url=base_url, open_client=open_client, clock=clock
+    )
 
 
-def _charge(capture: Capture, work: Fetching) -> None:
-    if work.requests:
-        capture.facts.files_requests += work.requests
+def _add_requests(capture: Capture, fetcher: FileFetcher) -> None:
+    if fetcher.requests:
+        capture.facts.files_requests += fetcher.requests
         capture.save()
 
 
-def _note(capture: Capture, totals: FileTotals) -> FileTotals:
+def _record_totals(capture: Capture, totals: FileTotals) -> FileTotals:
     capture.facts.files = totals
     capture.save()
     return totals
 
 
-def _list_of(capture: Capture, data: DataFolder) -> FileList:
-    """The list in the capture's folder; a new one is told what earlier snapshots have."""
+def _open_list(capture: Capture, data: DataFolder) -> FileList:
+    """The file list of a capture. A new one starts with the contents of earlier snapshots."""
     files = FileList(capture.path, time.monotonic())
     if files.is_new:
-        files.know(_kept_before(data, capture.facts.tenant))
+        files.add_known(_known_contents(data, capture.facts.tenant))
     return files
 
 
-def _kept_before(data: DataFolder, tenant: str) -> Iterator[Known]:
-    """The contents that the newest snapshots of a tenant have, back to the newest complete one that has any."""
+def _known_contents(data: DataFolder, tenant: str) -> Iterator[Known]:
+    """The contents of a tenant's newest snapshots, back to the newest complete one with files."""
     holding = (one for one in reversed(data.snapshots(tenant)) if one.manifest.files.kept)
-    for snapshot in islice(holding, EARLIER):
-        with suppress(StorageError):  # a damaged one only costs transfers
-            yield from _kept_in(data, snapshot)
+    for snapshot in islice(holding, MOST_EARLIER_SNAPSHOTS):
+        with suppress(StorageError):  # a damaged snapshot only costs downloads
+            yield from _contents_of(data, snapshot)
         if snapshot.manifest.complete:
             return
 
 
-def _kept_in(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
+def _contents_of(data: DataFolder, snapshot: Snapshot) -> Iterator[Known]:
     table = f"{snapshot.key}/{snapshot.manifest.tables[_NAME].path}"
     with (
         storage_errors(data.objects.address_of(table)),
         data.objects.open(table) as content,
         pq.ParquetFile(content) as file,
     ):
-        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag"], ROWS):
+        for batch in row_batches(file, ["content_key", "status", "sha256", "bytes", "etag"], BATCH_ROWS):
             for row in batch.to_pylist():
                 if row["status"] == KEPT:
                     yield Known(row["content_key"], row["sha256"], row["bytes"], row["etag"])
 
 
-def _complete(files: FileList, capture: Capture) -> None:
-    """Want every content that the records name: some came without an address, or were read by a process that died."""
+def _add_missing(files: FileList, capture: Capture) -> None:
+    """Add all contents that the records name: some had no address, others were read by a process that died."""
     names = ["content_key", "kind", "publication_id", "asset_id", "size"]
     with capture.open_file(_NAME) as file:
-        for batch in row_batches(file, names, ROWS):
+        for batch in row_batches(file, names, BATCH_ROWS):
             rows = (FileReference(**row, address=None) for row in batch.to_pylist())
             files.add(rows, time.monotonic())
 
 
-def _look_at(files: FileList, blobs: Blobs) -> None:
-    """Whether what an earlier run kept is still there, in its size; what is not is wanted again."""
-    for some in files.claimed():
-        there = {one.content_key for one in some if one.sha256 and blobs.size(one.sha256) == one.bytes}
-        files.settle(there, [one.content_key for one in some if one.content_key not in there])
+def _check_claims(files: FileList, blobs: Blobs) -> None:
+    """Check that the blobs of claimed contents are still there in their size. Missing ones are wanted again."""
+    for batch in files.claimed():
+        present = {known.content_key for known in batch if known.sha256 and blobs.size(known.sha256) == known.bytes}
+        files.settle_claims(present, [known.content_key for known in batch if known.content_key not in present])
 
 
-def _join(capture: Capture, files: FileList) -> FileTotals:
-    """Write into the table what became of each file, and count."""
-    tally = files.tally()
-    totals = FileTotals(new=tally.new, bytes=tally.bytes)
+def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:
+    """Write the outcome of each file into the table, and count the outcomes."""
+    sums = files.totals()
+    totals = FileTotals(new=sums.new, bytes=sums.bytes)
     path = capture.table_path(PUBLICATION_FILES)
     joined = path.with_suffix(".joined")
     with capture.open_file(_NAME) as file, table_writer(joined, PUBLICATION_FILES) as writer:
-        for batch in row_batches(file, rows=ROWS):
+        for batch in row_batches(file, rows=BATCH_ROWS):
             writer.write(_with_outcomes(batch, files, totals))
     with storage_errors(path):
         joined.replace(path)
@@ -218,7 +220,7 @@ def _count(batch: pa.RecordBatch, states: list[str], totals: FileTotals) -> None
         if state == KEPT:
             continue
         totals.failed += 1
-        if len(totals.failures) < SHOWN:
+        if len(totals.failures) < MOST_FAILURES:
             [row] = batch.slice(position, 1).to_pylist()
             name = row["name"] or row["filename"]
             shown = None if name is None else outside_text(name, 120)

@@ -1,4 +1,4 @@
-"""One Bookferry at work: settings, data folder, leases and progress, behind the few steps that jobs are made of."""
+"""The steps of a backup with their settings, data folder, leases and progress, as jobs and commands run them."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
 from pipelines.store.stores import open_data
 
 if TYPE_CHECKING:
-    from pipelines.store.postgres.loading import Staged
+    from pipelines.store.postgres.loading import LoadResult
 
-REPORTED = 100_000
-"""Publications up to which a backup makes its report, too; of a larger library `bookferry report` makes it, in half a GiB at most."""
+REPORT_LIMIT = 100_000
+"""A backup makes the report of up to this many publications. For more, `bookferry report` makes it, in half a GiB of memory at most."""
 
 Progress = read.Progress | files.FileProgress
-"""How far a listing or the fetching of files is."""
+"""Progress of a listing, or of fetching files."""
 
 
 class Backup:
-    """The steps of a backup on one data folder. `run` names the job run: steps with the same name work on the same capture.
+    """The steps of a backup on one data folder. `run` names the job run: steps of the same run work on the same capture.
 
-    `asked` are resources that somebody wants by name, beside those that the settings of a tenant name: a snapshot without them is partial.
-    Without `with_files`, the content of no file is fetched, whatever the settings of a tenant say. `clock` is for tests.
-    Each step calls `before_step` first; an exception from it ends the step before any work.
-    A tenant's lease is taken by its first step and held until `close`, so that no second run reads or clears what this one works on.
+    `on_loaded` receives what was loaded into Postgres. `before_step` is called before each step; an error in it stops the backup.
+    `asked`: resources that were asked for by name, besides those of the tenant's settings; a snapshot without them is partial. Without
+    `with_files` no file is fetched, whatever the settings say. `clock` is for tests. The first step acquires the tenant's lease and `close`
+    releases it, so that no second run reads the library or clears the capture.
     """
 
     def __init__(
@@ -54,6 +54,7 @@ class Backup:
         *,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_wait: Callable[[Waiting], None] = lambda _: None,
+        on_loaded: Callable[[Sequence[LoadResult]], None] = lambda _: None,
         before_step: Callable[[], None] = lambda: None,
         asked: Collection[str] = (),
         with_files: bool = True,
@@ -64,25 +65,24 @@ class Backup:
         self.data = open_data(settings, personal_keys(settings))
         self._on_progress = on_progress
         self._on_wait = on_wait
+        self._on_loaded = on_loaded
         self._before_step = before_step
         self._asked = frozenset(asked)
         self._with_files = with_files
         self._clock = clock
         self._leases = Leases(self.data)
-        self.staged: list[Staged] = []
-        """What was loaded into Postgres."""
 
     @classmethod
     def open(cls, config: Path, asked: Collection[str] = ()) -> Self:
-        """Read the configuration; nothing else happens yet."""
+        """Read the configuration. Nothing else happens yet."""
         return cls(load_settings(config), asked=asked)
 
     def read_raw(
         self, tenant: str, run: str, resource: str, wanted: Sequence[str] = ()
     ) -> tuple[Capture, ResourceFacts | Unreadable]:
-        """List one resource of `tenant` into the capture of `run`, unless that was done by a run that this one goes on with.
+        """List one resource of `tenant` into the capture of `run`, unless an interrupted run has done so already.
 
-        `wanted`: all that the run reads, which tells what it may go on with; `resource` alone, if nothing is said.
+        `wanted`: all resources of the run, which decide what may be continued; only `resource` by default.
         """
         chosen = self.settings.tenant(tenant)
         self._begin_step(tenant)
@@ -107,7 +107,7 @@ class Backup:
             return capture, facts
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
-        """Make the staged tables of one resource from what the same run has read."""
+        """Make the staged tables of a resource that the same run has read."""
         self._begin_step(tenant)
         capture = self.data.capture(tenant, run)
         if resource not in capture.facts.unreadable:
@@ -115,7 +115,7 @@ class Backup:
         return capture
 
     def fetch_files(self, tenant: str, run: str) -> Capture:
-        """Have the content of every file that the publications of the same run name, unless nobody wants it."""
+        """Fetch the files of the publications that the same run has read, unless files are turned off."""
         self._begin_step(tenant)
         capture = self.data.capture(tenant, run)
         if "publications" in capture.facts.unreadable:
@@ -123,11 +123,11 @@ class Backup:
         if self._fetches(tenant):
             files.fetch_files(capture, self.data, partial(self._client, tenant), self._on_progress, self._clock)
         else:
-            files.leave_files(capture)
+            files.skip_files(capture)
         return capture
 
     def publish(self, tenant: str, run: str) -> Snapshot:
-        """Publish the capture of `run` and show it in the catalogue."""
+        """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
         snapshot = self.data.publish(self.data.capture(tenant, run), _now())
         try:
@@ -139,9 +139,9 @@ class Backup:
         return snapshot
 
     def report(self, tenant: str) -> Report | None:
-        """Make the report of the newest snapshot of `tenant` that holds publications, be it complete or not.
+        """Make the report of the newest snapshot of `tenant` with publications, complete or partial.
 
-        None is made where there are more than `REPORTED` of them: it would take more memory than the whole backup.
+        Returns None for more than `REPORT_LIMIT` publications: the report would take more memory than the whole backup.
         """
         self._begin_step(tenant)
         found = [snapshot for snapshot in self.data.snapshots(tenant) if snapshot.holds_publications]
@@ -149,26 +149,27 @@ class Backup:
             raise ConfigurationError(
                 f"'{tenant}' has no snapshot with publications to report on. Run `bookferry backup {tenant}` first."
             )
-        if found[-1].counts["publications"] > REPORTED:
+        if found[-1].counts["publications"] > REPORT_LIMIT:
             return None
         return make_report(self.data, found[-1], now=_now())
 
-    def stage_into_postgres(self, tenant: str) -> list[Staged]:
-        """Load what is new of `tenant` into the database that the settings name; its snapshots stay as good as they are if that fails."""
+    def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
+        """Load the new snapshots of `tenant` into the configured database. They stay valid if that fails."""
         from pipelines.backup import database  # noqa: PLC0415  most have none
 
         self._begin_step(tenant)
         try:
-            self.staged = database.stage_new(database.open_database(self.settings), self.data, tenant)
+            loads = database.stage_new(database.open_database(self.settings), self.data, tenant)
         except BookferryError as error:
             newest = newest_complete(self.data.snapshots(tenant))
             name = newest.name if newest else tenant
             raise StorageError(f"Snapshot {name} is complete and published, but not in Postgres: {error}") from error
-        return self.staged
+        self._on_loaded(loads)
+        return loads
 
     def close(self) -> None:
-        """Give the leases back."""
-        self._leases.give_back()
+        """Release the leases."""
+        self._leases.release()
 
     def __enter__(self) -> Self:
         return self
@@ -178,7 +179,7 @@ class Backup:
 
     def _begin_step(self, tenant: str) -> None:
         self._before_step()
-        self._leases.hold(tenant)
+        self._leases.acquire(tenant)
 
     def _client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
         return open_client(self.settings, tenant, state=self.data.state_path, on_wait=self._on_wait, clock=self._clock)
@@ -188,16 +189,16 @@ class Backup:
 
     @contextmanager
     def _fetching_files(self, capture: Capture, resource: str) -> Iterator[Callable[[Sequence[msgspec.Raw]], None]]:
-        """What takes the pages of a listing, to fetch the files that they name while their addresses last."""
+        """Yields the function that takes the pages of a listing and fetches their files before the addresses expire."""
         tenant = capture.facts.tenant
         if resource != "publications" or not self._fetches(tenant):
             yield lambda _: None
             return
-        with files.beside_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
+        with files.fetch_while_listing(capture, self.data, partial(self._client, tenant), self._clock) as on_page:
             yield on_page
 
     def _capture(self, tenant: str, run: str, wanted: Sequence[str]) -> Capture:
-        """What `run` has captured so far; else what an earlier run began and did not finish; else a new one."""
+        """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""
         with suppress(StorageError):
             return self.data.capture(tenant, run)
         chosen, now = self.settings.tenant(tenant), _now()
@@ -208,13 +209,13 @@ class Backup:
 
 
 def tenant_resources(tenant: TenantSettings) -> tuple[str, ...]:
-    """What a nightly backup of a tenant reads: what its settings name, else what its version of the API lists."""
+    """The resources of a nightly backup: those of the tenant's settings, else those of its API version."""
     named = tenant.resources
     return default_resources(tenant.api) if named is None else tuple(one for one in RESOURCES if one in named)
 
 
 def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
-    """The resources a person asked for by name, those of every night where none is named; in the order in which they are read."""
+    """The resources that a person asked for by name, or those of every night; in reading order."""
     if mistake := resource_mistake(tenant.api, wanted):
         raise ConfigurationError(f"--resources: {mistake}.")
     return [one for one in RESOURCES if one in (wanted or tenant_resources(tenant))]

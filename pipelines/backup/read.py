@@ -1,7 +1,7 @@
-"""The backup flow: read a resource into raw Parquet and prove what was read.
+"""Reads a resource into raw Parquet, and proves what was read.
 
-The steps after it are `staging.stage` and `DataFolder.publish`. Each takes a `Capture` and leaves its result there, so that an orchestrator
-can run, show and repeat the steps one by one; `library.Library` puts them together.
+The next steps are `staging.stage` and `DataFolder.publish`. Each step takes a `Capture` and leaves its result there, so that an
+orchestrator can run, show and repeat the steps one by one. `flow.Backup` combines them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 import msgspec
 import pyarrow as pa
 
-from pipelines.backup.staging import StagedFacts, StagingProcess, note, work_behind
+from pipelines.backup.staging import StagedFacts, StagingProcess, background_thread, record_tables
 from pipelines.errors import (
     AccessDeniedError,
     BookferryError,
@@ -34,7 +34,7 @@ from pipelines.store.parquet import TableWriter
 from pipelines.store.snapshots.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids
 
 BATCH_BYTES = 4 * 1024 * 1024
-"""Bytes of JSON gathered before a row group is written: the memory a backup needs, however large the library."""
+"""Bytes of JSON per row group. They bound the memory of a backup, however large the library."""
 
 ENDPOINTS = {
     "publications": ("publications/all", "publications"),
@@ -45,20 +45,20 @@ ENDPOINTS = {
     "authorities": ("authorities",),
     "tasks": ("tasks",),
 }
-"""Resource → its list endpoints, the best first (service-api.md: "A backup endpoint /publications/all returns all publications")."""
+"""Resource → its list endpoints, the best first. `/publications/all` is made for backups (service.md#lists)."""
 
-NUMBERED = frozenset({"publications"})
-"""Of these the document says that ids are integers; of the others nothing, so that a text tells a record apart, too."""
+WITH_NUMBERS_AS_IDS = frozenset({"publications"})
+"""Resources with integer ids by definition (service.md#identifiers). The ids of all others may be texts, too."""
 
 FORBIDDEN = 403
 
 INDISPENSABLE = frozenset({"publications"})
-"""Without these a snapshot is partial, whoever asked for what."""
+"""A snapshot without these is always partial."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a listing is. `expected` is X-Total, where the service sends it."""
+    """Progress of a listing. `expected` is X-Total, if the service sends it."""
 
     resource: str
     records: int
@@ -70,7 +70,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the listing ends at the budget's rate."""
+        """Seconds until the end of the listing at the budget's rate; None without X-Total."""
         if self.expected is None:
             return None
         return max(0, self.expected - self.records) / PER_PAGE * 60 / self.requests_per_minute
@@ -88,17 +88,17 @@ def read_raw(
     on_page: Callable[[Sequence[msgspec.Raw]], None] = lambda _: None,
     kinds: Kinds = STANDARD_KINDS,
 ) -> ResourceFacts | Unreadable:
-    """List `resource` into raw/<resource>.parquet, record by record as received, and prove what was read (I4).
+    """List `resource` into raw/<resource>.parquet, with each record as received, and prove what was read (I4).
 
-    What an earlier run has read of it, and was broken off, is gone on with (I9). `walks`: how often the listing is begun, at most, because
-    nobody can tell what moved while it was read; with 1, nothing is read again, and a collection that moves makes the snapshot partial.
+    An interrupted earlier run is continued (I9). `walks`: how often the listing is begun at most when records move and cannot be followed.
+    With 1 nothing is read again, and a moving collection makes the snapshot partial.
 
-    A service need not have every resource, and an account need not see it: what is refused before its first page is told and left out.
-    `asked`: somebody wants it by name, so that the snapshot is partial without it. `alone`: there is nothing else to read, so the refusal
-    is raised. `on_page` is given the records of each page as it is read; reading goes on when it returns. `kinds`: the types of identifiers
-    that the library has.
+    A service may lack a resource, and an account may not see it. A resource that is refused before its first page is recorded and left
+    out. `asked`: the resource was asked for by name, so that the snapshot is partial without it. `alone`: nothing else is read, so that
+    the refusal is raised. `on_page` receives the records of each page; reading continues when it returns. `kinds`: the identifier types of
+    the library.
     """
-    sent = client.requests
+    requests_before = client.requests
     try:
         walk = partial(_walk, capture, resource, kinds)
         facts = _read(
@@ -111,15 +111,17 @@ def read_raw(
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if capture.has_pages(resource) or alone:
             if isinstance(error, StopError):
-                capture.forget_pages(resource)  # going on from them would end as this did
+                capture.delete_pages(resource)  # continuing from them would fail in the same way
             raise
         asked = asked or resource in INDISPENSABLE
-        return _leave_out(capture, resource, error, asked=asked, requests=client.requests - sent)
+        return _record_unreadable(capture, resource, error, asked=asked, requests=client.requests - requests_before)
     return facts
 
 
-def _leave_out(capture: Capture, resource: str, error: BookferryError, *, asked: bool, requests: int) -> Unreadable:
-    """Note that a resource is not in the snapshot, and why."""
+def _record_unreadable(
+    capture: Capture, resource: str, error: BookferryError, *, asked: bool, requests: int
+) -> Unreadable:
+    """Record that the snapshot lacks a resource, and why."""
     status = error.status if isinstance(error, RefusedError) else None
     if isinstance(error, AccessDeniedError):
         status = FORBIDDEN
@@ -139,7 +141,7 @@ def _leave_out(capture: Capture, resource: str, error: BookferryError, *, asked:
 def _read(
     capture: Capture, client: LibraryClient, resource: str, walks: int, walk_over: Callable[[Listing], _Walk]
 ) -> ResourceFacts:
-    """Walk over the listing until a walk says what it holds, or until it was begun `walks` times."""
+    """Walk over the listing until a walk proves its result, or until it was begun `walks` times."""
     known, before, last_page = capture.facts, None, None
     while True:
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
@@ -154,7 +156,7 @@ def _read(
             else:
                 facts.walks, facts.requests = walk, facts.requests + spent
                 found = facts.records, facts.distinct_ids, facts.x_total
-                if not restless or walk >= walks or found == before:  # what comes again is how the service is
+                if not restless or walk >= walks or found == before:  # a repeated result will not improve
                     _finish(capture, resource, facts, staged)
                     return facts
                 before = found
@@ -168,79 +170,85 @@ _Walk = tuple[ResourceFacts, StagedFacts | None, bool]
 
 
 def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages: Iterator[Page]) -> _Walk:
-    """One walk into the raw file: its facts, what was staged on the way, and whether another walk may prove more."""
-    schema, texts, key = raw_table(resource).schema, resource not in NUMBERED, capture.key_of(f"raw_{resource}")
+    """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
+    schema, text_ids, key = (
+        raw_table(resource).schema,
+        resource not in WITH_NUMBERS_AS_IDS,
+        capture.key_of(f"raw_{resource}"),
+    )
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource, kinds) as staging:
-        with work_behind() as behind:
+        with background_thread() as behind:
             for records in _batches(pages):
                 staging.start_if_large(listing.facts.last_total)
-                behind(partial(_keep, records, schema, writer, staging))
+                behind(partial(_write_batch, records, schema, writer, staging))
         staged = staging.finish(writer.rows)
     path = capture.raw_path(resource)
-    repeats = drop_duplicates(path, resource, key, texts=texts) if listing.facts.settled else DuplicateIds()
-    ids = count_ids(path, key, texts=texts)
-    if resource in PERSONAL:  # a text that tells people apart may be their address
-        ids.twice = [one if isinstance(one, int) else "(not shown)" for one in ids.twice]
+    repeats = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.settled else DuplicateIds()
+    ids = count_ids(path, key, text_ids=text_ids)
+    if resource in PERSONAL:  # an id that is a text may be an address
+        ids.duplicates = [one if isinstance(one, int) else "(not shown)" for one in ids.duplicates]
     facts = prove(listing.facts, ids, repeats)
-    restless = bool(ids.twice) or (listing.facts.totals_seen > 1 and not facts.complete)
+    restless = bool(ids.duplicates) or (listing.facts.totals_seen > 1 and not facts.complete)
     return facts, None if repeats.rows else staged, restless
 
 
 def _finish(capture: Capture, resource: str, facts: ResourceFacts, staged: StagedFacts | None) -> None:
-    """Enter what was read into the capture; from now on its pages are not needed."""
-    capture.facts.unreadable.pop(resource, None)  # it may have been refused to an earlier run
+    """Record the result in the capture, and delete its pages."""
+    capture.facts.unreadable.pop(resource, None)  # an earlier run may have been refused
     capture.facts.resources[resource] = facts
     capture.add_table(f"raw_{resource}", capture.raw_path(resource), facts.records)
     capture.save()
     if staged is not None:
-        note(capture, resource, staged)
-    capture.forget_pages(resource)
+        record_tables(capture, resource, staged)
+    capture.delete_pages(resource)
 
 
-def _keep(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagingProcess) -> None:
+def _write_batch(records: RawRecords, schema: pa.Schema, writer: TableWriter, staging: StagingProcess) -> None:
     batch = records.batch(schema)
     staging.send(batch)
     writer.write(batch)
 
 
 def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = DuplicateIds()) -> ResourceFacts:  # noqa: B008  a value
-    """The verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
+    """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
-    Where it moved and the affected pages were read again until they fitted together, records that were deleted meanwhile may be in the
-    snapshot, and records that were added need not be: then the ids are at most that many more or fewer than X-Total.
+    If it moved, and the affected pages were read again until they agreed, the snapshot may have records that were deleted meanwhile, and
+    may lack records that were added. The ids may then differ from X-Total by that number.
     """
     added, deleted = (listing.added, listing.deleted) if listing.settled else (0, 0)
     problems, notes = [], []
-    if listing.unsettled and not ids.twice:
-        problems.append(f"{_movement(listing)} What moved was not found out: run it again at a quieter hour.")
+    if listing.unsettled and not ids.duplicates:
+        problems.append(
+            f"{_movement(listing)} The moved records could not be identified: run it again at a quieter hour."
+        )
     elif listing.settled:
         notes.append(
-            f"{_movement(listing)} {listing.again:,} of its pages were read again until all fitted together: every record that was there "
-            "from the beginning to the end is in it, once; one that was deleted meanwhile may be."
+            f"{_movement(listing)} {listing.again:,} of its pages were read again until all agreed: every record that was there from the "
+            "beginning to the end is in it, once; a record that was deleted meanwhile may be in it."
         )
     if repeats.apart > REMEMBERED:
-        problems.append("Records changed their places while the listing ran, so that one may have been missed.")
-    if ids.twice:
+        problems.append("Records changed their places during the listing, so that one may be missing.")
+    if ids.duplicates:
         problems.append(
-            f"{ids.rows - ids.without - ids.distinct:,} records were listed twice, for example id {_some(ids.twice)}."
+            f"{ids.rows - ids.without_id - ids.distinct:,} records were listed twice, for example id {_examples(ids.duplicates)}."
         )
-    if ids.without:
-        problems.append(f"{ids.without:,} records have no id that is a whole number; they are kept in the raw table.")
+    if ids.without_id:
+        problems.append(f"{ids.without_id:,} records have no id that is a whole number; the raw table has them.")
     if listing.last_total is not None and not -added <= ids.distinct - listing.last_total <= deleted:
         problems.append(
             f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
         )
-    if ids.texts:
+    if ids.text_ids:
         notes.append(
-            f"{ids.texts:,} records have ids that are no whole numbers: the column id of their table is empty, their residue has them."
+            f"{ids.text_ids:,} records have ids that are not whole numbers: the column id of their table is empty, their residue has them."
         )
     if listing.last_total is None:
-        notes.append("The service sent no X-Total: nothing but the end of the listing says how many records there are.")
+        notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
     return ResourceFacts(
         endpoint=listing.endpoint,
         records=ids.rows,
         distinct_ids=ids.distinct,
-        without_id=ids.without,
+        without_id=ids.without_id,
         pages=listing.pages,
         x_total=listing.last_total,
         requests=listing.requests,
@@ -257,10 +265,10 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = Duplicat
 
 def _movement(listing: ListingFacts) -> str:
     first, last = f"{listing.first_total or 0:,}", f"{listing.last_total or 0:,}"
-    return f"X-Total changed while the listing ran ({first} at first, {last} at last): people added or deleted records."
+    return f"X-Total changed during the listing ({first} at first, {last} at last): people added or deleted records."
 
 
-def _some(ids: Sequence[int | str]) -> str:
+def _examples(ids: Sequence[int | str]) -> str:
     return ", ".join(outside_text(one, 60) for one in ids)
 
 
@@ -279,7 +287,7 @@ def _watched(
 
 
 def _batches(pages: Iterator[Page]) -> Iterator[RawRecords]:
-    """The records of some pages, about `BATCH_BYTES` of JSON at a time."""
+    """Yields the records of the pages, about `BATCH_BYTES` of JSON at a time."""
     records = RawRecords()
     for page in pages:
         records.add(page.records, page.ids, page.number)

@@ -1,7 +1,7 @@
-"""Staging: the raw records of a resource become its tables. A function of the raw records alone, so it can be repeated at will.
+"""Staging: makes the tables of a resource from its raw records alone, so that it can be repeated.
 
-Large listings are staged while they are read, by a process of their own: reading keeps one core busy and staging another. It is fed raw
-batches as an Arrow IPC stream. If anything goes wrong there, nothing is lost: `stage` makes the tables from the raw file instead.
+Large listings are staged while they are read, by a second process: reading and staging keep one core each busy. The process receives raw
+batches as an Arrow IPC stream. If it fails, nothing is lost: `stage` makes the tables from the raw file instead.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from pipelines.store.parquet import TableWriter
 from pipelines.store.snapshots.captures import Capture
 
 LARGE = 20_000
-"""Records from which on a process of its own earns its start, which takes about half a second."""
+"""Records from which a second process is worth its start, which takes about half a second."""
 
 
 KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
-"""Carries the key for personal data to the process that stages it, in its environment: arguments are for every user to see."""
+"""Passes the key for personal data to the staging process. Unlike arguments, the environment is hidden from other users."""
 
-BEHIND = 2
-"""Batches that may wait to be written, so that neither side stops for every unevenness of the other."""
+MOST_PENDING = 2
+"""Batches that may wait to be written, so that reading and writing do not stop for each other's fluctuations."""
 
-STEP = 400
-"""Records staged at a time: few enough for their objects to stay in the processor's cache, which is a fifth of the time."""
+RECORDS_PER_STEP = 400
+"""Records per step: few enough for the processor's cache, which saves a fifth of the time."""
 
 
 class StagedFacts(msgspec.Struct):
-    """What staging one resource gave."""
+    """The result of staging one resource."""
 
     raw_rows: int
     rows: dict[str, int]
@@ -58,26 +58,26 @@ class StagedFacts(msgspec.Struct):
 
 
 def stage(capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> dict[str, int]:
-    """Make the staged tables of `resource` from its raw file, unless they were made while it was read. Returns table → rows.
+    """Make the staged tables of `resource` from its raw file, unless they exist. Returns table → rows.
 
-    `kinds`: the types of identifiers that the library has.
+    `kinds`: the identifier types of the library.
     """
     tables = STAGED[resource]
     if any(table.name not in capture.facts.tables for table in tables):
         with capture.open_file(f"raw_{resource}") as file:
-            note(capture, resource, stage_batches(capture, resource, _row_groups(file), kinds))
+            record_tables(capture, resource, stage_batches(capture, resource, _row_groups(file), kinds))
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
 
 def stage_batches(
     capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table], kinds: Kinds = STANDARD_KINDS
 ) -> StagedFacts:
-    """Write the staged tables of some raw batches, which hold `payload` and `sha256`."""
+    """Write the staged tables of raw batches with the columns `payload` and `sha256`."""
     stage_batch = PublicationStager(kinds) if resource == "publications" else RecordStager(resource)
     raw_rows, residue = 0, Counter[str]()
     with ExitStack() as stack:
         writers = {table.name: stack.enter_context(capture.writer(table)) for table in STAGED[resource]}
-        behind = stack.enter_context(work_behind())
+        behind = stack.enter_context(background_thread())
         stack.enter_context(_no_cycle_collection())
         for batch in batches:
             steps = [stage_batch(payloads, hashes) for payloads, hashes in _in_steps(batch)]
@@ -89,8 +89,8 @@ def stage_batches(
     return StagedFacts(raw_rows, rows, dict(residue.most_common()))
 
 
-def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
-    """Enter finished tables into the capture."""
+def record_tables(capture: Capture, resource: str, facts: StagedFacts) -> None:
+    """Record finished tables in the capture."""
     for table in STAGED[resource]:
         capture.add_table(table.name, capture.table_path(table), facts.rows[table.name])
     capture.facts.residue[resource] = facts.residue
@@ -98,9 +98,9 @@ def note(capture: Capture, resource: str, facts: StagedFacts) -> None:
 
 
 class StagingProcess:
-    """Stages a resource in a process of its own while it is read. Started by `start`, fed by `send`; `finish` tells what it made.
+    """Stages a resource in a second process while it is read: `start_if_large`, `send` the batches, then `finish`.
 
-    It is a help and never a condition: whatever goes wrong with it ends in `None`, and `stage` does the work.
+    It is optional: on any failure `finish` returns None, and `stage` does the work.
     """
 
     def __init__(self, capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> None:
@@ -112,10 +112,10 @@ class StagingProcess:
         self._stream: pa.ipc.RecordBatchStreamWriter | None = None
 
     def start_if_large(self, expected: int | None) -> None:
-        """Start where the listing is large enough and the machine has a core to spare. What counts is the first call, before any `send`."""
+        """Start if the listing is large and the machine has a second core. Only the first call counts; it comes before any `send`."""
         decided, self._decided = self._decided, True
         if not decided and (expected or 0) >= LARGE and _cores() > 1:
-            # A session of its own: Ctrl-C is for the one who feeds it, and ends this one by closing the stream.
+            # A session of its own: Ctrl-C goes to the parent, which ends this process by closing the stream.
             with suppress(OSError):
                 self._process = subprocess.Popen(
                     self._command,
@@ -132,7 +132,7 @@ class StagingProcess:
                 self._stream = pa.ipc.new_stream(pa.PythonFile(cast("IOBase", self._process.stdin), "w"), self._schema)
 
     def send(self, batch: pa.RecordBatch) -> None:
-        """Hand over one raw batch; waits while the process is busy with the one before."""
+        """Send one raw batch. Waits while the process is busy."""
         if self._stream is None:
             return
         try:
@@ -141,13 +141,13 @@ class StagingProcess:
             self._stream = None
 
     def finish(self, raw_rows: int) -> StagedFacts | None:
-        """What was staged, if it is all of the `raw_rows`."""
+        """Returns the result if it covers all `raw_rows`, else None."""
         if self._stream is None or self._process is None:
             return None
         with suppress(OSError, pa.ArrowException, msgspec.MsgspecError):
             self._stream.close()
-            said, _nothing = self._process.communicate()
-            facts = msgspec.json.decode(said, type=StagedFacts)
+            output, _ = self._process.communicate()
+            facts = msgspec.json.decode(output, type=StagedFacts)
             if self._process.returncode == 0 and facts.raw_rows == raw_rows:
                 return facts
         return None
@@ -164,29 +164,29 @@ class StagingProcess:
 
 
 @contextmanager
-def work_behind() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Runs the work it is given in a thread, in order, so that a batch is packed and written while the next are made.
+def background_thread() -> Iterator[Callable[[Callable[[], None]], None]]:
+    """Runs functions in one thread, in order, so that a batch is written while the next one is made. Yields the submitting function.
 
-    At most `BEHIND` pieces wait: what they hold is memory. What one of them raises ends the block.
+    At most `MOST_PENDING` functions wait, because their batches take memory. An error in one of them ends the block.
     """
     pending: deque[Future[None]] = deque()
 
-    def behind(work: Callable[[], None]) -> None:
-        while len(pending) > BEHIND:
+    def submit(work: Callable[[], None]) -> None:
+        while len(pending) > MOST_PENDING:
             pending.popleft().result()
         pending.append(thread.submit(work))
 
-    with ThreadPoolExecutor(1, thread_name_prefix="behind") as thread:
-        yield behind
+    with ThreadPoolExecutor(1, thread_name_prefix="writing") as thread:
+        yield submit
         while pending:
             pending.popleft().result()
 
 
 @contextmanager
 def _no_cycle_collection() -> Iterator[None]:
-    """Lets Python's cycle collector rest.
+    """Turns off Python's cycle collector.
 
-    Staging makes millions of containers and not one cycle; walking over them all again and again took a third of its time.
+    Staging makes millions of containers without cycles. Searching them took a third of its time.
     """
     collecting = gc.isenabled()
     gc.disable()
@@ -203,9 +203,9 @@ def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
 
 
 def _in_steps(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[list[bytes], list[str]]]:
-    """Payloads and hashes, some records at a time."""
-    for start in range(0, batch.num_rows, STEP):
-        step = batch.slice(start, STEP)
+    """Yields payloads and hashes, `RECORDS_PER_STEP` at a time."""
+    for start in range(0, batch.num_rows, RECORDS_PER_STEP):
+        step = batch.slice(start, RECORDS_PER_STEP)
         payloads = cast("list[bytes]", step.column("payload").cast(pa.binary()).to_pylist())
         yield payloads, cast("list[str]", step.column("sha256").to_pylist())
 
@@ -221,10 +221,10 @@ def _cores() -> int:
 
 
 class _NoPandas(MetaPathFinder):
-    """Hides pandas from this process. pyarrow imports it with its first array, in case that holds some: 0.4 s for nothing."""
+    """Hides pandas from this process: pyarrow would import it for its first array, which costs 0.4 s."""
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        """Refuse pandas, leave all else to others."""
+        """Refuse pandas, leave everything else to other finders."""
         if fullname == "pandas":
             raise ModuleNotFoundError(fullname)
 
@@ -238,7 +238,7 @@ def _kinds(described: str) -> Kinds:
 
 
 def main(path: str, resource: str, described: str) -> None:
-    """The process's own part: raw batches on stdin, what was staged on stdout."""
+    """The staging process: raw batches on stdin, `StagedFacts` in JSON on stdout."""
     sys.meta_path.insert(0, _NoPandas())
     keys = PersonalKeys([PersonalKey.parse(text) for text in os.environ.get(KEY_VARIABLE, "").split()])
     with pa.ipc.open_stream(pa.PythonFile(cast("IOBase", sys.stdin.buffer), "r")) as stream:

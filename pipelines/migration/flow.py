@@ -50,7 +50,8 @@ from pipelines.service.client import LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
 from pipelines.settings.settings import Settings
-from pipelines.store.snapshots.snapshots import MANIFEST, DataFolder, Snapshot, snapshot_key
+from pipelines.store.snapshots.manifest import MANIFEST
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
 
 APPROVAL = 8
 """Characters of a plan's seal that approve it."""

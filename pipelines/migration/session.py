@@ -50,7 +50,7 @@ class MigrationSession:
 
     def hold(self, target: str) -> None:
         """Take the lease of a target."""
-        self._leases.hold(target)
+        self._leases.acquire(target)
 
     def client(self, tenant: str) -> AbstractContextManager[LibraryClient]:
         """Open a client of a library."""
@@ -94,7 +94,7 @@ class MigrationSession:
 
     def close(self) -> None:
         """Give the leases back."""
-        self._leases.give_back()
+        self._leases.release()
 
 
 def check_same_target(settings: Settings, plan: Plan) -> None:

@@ -17,7 +17,7 @@ from pipelines.report.plots import Bar, Plot
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
 from pipelines.store.snapshots.captures import FileTotals
-from pipelines.store.snapshots.snapshots import Manifest
+from pipelines.store.snapshots.manifest import Manifest
 from pipelines.version import VERSION
 
 BARS = 10

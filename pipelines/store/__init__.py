@@ -1,1 +1,1 @@
-"""What we keep: captures in progress, published snapshots, the DuckDB catalogue over them."""
+"""Storage: captures in progress, published snapshots, the files of a library, the DuckDB catalogue and the tables in Postgres."""

@@ -1,12 +1,12 @@
-"""`library.duckdb`: views over the snapshots, for any DuckDB client (design: analysts' first view).
+"""`library.duckdb`: views over the snapshots, for any DuckDB client.
 
-`<table>` shows the newest complete snapshot of each tenant that holds this table, `<table>_history` every complete one, `snapshots` the
-manifests, `<table>_as_of(tenant, instant)` what was known at an instant, `<table>_deleted` the records that went between two complete
-snapshots; a partial one says nothing of what is gone. The file holds no data.
+`<table>` has the newest complete snapshot of each tenant with this table, `<table>_history` has every complete one, `snapshots` has the
+manifests. `<table>_as_of(tenant, instant)` is what was known at an instant. `<table>_deleted` has the records that are missing in the next
+complete snapshot; a partial snapshot says nothing about deletions. The file holds no data, only views.
 
-Personal columns are in none of them, and what is encrypted they refuse to show; `open_catalogue` shows both to those who ask for it.
+The views lack the personal columns, and querying encrypted tables fails with a message. `open_catalogue(personal=True)` gives both.
 
-The file is made anew and swapped in after each backup, so that whoever has it open keeps what they see.
+The file is made anew and swapped in after each backup, so that open connections keep their views.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.records.tables import PERSONAL, SNAPSHOT_COLUMNS, STAGED, Column, Table, raw_table
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
-from pipelines.store.parquet import exactly, lend, literal, quoted, read_parquet
+from pipelines.store.parquet import escaped, literal, quoted, read_parquet, register_key
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 _BOOLEAN, _TIME = pa.bool_(), pa.timestamp("us", "UTC")
@@ -62,15 +62,15 @@ SQL_TYPES = {
 _FROM_PATH = ", ".join(
     f"regexp_extract(_file, '.*/{column.name}=([^/]*)/', 1) AS \"{column.name}\"" for column in SNAPSHOT_COLUMNS
 )
-"""Only the last `tenant=` and `snapshot=` of a path count: Hive partitioning would also take a `type=books` above the data folder."""
+"""Only the last `tenant=` and `snapshot=` of a path count. Hive partitioning would also take a `type=books` above the data folder."""
 
 
 def rebuild_catalogue(data: DataFolder) -> Path:
-    """Make `library.duckdb` from the snapshots that are there now."""
+    """Write `library.duckdb` anew from the current snapshots."""
     target = data.catalogue_path
     with storage_errors(target), FileLock(data.path / ".catalogue.lock"):  # two tenants may publish at once
         building = target.with_name(f".library.{os.getpid()}.duckdb")
-        _remove_unfinished(data)  # of a process that was killed here
+        _remove_unfinished(data)  # leftovers of a killed process
         try:
             with duckdb.connect(str(building)) as database:
                 data.objects.attach(database)
@@ -86,11 +86,11 @@ def rebuild_catalogue(data: DataFolder) -> Path:
 
 @contextmanager
 def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A read-only connection to the catalogue, which is made anew where it is missing or does not show what is in the folder now.
+    """Open a read-only connection to the catalogue, which is rebuilt first where it is missing or out of date.
 
-    `personal`: in this connection, and nowhere else, the tables of people have all their columns, decrypted with the keys of `data`.
+    `personal`: the tables about people have all columns in this connection alone, decrypted with the keys of `data`.
     """
-    snapshots = _to_be_asked(data)
+    snapshots = _required_snapshots(data)
     if not _is_current(data, snapshots):
         rebuild_catalogue(data)
     with storage_errors(data.catalogue_path):
@@ -99,34 +99,36 @@ def open_catalogue(data: DataFolder, *, personal: bool = False) -> Iterator[duck
         data.objects.attach(database)
         database.execute("SET TimeZone = 'UTC'")
         if personal:
-            _show_personal(database, data.keys, snapshots)
+            _create_personal_views(database, data.keys, snapshots)
         yield database
 
 
 def catalogue_in_memory(data: DataFolder, *, personal: bool = False) -> duckdb.DuckDBPyConnection:
-    """The same views in a DuckDB that the caller keeps as long as wanted: nothing is written, and no later backup changes what it shows."""
-    snapshots = _to_be_asked(data)
+    """The same views in a DuckDB in memory: nothing is written, and later backups do not change them. The caller closes it."""
+    snapshots = _required_snapshots(data)
     database = duckdb.connect()
     data.objects.attach(database)
     for statement in ("SET TimeZone = 'UTC'", "BEGIN", *_statements(snapshots), "COMMIT"):
         database.execute(statement)
     if personal:
-        _show_personal(database, data.keys, snapshots)
+        _create_personal_views(database, data.keys, snapshots)
     return database
 
 
-def _to_be_asked(data: DataFolder) -> list[Snapshot]:
+def _required_snapshots(data: DataFolder) -> list[Snapshot]:
     if not (snapshots := data.snapshots()):
         raise ConfigurationError(
-            f"There is no snapshot in {data.objects.address} yet, so there is nothing to ask. Run `bookferry backup TENANT` first."
+            f"There is no snapshot in {data.objects.address} yet, so there is nothing to query. Run `bookferry backup TENANT` first."
         )
     return snapshots
 
 
-def _show_personal(database: duckdb.DuckDBPyConnection, keys: PersonalKeys, snapshots: Sequence[Snapshot]) -> None:
-    """Views of the same names for this connection: its temporary ones come first."""
+def _create_personal_views(
+    database: duckdb.DuckDBPyConnection, keys: PersonalKeys, snapshots: Sequence[Snapshot]
+) -> None:
+    """Create temporary views in this connection; they come before views of the same names in the file."""
     for fingerprint in keys.fingerprints:
-        lend(database, keys.get(fingerprint))
+        register_key(database, keys.get(fingerprint))
     for statement in _views(snapshots, PERSONAL, keys):
         database.execute(statement.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
@@ -137,7 +139,7 @@ def _remove_unfinished(data: DataFolder) -> None:
 
 
 def _is_current(data: DataFolder, snapshots: Sequence[Snapshot]) -> bool:
-    """Whether the catalogue is what would be made now: snapshots may have been pruned, the folder moved, Bookferry updated."""
+    """Whether the catalogue is up to date: snapshots may have been pruned, the folder moved, Bookferry updated."""
     if not data.catalogue_path.exists():
         return False
     try:
@@ -152,23 +154,23 @@ def _digest(statements: Iterable[str]) -> str:
 
 
 def _statements(snapshots: Sequence[Snapshot]) -> list[str]:
-    """All that makes the catalogue, as SQL."""
-    return [*_view(SNAPSHOTS, _manifests(snapshots)), *_views(snapshots, STAGED), *_as_of_macros()]
+    """All SQL statements of the catalogue."""
+    return [*_view(SNAPSHOTS, _snapshot_rows(snapshots)), *_views(snapshots, STAGED), *_as_of_macros()]
 
 
 def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys | None = None) -> Iterator[str]:
-    """The views over the tables of some resources; personal columns and what is encrypted are in them only where there are `keys`."""
+    """The views over the tables of some resources. Without `keys` they lack personal columns and encrypted tables."""
     complete = [snapshot for snapshot in snapshots if snapshot.manifest.complete]
     for resource in of:
-        for kept in (*STAGED[resource], raw_table(resource)):
-            table = kept.impersonal if keys is None else kept
+        for description in (*STAGED[resource], raw_table(resource)):
+            table = description.impersonal if keys is None else description
             columns = (*SNAPSHOT_COLUMNS, *table.columns)
             now, before = (
                 f"{table.comment} Newest complete snapshot of each tenant that holds it.",
                 f"{table.comment} Every complete snapshot.",
             )
             newest = replace(table, columns=columns, comment=now)
-            yield from _view(newest, _rows(table, newest_holding(table, complete), keys))
+            yield from _view(newest, _rows(table, newest_with_table(table, complete), keys))
             history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
             yield from _view(history, _rows(table, complete, keys))
         records = STAGED[resource][0].impersonal if keys is None else STAGED[resource][0]
@@ -179,12 +181,12 @@ _MISSING_IN = Column("missing_in", pa.string(), "The next complete snapshot, whi
 
 
 def deleted_rows(records: Table, resource: str) -> str:
-    """What that view selects, from `snapshots` and the history of the table; any SQL database takes it."""
+    """The SELECT of the view `_deleted`, from `snapshots` and the history of the table, in SQL that every database takes."""
     return _sql("deleted").format(table=records.name, resource=resource)
 
 
 def deleted_view(records: Table) -> Table:
-    """The view `_deleted` of a table with a row for each record."""
+    """The description of the view `_deleted` of a table with one row per record."""
     comment = (
         f"{records.comment} Those that a complete snapshot has, and the next complete one of the same library has not."
     )
@@ -202,13 +204,13 @@ def _sql(name: str) -> str:
     return resources.files("sql").joinpath("catalogue", f"{name}.sql").read_text(encoding="utf-8")
 
 
-def newest_holding(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]:
-    """The newest of some snapshots of each tenant that has this table: one of users alone does not make the publications disappear."""
+def newest_with_table(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]:
+    """The newest snapshot of each tenant that has this table. A snapshot of users alone does not hide the publications."""
     return list({one.manifest.tenant: one for one in complete if table.name in one.manifest.tables}.values())
 
 
 def _view(table: Table, source: str) -> list[str]:
-    """A view with the columns and types of `table`, whatever its source lacks: an old snapshot may be without a new column."""
+    """The statements of a view with the columns and types of `table`. Columns that an old snapshot lacks are null."""
     names = ", ".join(quoted(column.name) for column in table.columns)
     nothing = ", ".join(f"NULL::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in table.columns)
     rows = f"SELECT {nothing} WHERE false" + (f" UNION ALL BY NAME {source}" if source else "")
@@ -221,14 +223,14 @@ def _view(table: Table, source: str) -> list[str]:
 
 
 def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None) -> str:
-    """The rows of a table in some snapshots. Where a key is missing it is an error that says so: some of the rows would be a lie."""
+    """The SELECT of a table's rows in some snapshots. If a key is missing, it fails with a message: a part of the rows would mislead."""
     files: dict[str, list[str]] = {}
     for snapshot in snapshots:
         if (facts := snapshot.manifest.tables.get(table.name)) is not None:
-            files.setdefault(facts.key, []).append(exactly(snapshot.address_of(facts)))
+            files.setdefault(facts.key, []).append(escaped(snapshot.address_of(facts)))
     for fingerprint in files:
         if fingerprint and (keys is None or keys.get(fingerprint) is None):
-            return _refusing(table, _refusal(table, fingerprint, keys))
+            return _error_rows(table, _refusal_message(table, fingerprint, keys))
     options = "union_by_name = true, hive_partitioning = false, filename = '_file'"
     return " UNION ALL BY NAME ".join(
         f"SELECT {_FROM_PATH}, * FROM {read_parquet(addresses, fingerprint, options)}"  # noqa: S608  as above
@@ -236,8 +238,8 @@ def _rows(table: Table, snapshots: Iterable[Snapshot], keys: PersonalKeys | None
     )
 
 
-def _refusing(table: Table, message: str) -> str:
-    """Rows that are an error, whichever columns somebody asks for, compares or counts."""
+def _error_rows(table: Table, message: str) -> str:
+    """A SELECT that fails with this message, whichever columns a query names, compares or counts."""
     error = f"error({literal(message)})"
     columns = ", ".join(
         f"{error}::{SQL_TYPES[column.type]} AS {quoted(column.name)}" for column in (*SNAPSHOT_COLUMNS, *table.columns)
@@ -245,17 +247,17 @@ def _refusing(table: Table, message: str) -> str:
     return f"SELECT {columns} WHERE {error}::BOOLEAN"
 
 
-def _refusal(table: Table, fingerprint: str, keys: PersonalKeys | None) -> str:
+def _refusal_message(table: Table, fingerprint: str, keys: PersonalKeys | None) -> str:
     if keys is None:
         return (
-            f"{table.name} is encrypted, because it is about people. Who has the key reads it with `bookferry query --personal`; "
-            "docs/operating.md (Personal data) says how another program does."
+            f"{table.name} is encrypted, because it is about people. With the key, `bookferry query --personal` reads it; "
+            "docs/operating.md (Personal data) explains how other programs read it."
         )
-    return f"{table.name} is encrypted with the personal key {fingerprint}. {keys.why_not}"
+    return f"{table.name} is encrypted with the personal key {fingerprint}. {keys.why_missing}"
 
 
 def row_of(snapshot: Snapshot) -> dict[str, str | int | bool]:
-    """The row of a snapshot in `snapshots`, by column; instants as texts."""
+    """The row of a snapshot in `snapshots`, by column. Instants are texts."""
     manifest = snapshot.manifest
     return {
         "tenant": manifest.tenant,
@@ -271,7 +273,7 @@ def row_of(snapshot: Snapshot) -> dict[str, str | int | bool]:
     }
 
 
-def _manifests(snapshots: Iterable[Snapshot]) -> str:
+def _snapshot_rows(snapshots: Iterable[Snapshot]) -> str:
     rows = [
         ", ".join(f"{literal(str(row[column.name]))}::{SQL_TYPES[column.type]}" for column in SNAPSHOTS.columns)
         for row in map(row_of, snapshots)

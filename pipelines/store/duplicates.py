@@ -1,4 +1,4 @@
-"""Records that a raw file holds more than once, because pages were read again while the collection moved."""
+"""Removes the duplicates of a raw file. They arise when pages are read again because the collection moved."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import pyarrow.compute as pc
 from pipelines.records.tables import raw_table
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import open_table, reading, table_writer
+from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.captures import TEXT_ID
 
 
 class DuplicateIds(msgspec.Struct):
-    """Rows that were dropped because their record was read again later."""
+    """The rows that were removed because a later page had the same record."""
 
     rows: int = 0
     apart: int = 0
-    """How many pages lie, at most, between two places in which one record was seen."""
+    """The greatest distance, in pages, between two places of one record."""
 
 
-def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, texts: bool = False) -> DuplicateIds:
-    """Leave of each record in a raw file what was read last, in its place. `texts`: as for `count_ids`."""
-    with reading(path, key) as database:
-        told_apart = f"COALESCE(CAST(id AS VARCHAR), {TEXT_ID})" if texts else "id"
-        places = f"SELECT {told_apart} AS key, page, row_number() OVER () - 1 AS place FROM file"  # noqa: S608  an expression of ours
+def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_ids: bool = False) -> DuplicateIds:
+    """Keep the last row of each record in a raw file, in its place. `text_ids`: as for `count_ids`."""
+    with open_in_duckdb(path, key) as database:
+        record_key = f"COALESCE(CAST(id AS VARCHAR), {TEXT_ID})" if text_ids else "id"
+        places = f"SELECT {record_key} AS key, page, row_number() OVER () - 1 AS place FROM file"  # noqa: S608  an expression of ours
         database.execute(f"CREATE VIEW rows AS {places}")
         database.execute(
             "CREATE TABLE repeated AS SELECT key, max(place) AS newest, max(page) - min(page) AS apart FROM rows "
@@ -43,7 +43,7 @@ def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, texts
 
 
 def _rewrite_without(path: Path, dropped: pa.Array[Any], resource: str, key: PersonalKey | None) -> None:
-    """Write a raw file anew without some rows, one row group at a time."""
+    """Rewrite a raw file without some rows, one row group at a time."""
     rewritten, start = path.with_suffix(".rewritten"), 0
     with (
         storage_errors(path),

@@ -1,4 +1,4 @@
-"""Writing to the data folder so that a crash leaves the old or the new, and a full disk leaves a clear message."""
+"""Durable writes to the data folder: after a crash a file is the old or the new one, and a full disk gives a clear message."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from pipelines.errors import StorageError
 
-ROOM = 1024 * 1024
-"""Bytes. A disk with less than this is full for a database."""
+MIN_FREE_BYTES = 1024 * 1024
+"""A disk with fewer free bytes counts as full: a database cannot work on it."""
 
-PIECE = 8 * 1024 * 1024
-"""Bytes that are read at once of a file that may be far away."""
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Bytes per read of a file that may be in a bucket."""
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full. Free some space and run the command again",
@@ -36,7 +36,7 @@ _REMEDIES = {
 
 @contextmanager
 def storage_errors(path: Path | str) -> Iterator[None]:
-    """Turns what the operating system, Arrow or SQLite say of a full or unusable disk into one `StorageError`."""
+    """Turns errors of the operating system, Arrow, SQLite and DuckDB into a `StorageError` that names `path`."""
     try:
         yield
     except (OSError, pa.ArrowException, sqlite3.Error, duckdb.Error) as error:
@@ -44,28 +44,29 @@ def storage_errors(path: Path | str) -> Iterator[None]:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error of any library says that the disk, the quota or the allowed file size is used up."""
+    """Whether an error of any library means that the disk, the quota or the allowed file size is used up."""
     if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return True
     return any(words in str(error) for words in ("No space left on device", "disk is full", "File too large"))
 
 
-def _has_no_room(path: Path) -> bool:
-    """Whether the disk under `path`, which need not exist, has too little room for a database."""
+def _is_nearly_full(path: Path) -> bool:
+    """Whether the disk under `path` has too little space for a database. `path` need not exist."""
     with suppress(OSError, StopIteration):
-        return shutil.disk_usage(next(one for one in (path, *path.absolute().parents) if one.exists())).free < ROOM
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        return shutil.disk_usage(existing).free < MIN_FREE_BYTES
     return False
 
 
 def _is_disk_error(error: BaseException) -> bool:
-    """SQLite calls a full disk an I/O error where it can write neither its file nor what goes beside it."""
+    """Whether SQLite reports an I/O error, which a full disk may be: SQLite says so where it can write neither its file nor its journal."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def storage_error(error: BaseException, path: Path | str) -> StorageError:
-    """The plain message for a failure to write or read `path`."""
+    """Returns the message for a failed write or read of `path`, with a remedy."""
     number = getattr(error, "errno", None)
-    if number is None and (is_disk_full(error) or (_is_disk_error(error) and _has_no_room(Path(path)))):
+    if number is None and (is_disk_full(error) or (_is_disk_error(error) and _is_nearly_full(Path(path)))):
         number = errno.ENOSPC
     remedy = _REMEDIES.get(number or 0, f"{error}. Mend that and run the command again")
     return StorageError(f"Cannot write to or read from {path}: {remedy}. The last good snapshot is untouched.")
@@ -84,7 +85,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """An empty folder for the length of the block; what a killed process left in it goes."""
+    """An empty folder for the length of the block. Leftovers of a killed process in it are removed."""
     with storage_errors(path):
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
@@ -95,13 +96,13 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def sync_file(path: Path) -> None:
-    """Make the content of a file survive a power cut."""
+    """Flush a file's content to the disk, so that it survives a power cut."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:
-    """Make the names in a folder survive a power cut."""
+    """Flush a folder's names to the disk, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -110,15 +111,15 @@ def sync_folder(path: Path) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content in hexadecimal, read in pieces."""
+    """SHA-256 of a file in hexadecimal; memory does not grow with the file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_of(file: BufferedReader) -> tuple[str, int]:
-    """SHA-256 and bytes of all that is still to be read, in pieces that are worth a request each."""
+    """SHA-256 and number of bytes of the rest of a file. Each piece is large enough for a request of its own."""
     digest, size = hashlib.sha256(), 0
-    while piece := file.read(PIECE):
-        digest.update(piece)
-        size += len(piece)
+    while chunk := file.read(CHUNK_BYTES):
+        digest.update(chunk)
+        size += len(chunk)
     return digest.hexdigest(), size

@@ -1,7 +1,7 @@
-"""The key under which personal data is kept, where the settings name one: what it seals, nobody reads or changes without it.
+"""The keys for personal data: they encrypt the Parquet tables about people, and seal what a backup writes on the way to them.
 
-Parquet files are encrypted with the key itself, so that every engine that knows Parquet's encryption reads them; all else that is written
-on the way is sealed here, with a key derived from it. Nothing but the environment holds the key.
+Parquet files are encrypted with the key itself, so that every engine with Parquet's encryption can read them. Everything else is sealed
+here, with a key that is derived from it. The keys come from the environment and are stored nowhere.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ KEY_BYTES = 32
 """AES-256."""
 
 _SEAL = b"BFS1"
-"""What sealed bytes begin with: the form that follows is a nonce and AES-GCM's answer."""
+"""First bytes of sealed content. A nonce and the output of AES-GCM follow."""
 _NONCE_BYTES = 12
 
-MAKE_ONE = "A first key is made with `openssl rand -base64 32`; keep a copy in a safe place, without it nobody reads what it encrypted"
+HOW_TO_MAKE_A_KEY = (
+    "Make the first one with `openssl rand -base64 32`. Keep a copy in a safe place: without the key, the data is lost"
+)
 
 
 class PersonalKey:
-    """One key. `fingerprint` names it in manifests and says nothing of it."""
+    """One key. Manifests name it by its `fingerprint`, which reveals nothing of the key."""
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) != KEY_BYTES:
@@ -42,7 +44,7 @@ class PersonalKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From base64, as `openssl rand -base64 32` prints it; a `ValueError` where it is none, which does not show it."""
+        """Reads a key in base64, as `openssl rand -base64 32` prints it. Raises a `ValueError` that does not show the text."""
         try:
             return cls(base64.b64decode(text, validate=True))
         except (binascii.Error, ValueError):
@@ -50,16 +52,16 @@ class PersonalKey:
 
     @property
     def text(self) -> str:
-        """In base64."""
+        """The key in base64."""
         return base64.b64encode(self.secret).decode()
 
     def seal(self, content: bytes) -> bytes:
-        """`content`, unreadable without the key; it grows by 32 bytes and is never the same twice."""
+        """Encrypts `content`. The result is 32 bytes longer, and differs each time."""
         nonce = os.urandom(_NONCE_BYTES)
         return _SEAL + nonce + self._sealing.encrypt(nonce, content, _SEAL)
 
     def unseal(self, sealed: bytes) -> bytes:
-        """What was sealed. A `StorageError` where it was sealed under another key, or changed, or cut."""
+        """Decrypts sealed bytes. Raises `StorageError` where they were sealed under another key, changed or cut off."""
         form, nonce, content = sealed[:4], sealed[4 : 4 + _NONCE_BYTES], sealed[4 + _NONCE_BYTES :]
         try:
             return self._sealing.decrypt(nonce, content, form)
@@ -83,9 +85,9 @@ class PersonalKey:
 
 
 class PersonalKeys:
-    """The keys that the settings name: the first encrypts, all of them read. Without any, personal data is kept like all else.
+    """The keys that the settings name: the first one encrypts, each of them decrypts. Without a key, personal data is stored in the clear.
 
-    `fault` says what is wrong with the variable, so that only those who need the key hear of it: a snapshot can be listed without.
+    `fault` is what is wrong with the variable. It is raised only when a key is needed, so that snapshots can be listed without one.
     """
 
     def __init__(self, keys: Sequence[PersonalKey] = (), fault: str = "") -> None:
@@ -95,44 +97,44 @@ class PersonalKeys:
 
     @property
     def fingerprints(self) -> list[str]:
-        """Of all of them, the one that encrypts first."""
+        """The fingerprints of all keys, the encrypting key first."""
         return [*reversed(self._keys)]
 
     def to_write(self) -> PersonalKey | None:
-        """The key that encrypts; none where the settings name none. A `ConfigurationError` where they do and it is not there."""
+        """The encrypting key; none where the settings name none. Raises `ConfigurationError` where the named variable holds no key."""
         if self._fault:
             raise ConfigurationError(self._fault)
         return self._first
 
     def get(self, fingerprint: str) -> PersonalKey | None:
-        """The key of that name, where we have it."""
+        """The key with this fingerprint, if it is among the keys."""
         return self._keys.get(fingerprint)
 
     def to_read(self, fingerprint: str, what: str) -> PersonalKey | None:
-        """The key that `what` was encrypted with; none where `fingerprint` is empty. A `ConfigurationError` where we do not have it."""
+        """The key of `what`; none where `fingerprint` is empty. Raises `ConfigurationError` where the key is not among the keys."""
         if not fingerprint:
             return None
         key = self.get(fingerprint)
         if key is None:
-            raise ConfigurationError(f"{what} is encrypted with the personal key {fingerprint}. {self.why_not}")
+            raise ConfigurationError(f"{what} is encrypted with the personal key {fingerprint}. {self.why_missing}")
         return key
 
     @property
-    def why_not(self) -> str:
-        """Why a key is not there, and what to do."""
+    def why_missing(self) -> str:
+        """Why a key is missing, and what to do."""
         if self._fault:
             return self._fault
         if not self._keys:
-            return 'Name the variable that holds it in bookferry.toml, such as personal_key_env = "BOOKFERRY_PERSONAL_KEY", and set that.'
-        held = ", ".join(self.fingerprints)
+            return 'Name the variable with the key in bookferry.toml, such as personal_key_env = "BOOKFERRY_PERSONAL_KEY", and set it.'
+        present = ", ".join(self.fingerprints)
         return (
-            f"The variable that personal_key_env names holds another one ({held}). Set it to that key, or add that key after the one in "
+            f"The variable that personal_key_env names holds another key ({present}). Set it to that key, or add that key after the one in "
             "use, with a blank between them."
         )
 
 
 def personal_keys(settings: Settings, environ: Mapping[str, str] = os.environ) -> PersonalKeys:
-    """The keys in the variable that `personal_key_env` names: one, or several with blanks between them, the newest first."""
+    """The keys in the variable that `personal_key_env` names: one key, or several with blanks between them, the newest first."""
     variable = settings.personal_key_env
     if variable is None:
         return PersonalKeys()
@@ -140,12 +142,12 @@ def personal_keys(settings: Settings, environ: Mapping[str, str] = os.environ) -
     if not (value := environ.get(variable, "").split()):
         state = "empty" if variable in environ else "not set"
         if not variable.isupper():
-            fault = f"must be the name of an environment variable that holds the key, never the key. The variable it names is {state}"
+            fault = f"must be the name of an environment variable with the key, never the key itself. The variable of that name is {state}"
         else:
-            fault = f"names the environment variable {variable}, which is {state}. It holds the key for users' personal data: export it"
-        return PersonalKeys(fault=f"{where} {fault}. {MAKE_ONE}.")
+            fault = f"names the environment variable {variable}, which is {state}. It must hold the key for users' personal data: export it"
+        return PersonalKeys(fault=f"{where} {fault}. {HOW_TO_MAKE_A_KEY}.")
     try:
         return PersonalKeys([PersonalKey.parse(key) for key in value])
     except ValueError:
-        fault = "the variable that it names holds no key of 32 bytes in base64, nor several with blanks between them"
-        return PersonalKeys(fault=f"{where}: {fault}. {MAKE_ONE}.")
+        fault = "the variable of that name holds no key of 32 bytes in base64, nor several with blanks between them"
+        return PersonalKeys(fault=f"{where}: {fault}. {HOW_TO_MAKE_A_KEY}.")

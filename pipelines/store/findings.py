@@ -1,7 +1,7 @@
-"""What there is to tell of the staged tables of one snapshot: verdicts, residue, duplicates, missing files; the numbers and each finding.
+"""Findings about the staged tables of one snapshot, as totals and row by row: verdicts, residue, duplicates, missing files.
 
-All of it happens in DuckDB over the Parquet files, which spills to disk, so that a million records are no Python objects (I11). Nothing of
-the people who use the library is read.
+DuckDB computes them over the Parquet files and spills to disk, so that a million records never become Python objects (I11). Tables about
+people are not read.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import msgspec
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables import PERSONAL, PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS, STAGED
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, read_parquet
+from pipelines.store.parquet import escaped, read_parquet
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 30
-"""Fields of identifiers that are told one by one: version 3 takes any text as the type of one (I13)."""
+"""Identifier fields that are listed one by one: version 3 accepts any text as the type of an identifier (I13)."""
 
 MOST_RULES = 1000
-"""Pairs of a rule and a field, likewise."""
+"""Pairs of a rule and a field that are listed."""
 
 MOST_KEYS = 200
-"""Residue keys of a resource that are told one by one."""
+"""Residue keys of a resource that are listed."""
 
 MOST_KINDS = 12
-"""Kinds of publications that are told one by one."""
+"""Kinds of publications that are listed one by one."""
 
-OTHERS = "(others)"
+OTHER = "(others)"
 
-FINDINGS = (
+FINDING_VIEWS = (
     "failed_files",
     "not_identifiers",
     "same_identifiers",
@@ -45,18 +45,18 @@ FINDINGS = (
     "without_readable_date",
     "mended",
 )
-"""Views of sql/findings.sql with a row for each finding, the most urgent first."""
+"""Views of sql/findings.sql with one row per finding, the most urgent first."""
 
-_LATER = {
+_NEWER_COLUMNS = {
     PUBLICATION_IDENTIFIERS.name: ("value", "verdict", "rule"),
     PUBLICATION_FILES.name: ("status", "problem"),
     PUBLICATIONS.name: (),
 }
-"""Table → columns of text that snapshots of before do not have; there they are empty."""
+"""Table → text columns that older snapshots lack; there they are null."""
 
 
 class Verdicts(msgspec.Struct):
-    """How many values of one field have which verdict."""
+    """The values of one field, counted by verdict."""
 
     valid: int = 0
     repaired: int = 0
@@ -69,22 +69,22 @@ class Verdicts(msgspec.Struct):
         return sum(getattr(self, one) for one in VERDICTS)
 
 
-class Holding(msgspec.Struct):
-    """Publications of one kind, and how many of them have no identifier that is one."""
+class KindCounts(msgspec.Struct):
+    """The publications of one kind, and how many of them have no valid or repaired identifier."""
 
     publications: int
     without_identifier: int
 
 
-class Duplicates(msgspec.Struct):
-    """How many groups of records seem to be of one publication, and how many records are in them."""
+class DuplicateCounts(msgspec.Struct):
+    """Groups of records that seem to be duplicates, and the records in them."""
 
     groups: int
     records: int
 
 
 class Figures(msgspec.Struct, kw_only=True):
-    """The numbers of a report. Everything that comes from a library is bounded."""
+    """The totals of a report. Lists of values from a library are bounded."""
 
     publications: int
     without_identifier: int
@@ -92,25 +92,25 @@ class Figures(msgspec.Struct, kw_only=True):
     without_date: int
     year_or_month: int
     """Publications whose date is only a year or a month."""
-    holdings: dict[str, Holding]
+    holdings: dict[str, KindCounts]
     identifiers: int
     judged: bool
-    """False for a snapshot of before identifiers were judged."""
+    """False for a snapshot that is older than the verdicts."""
     verdicts: dict[str, Verdicts]
     rules: dict[str, dict[str, int]]
     """Rule → field → values."""
-    same_identifier: Duplicates
-    same_title_and_year: Duplicates
+    same_identifier: DuplicateCounts
+    same_title_and_year: DuplicateCounts
     files: FileTotals
     residue: dict[str, dict[str, int]]
-    """Resource → residue key → in how many records."""
+    """Resource → residue key → number of records with it."""
 
 
 class DuplicateGroup(NamedTuple):
-    """Some records that seem to be of one publication: what they share, how many they are, and the first ids."""
+    """Records that seem to be duplicates: their common value, their number, and the first ids."""
 
     type: str
-    """Of the identifier; the year, where title and year are the same."""
+    """Type of the identifier; the year, where title and year are the same."""
     value: str
     records: int
     first_records: list[int]
@@ -118,7 +118,7 @@ class DuplicateGroup(NamedTuple):
 
 
 class IdentifierFinding(NamedTuple):
-    """One row that is worth a line. `kind` is file, a verdict, shared, same_title, no_title or no_date; the texts come from outside."""
+    """One finding. `kind` is file, a verdict, shared, same_title, no_title or no_date; the texts come from outside."""
 
     kind: str
     record: int | None
@@ -126,15 +126,15 @@ class IdentifierFinding(NamedTuple):
     type: str
     value: str
     becomes: str
-    """What an identifier is brought to."""
+    """The repaired value of an identifier."""
     detail: str
-    """Rules, a year, or what is wrong with a file."""
+    """Rules, a year, or the problem of a file."""
     records: list[int]
     many: int
 
 
 class Findings:
-    """An open look at the tables of one snapshot."""
+    """The findings of one snapshot. Made by `open_findings`."""
 
     def __init__(self, database: duckdb.DuckDBPyConnection, snapshot: Snapshot, *, judged: bool) -> None:
         self._database = database
@@ -142,7 +142,7 @@ class Findings:
         self._judged = judged
 
     def figures(self) -> Figures:
-        """The numbers."""
+        """Returns the totals."""
         manifest = self._snapshot.manifest
         totals = dict(zip(_TOTALS, self._rows("SELECT * FROM totals")[0], strict=True))
         return Figures(
@@ -155,8 +155,8 @@ class Findings:
             judged=self._judged,
             verdicts=self._verdicts() if self._judged else {},
             rules=self._rules(),
-            same_identifier=Duplicates(totals["shared"], totals["shared_records"]),
-            same_title_and_year=Duplicates(totals["same_titles"], totals["same_titled_records"]),
+            same_identifier=DuplicateCounts(totals["shared"], totals["shared_records"]),
+            same_title_and_year=DuplicateCounts(totals["same_titles"], totals["same_titled_records"]),
             files=msgspec.structs.replace(manifest.files, failures=[]),
             residue={
                 resource: dict(list(keys.items())[:MOST_KEYS])
@@ -166,23 +166,23 @@ class Findings:
         )
 
     def each(self) -> Iterator[IdentifierFinding]:
-        """Every finding, the most urgent first; they are not in memory as a whole."""
-        for view in FINDINGS:
-            answer = self._database.execute(f"SELECT * FROM {view}")  # noqa: S608  a name of ours
-            yield from (IdentifierFinding(*row) for rows in iter(lambda: answer.fetchmany(1000), []) for row in rows)  # noqa: B023  used up here
+        """Yields every finding, the most urgent first; memory does not grow with their number."""
+        for view in FINDING_VIEWS:
+            result = self._database.execute(f"SELECT * FROM {view}")  # noqa: S608  a name of ours
+            yield from (IdentifierFinding(*row) for rows in iter(lambda: result.fetchmany(1000), []) for row in rows)  # noqa: B023  used up here
 
     def shared_identifiers(self) -> list[DuplicateGroup]:
-        """The largest groups of records with the same identifier."""
+        """Returns the largest groups of records with the same identifier."""
         return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM shared_examples")]
 
     def same_titles(self) -> list[DuplicateGroup]:
-        """The largest groups of records with the same title and year."""
+        """Returns the largest groups of records with the same title and year."""
         return [DuplicateGroup(*row) for row in self._rows("SELECT * FROM title_examples")]
 
     def residue_examples(
         self, residue: Mapping[str, Mapping[str, int]]
     ) -> dict[tuple[str, str], list[tuple[int, str]]]:
-        """Resource and key → the first records that have it, and what they have there."""
+        """Returns (resource, key) → the first records with that residue key: id and value."""
         return {
             (resource, key): list(zip(ids, values, strict=True))
             for resource, keys in residue.items()
@@ -201,7 +201,7 @@ class Findings:
     def _verdicts(self) -> dict[str, Verdicts]:
         found: dict[str, Verdicts] = {}
         for field, *counts in self._rows("SELECT * FROM verdicts"):
-            name = field if len(found) < MOST_FIELDS else OTHERS
+            name = field if len(found) < MOST_FIELDS else OTHER
             before = msgspec.structs.astuple(found.get(name, Verdicts()))
             found[name] = Verdicts(*(one + more for one, more in zip(before, counts, strict=True)))
         return found
@@ -230,26 +230,26 @@ _TOTALS = (
 
 
 @contextmanager
-def open_findings(data: DataFolder, snapshot: Snapshot, room: Path) -> Iterator[Findings]:
-    """Look at a snapshot that holds publications, with no more memory than this however large it is; what is spilled goes into `room`."""
+def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
+    """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
     limits: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "384MB",
         "threads": 2,
         "preserve_insertion_order": False,
-        "temp_directory": str(room),
+        "temp_directory": str(workdir),
     }
     with storage_errors(snapshot.address), duckdb.connect(config=limits) as database:
         data.objects.attach(database)
-        lacking = {name: _show(database, snapshot, name) for name in _LATER}
+        lacking = {name: _create_view(database, snapshot, name) for name in _NEWER_COLUMNS}
         database.execute(_sql("findings"))
         yield Findings(database, snapshot, judged="verdict" not in lacking[PUBLICATION_IDENTIFIERS.name])
 
 
-def _show(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, table: str) -> list[str]:
-    """Make one table a view, without the first word of its name if it has several; the columns that it lacks are told."""
+def _create_view(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, table: str) -> list[str]:
+    """Create a view over a table, named without `publication_`. Returns the columns that the table lacks; the view has them as null."""
     source = _source(snapshot.address_of(snapshot.manifest.tables[table]))
-    there = {row[0] for row in database.execute(f"DESCRIBE FROM {source}").fetchall()}
-    lacking = [name for name in _LATER[table] if name not in there]
+    existing = {row[0] for row in database.execute(f"DESCRIBE FROM {source}").fetchall()}
+    lacking = [name for name in _NEWER_COLUMNS[table] if name not in existing]
     columns = ", ".join(["*", *(f"NULL::VARCHAR AS {name}" for name in lacking)])
     view = table.removeprefix("publication_")
     database.execute(f"CREATE TEMP VIEW {view} AS SELECT {columns} FROM {source}")  # noqa: S608  names of ours
@@ -257,15 +257,15 @@ def _show(database: duckdb.DuckDBPyConnection, snapshot: Snapshot, table: str) -
 
 
 def _source(address: str) -> str:
-    return read_parquet([exactly(address)])
+    return read_parquet([escaped(address)])
 
 
-def _bounded_holdings(rows: list[tuple[str, int, int]]) -> dict[str, Holding]:
-    found: dict[str, Holding] = {}
+def _bounded_holdings(rows: list[tuple[str, int, int]]) -> dict[str, KindCounts]:
+    found: dict[str, KindCounts] = {}
     for kind, publications, without in rows:
-        name = kind if len(found) < MOST_KINDS else OTHERS
-        before = found.get(name, Holding(0, 0))
-        found[name] = Holding(before.publications + publications, before.without_identifier + without)
+        name = kind if len(found) < MOST_KINDS else OTHER
+        before = found.get(name, KindCounts(0, 0))
+        found[name] = KindCounts(before.publications + publications, before.without_identifier + without)
     return found
 
 

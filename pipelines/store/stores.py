@@ -1,4 +1,4 @@
-"""Which store the settings name: a folder, or a bucket and the folder of work beside it."""
+"""Opens the store that the settings name: a folder, or a bucket together with a local work folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipelines.store.snapshots.snapshots import DataFolder
 def open_data(
     settings: Settings, keys: PersonalKeys | None = None, environ: Mapping[str, str] = os.environ
 ) -> DataFolder:
-    """The data that the settings name. Nothing is asked or made yet."""
+    """The data that the settings name. Nothing is read or written yet."""
     if settings.bucket is None:
         return DataFolder(settings.data, keys)
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
@@ -25,6 +25,6 @@ def open_data(
 
 
 def _owner(folder: Folder) -> str:
-    """A name for this folder of work, made on its first use: who claims something in a bucket is known by it."""
+    """The name of this work folder, made on its first use. It identifies the owner of a claim in a bucket."""
     folder.put("owner", uuid4().hex.encode())
     return folder.read("owner").decode()

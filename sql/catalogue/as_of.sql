@@ -1,4 +1,4 @@
--- One table as it was at an instant: the newest complete snapshot of the library that began by then and holds it.
+-- One table at an instant: the newest complete snapshot with this table that the library had begun by then.
 CREATE MACRO {table}_as_of(library, instant) AS TABLE
 SELECT *
 FROM {table}_history

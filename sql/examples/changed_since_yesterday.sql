@@ -1,5 +1,5 @@
 -- What changed since yesterday?
--- Compares the two newest complete snapshots of each library, field by field. What was added or deleted is told with its title.
+-- Compares the two newest complete snapshots of each library, field by field. Added and deleted records come with their title.
 WITH nights AS (
     SELECT tenant, snapshot, row_number() OVER (PARTITION BY tenant ORDER BY snapshot DESC) AS place
     FROM snapshots

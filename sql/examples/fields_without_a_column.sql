@@ -1,5 +1,5 @@
--- What do the records hold that no column of the tables takes?
--- It is kept in `residue`, as JSON, and the record as it was received is in the snapshot's raw files.
+-- Which fields of the records have no column in the tables?
+-- Their values are in `residue`, as JSON; the complete record, as received, is in the snapshot's raw files.
 WITH keys AS (
     SELECT tenant, publishable_type, unnest(json_keys(residue)) AS field
     FROM publications

@@ -1,5 +1,5 @@
--- Of which files and covers do we keep no copy, and why?
--- Without an address the service gave nothing to fetch; not_fetched: the backup was told to leave files out.
+-- Which files and covers have no copy here, and why?
+-- Without an address the service offered nothing to fetch; not_fetched: the backup left files out, as its settings say.
 SELECT
     f.tenant,
     f.publication_id,

@@ -1,5 +1,5 @@
 -- How has the library grown from month to month?
--- What counts is the last complete snapshot of each month.
+-- The last complete snapshot of each month counts.
 WITH nights AS (
     SELECT
         tenant,

@@ -1,4 +1,4 @@
--- In which categories do the ISBNs need a second look?
+-- Which categories have ISBNs to check?
 -- A record with several categories counts in each. The identifiers themselves: SELECT * FROM publication_identifiers WHERE verdict = 'invalid'.
 WITH isbns AS (
     SELECT

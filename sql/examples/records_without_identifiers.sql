@@ -1,6 +1,6 @@
--- Which records have no identifier that can be relied on?
--- Nobody finds these by DOI, ISBN, ISSN, PMID or arXiv number, and a migration can recognise them by title and year only.
--- What stands in the record's fields but is no identifier is in the last column.
+-- Which records have no reliable identifier?
+-- Nobody finds these by DOI, ISBN, ISSN, PMID or arXiv number, and a migration recognises them by title and year only.
+-- The last column has the texts of their identifier fields.
 SELECT
     p.tenant,
     p.id,

@@ -1,4 +1,4 @@
--- One table as it was at an instant: the newest complete snapshot of the library that began by then and holds it.
+-- One table at an instant: the newest complete snapshot with this table that the library had begun by then.
 CREATE OR REPLACE FUNCTION {schema}.{table}_as_of(library text, instant timestamp with time zone)
 RETURNS SETOF {schema}.{table}_history
 LANGUAGE sql STABLE PARALLEL SAFE

@@ -16,7 +16,7 @@ from pipelines.backup.flow import Backup
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.steps import NIGHT, make_snapshot
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
 CONFIG = """
 data = "library-data"
@@ -69,16 +69,16 @@ def evaluate(settings: Settings, now: datetime) -> tuple[bool, str]:
 def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
     """The newest complete one is what counts, whatever ran since."""
     settings, data = settings_in(tmp_path), DataFolder(tmp_path / "library-data")
-    assert evaluate(settings, NIGHT) == (False, "There is none yet. `bookferry backup old` makes one.")
+    assert evaluate(settings, STARTED_AT) == (False, "There is none yet. `bookferry backup old` makes one.")
     make_snapshot(data, complete=False)
-    assert evaluate(settings, NIGHT)[0] is False
-    make_snapshot(data, now=NIGHT + timedelta(days=1))
+    assert evaluate(settings, STARTED_AT)[0] is False
+    make_snapshot(data, now=STARTED_AT + timedelta(days=1))
     for days in (2, 3):
-        make_snapshot(data, now=NIGHT + timedelta(days=days), complete=False)
-    passed, description = evaluate(settings, NIGHT + timedelta(days=2, hours=2))
+        make_snapshot(data, now=STARTED_AT + timedelta(days=days), complete=False)
+    passed, description = evaluate(settings, STARTED_AT + timedelta(days=2, hours=2))
     assert passed, description
     assert "a newer one, old/20261123T020000Z, is not complete" in description
-    passed, description = evaluate(settings, NIGHT + timedelta(days=3, hours=1))
+    passed, description = evaluate(settings, STARTED_AT + timedelta(days=3, hours=1))
     assert not passed
     assert description.startswith(
         "The newest complete snapshot, old/20261121T020000Z, is 2 days old. Does the nightly job run?"

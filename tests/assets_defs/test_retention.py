@@ -12,7 +12,7 @@ from assets_defs.definitions import build_definitions
 from pipelines.errors import ConfigurationError
 from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.steps import NIGHT, make_snapshot
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot
 
 CONFIG = """
 data = "library-data"
@@ -44,7 +44,7 @@ def data(tmp_path: Path) -> DataFolder:
     data = DataFolder(tmp_path / "library-data")
     for tenant in ("old", "second"):
         for days in (0, 1):
-            make_snapshot(data, tenant=tenant, now=NIGHT + timedelta(days=days))
+            make_snapshot(data, tenant=tenant, now=STARTED_AT + timedelta(days=days))
     return data
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from assets_defs.definitions import build_definitions
 from pipelines.settings.loading import load_settings
-from pipelines.store.maintenance.verification import last_verification
+from pipelines.store.maintenance.verification import VERIFICATIONS
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.store.steps import make_snapshot
+from tests.store.snapshot_factory import make_snapshot
 
 CONFIG = """
 data = "library-data"
@@ -53,7 +53,7 @@ def test_a_good_snapshot(tmp_path: Path, snapshot: Snapshot) -> None:
         7,
     )
     assert [(one.check_name, one.passed) for one in result.get_asset_check_evaluations()] == [("intact", True)]
-    saved = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
+    saved = VERIFICATIONS.last(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
     assert saved is not None
     assert saved.ok
 
@@ -68,7 +68,7 @@ def test_a_damaged_one_fails_the_run(tmp_path: Path, snapshot: Snapshot) -> None
     assert str(file) in str(failed.step_failure_data.user_failure_data)
     assert [(one.check_name, one.passed) for one in result.get_asset_check_evaluations()] == [("intact", False)]
     assert result.asset_materializations_for_node("old__verification") == [], "it would count as verified"
-    saved = last_verification(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
+    saved = VERIFICATIONS.last(DataFolder(tmp_path / "library-data"), *snapshot.name.split("/"))
     assert saved is not None
     assert not saved.ok
 

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.backup.files.conftest import plain_environment, shelf
+from tests.backup.files.conftest import file_library, plain_environment
 
-__all__ = ["plain_environment", "shelf"]
+__all__ = ["file_library", "plain_environment"]

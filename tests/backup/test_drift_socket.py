@@ -1,4 +1,4 @@
-"""I4: people work on a library while it is backed up, over a real socket and onto a real disk."""
+"""I4: people work on a library during its backup, over a real socket and onto a real disk."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pytest
 
 from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.verification import verify_named
-from tests.backup.files.shelf import Desk, Shelf
+from tests.backup.files.file_library import FileLibrary
+from tests.backup.runner import BackupRunner
 from tests.backup.test_killed import the_snapshot
 from tests.service.scripted import Answer, Received
 
 PAGES = 6
 
 
-class BusyShelf(Shelf):
-    """A library that is changed before one in so many of its pages, by chance."""
+class BusyLibrary(FileLibrary):
+    """A library that changes at random before some of its pages."""
 
     def __init__(self, seed: int, quiet: int) -> None:
         super().__init__()
@@ -29,7 +30,7 @@ class BusyShelf(Shelf):
         self.answered = 0
 
     def furnish(self) -> None:
-        """Six pages of publications without files; they are there from the beginning."""
+        """Six pages of publications without files, there from the beginning."""
         for number in range(1, PAGES * 50 - 10):
             self.publications[number] = {"id": number, "title": f"Title {number}", "cover": None, "assets": []}
         self.throughout = set(self.publications)
@@ -57,19 +58,19 @@ class BusyShelf(Shelf):
 
 
 @pytest.fixture
-def busy(request: pytest.FixtureRequest) -> Iterator[BusyShelf]:
-    """A library by chance; the more often it rests, the sooner a walk comes through."""
+def busy(request: pytest.FixtureRequest) -> Iterator[BusyLibrary]:
+    """A random library; the more often it rests, the sooner a walk succeeds."""
     seed: int = request.param
-    with BusyShelf(seed, quiet=(2, 6, 15)[seed % 3]) as shelf:
-        shelf.furnish()
-        yield shelf
+    with BusyLibrary(seed, quiet=(2, 6, 15)[seed % 3]) as file_library:
+        file_library.furnish()
+        yield file_library
 
 
 @pytest.mark.parametrize("busy", range(12), indirect=True)
-def test_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(tmp_path: Path, busy: BusyShelf) -> None:
-    """Every record that lived throughout is in it, none twice, or it is marked partial; and its manifest agrees with itself."""
-    desk = Desk(tmp_path, busy.library.url)
-    snapshot = desk.back_up()
+def test_a_complete_snapshot_has_every_record_that_stayed(tmp_path: Path, busy: BusyLibrary) -> None:
+    """It has each record that lived throughout, once, or it is marked partial; its manifest is consistent."""
+    runner = BackupRunner(tmp_path, busy.library.url)
+    snapshot = runner.back_up()
     ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
     staged = pq.read_table(snapshot.path / "publications.parquet").column("id").to_pylist()
     assert sorted(ids) == sorted(staged)
@@ -77,18 +78,21 @@ def test_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(tmp
         assert busy.throughout <= set(ids)
         assert len(ids) == len(set(ids))
     assert len(busy.library.received) <= 3 * 3 * (PAGES + 2)
-    [verified] = verify_named(Backup.open(desk.config).data, snapshot.name, now=datetime.now(UTC))
+    [verified] = verify_named(Backup.open(runner.config).data, snapshot.name, now=datetime.now(UTC))
     assert verified.ok, verified.problems
 
 
-def test_a_few_changes_do_not_make_every_night_partial(tmp_path: Path) -> None:
-    """Where little moves, walking again helps."""
+def test_a_few_changes_do_not_make_every_snapshot_partial(tmp_path: Path) -> None:
+    """Where few records move, another walk helps."""
     complete = 0
     for seed in range(6):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        with BusyShelf(seed, quiet=15) as shelf:
-            shelf.furnish()
-            complete += Desk(folder, shelf.library.url).back_up().manifest.complete
-            assert the_snapshot(Desk(folder, shelf.library.url)).manifest.resources["publications"].walks <= 3
+        with BusyLibrary(seed, quiet=15) as file_library:
+            file_library.furnish()
+            complete += BackupRunner(folder, file_library.library.url).back_up().manifest.complete
+            assert (
+                the_snapshot(BackupRunner(folder, file_library.library.url)).manifest.resources["publications"].walks
+                <= 3
+            )
     assert complete >= 2

@@ -1,4 +1,4 @@
-"""I9: a backup with files that is killed at any instant, and run again, ends as if nobody had killed it."""
+"""I9: a backup with files that is killed at any instant, and run again, gives the same result as without the kill."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify_named
 from pipelines.store.snapshots.snapshots import Snapshot
-from tests.backup.files.shelf import Desk, Shelf
+from tests.backup.files.file_library import FileLibrary
+from tests.backup.runner import BackupRunner
 from tests.cli.command import ROOT, environment
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "3"))
-"""How often it is killed, at instants that are spread over a whole backup."""
+"""Number of kills, at instants spread over a whole backup."""
 
 PAGES, FILES = 12, 40
 
 ZYGOTE = """
 import os, sys
 from pathlib import Path
-import pipelines.service.hooks, pipelines.staging
-from pipelines.library import Library
+import pipelines.backup.staging, pipelines.service.webhook
+from pipelines.backup.flow import Backup
 
 def back_up(config, run):
-    with Library.open(Path(config)) as library:
+    with Backup.open(Path(config)) as library:
         library.read_raw("old", run, "publications")
         library.stage("old", run, "publications")
         library.fetch_files("old", run)
@@ -51,11 +52,11 @@ for line in sys.stdin:
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""A process that has everything imported; each line makes a child of it that backs up."""
+"""A process with all imports done; for each line it forks a child that makes a backup."""
 
 
 class Backups:
-    """Backups in processes of their own, which start at once."""
+    """Backups in processes that start at once."""
 
     def __init__(self) -> None:
         environ = environment(TEST_USER="somebody", TEST_PASSWORD="made-up-for-this-test")
@@ -64,12 +65,12 @@ class Backups:
         self._process = subprocess.Popen(command, cwd=ROOT, env=environ, stdin=pipe, stdout=pipe, text=True)
         self._run = 0
 
-    def __call__(self, desk: Desk, kill_after: float | None = None) -> int:
-        """One backup, killed so many seconds after its start if it has not ended by then; its exit status."""
+    def __call__(self, runner: BackupRunner, kill_after: float | None = None) -> int:
+        """Run one backup, and kill it so many seconds after its start if it still runs. Returns its exit status."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._run += 1
-        self._process.stdin.write(f"{desk.config} run-{self._run}\n")
+        self._process.stdin.write(f"{runner.config} run-{self._run}\n")
         self._process.stdin.flush()
         child = int(self._process.stdout.readline())
         if kill_after is not None:
@@ -95,18 +96,18 @@ def backups() -> Iterator[Backups]:
 
 
 @pytest.fixture
-def library(shelf: Shelf) -> Shelf:
-    """Twelve pages; some of their publications have a file."""
+def library(file_library: FileLibrary) -> FileLibrary:
+    """Twelve pages; some of the publications have a file."""
     for number in range(PAGES * 50 - 7):
-        shelf.add(b"%d" % number * 300 if number % (PAGES * 50 // FILES) == 0 else b"")
-        if not shelf.stored[f"/file-{number + 1}"]:
-            shelf.publications[number + 1]["assets"] = []
-    return shelf
+        file_library.add(b"%d" % number * 300 if number % (PAGES * 50 // FILES) == 0 else b"")
+        if not file_library.stored[f"/file-{number + 1}"]:
+            file_library.publications[number + 1]["assets"] = []
+    return file_library
 
 
-def a_desk(folder: Path, shelf: Shelf) -> Desk:
+def runner_for(folder: Path, file_library: FileLibrary) -> BackupRunner:
     folder.mkdir()
-    return Desk(folder, shelf.library.url)
+    return BackupRunner(folder, file_library.library.url)
 
 
 def tables(snapshot: Snapshot) -> dict[str, str]:
@@ -117,73 +118,75 @@ def tables(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
-def the_snapshot(desk: Desk) -> Snapshot:
-    [snapshot] = Backup.open(desk.config).data.snapshots()
+def the_snapshot(runner: BackupRunner) -> Snapshot:
+    [snapshot] = Backup.open(runner.config).data.snapshots()
     return snapshot
 
 
-def pages_read(shelf: Shelf) -> Counter[int]:
-    """Page → how often it was asked for."""
-    return Counter(int(one.query["page"]) for one in shelf.library.received if one.path.endswith("/publications/all"))
+def pages_read(file_library: FileLibrary) -> Counter[int]:
+    """Page → number of requests for it."""
+    return Counter(
+        int(one.query["page"]) for one in file_library.library.received if one.path.endswith("/publications/all")
+    )
 
 
-def assert_as_if_nobody_had(desk: Desk, undisturbed: Snapshot) -> None:
-    """The same tables byte for byte, every blob good, nothing left over."""
-    snapshot = the_snapshot(desk)
+def assert_as_if_nobody_had(runner: BackupRunner, undisturbed: Snapshot) -> None:
+    """The tables are equal byte for byte, every blob is good, and nothing is left over."""
+    snapshot = the_snapshot(runner)
     assert snapshot.manifest.complete
     assert tables(snapshot) == tables(undisturbed)
-    data = Backup.open(desk.config).data
+    data = Backup.open(runner.config).data
     [verified] = verify_named(data, None, now=datetime.now(UTC))
     assert (verified.ok, verified.blobs_read) == (True, verified.blobs)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=False)
-    assert len(desk.blobs()) == verified.blobs, "no blob that nothing needs"
+    assert len(runner.blobs()) == verified.blobs, "no blob that nothing needs"
     assert not [path for path in data.work_path.rglob("*") if path.is_file()]
 
 
 @pytest.fixture
-def undisturbed(backups: Backups, tmp_path: Path, library: Shelf) -> tuple[Snapshot, float]:
-    """What nobody killed, and how long it took."""
+def undisturbed(backups: Backups, tmp_path: Path, library: FileLibrary) -> tuple[Snapshot, float]:
+    """The snapshot of a backup without a kill, and its seconds."""
     for name in ("first", "undisturbed"):  # the first one warms up what the other takes its time from
-        library.forget()
+        library.start_over()
         library.issue = 1
-        desk, began = a_desk(tmp_path / name, library), time.monotonic()
-        assert backups(desk) == 0
+        runner, began = runner_for(tmp_path / name, library), time.monotonic()
+        assert backups(runner) == 0
         took = time.monotonic() - began
     assert pages_read(library) == Counter(range(1, PAGES + 1)), "no request more than there are pages"
-    return the_snapshot(desk), took
+    return the_snapshot(runner), took
 
 
 def test_killed_once_at_any_instant(
-    backups: Backups, tmp_path: Path, library: Shelf, undisturbed: tuple[Snapshot, float]
+    backups: Backups, tmp_path: Path, library: FileLibrary, undisturbed: tuple[Snapshot, float]
 ) -> None:
-    """Each time the next run goes on: no page is read more than twice, no file that is kept is fetched again."""
+    """The next run continues: no page is read more than twice, and no stored file is fetched again."""
     expected, took = undisturbed
     chance, early = random.Random(7), 0
     for kill in range(KILLS):
-        desk = a_desk(tmp_path / f"killed-{kill}", library)
-        library.forget()
+        runner = runner_for(tmp_path / f"killed-{kill}", library)
+        library.start_over()
         library.issue = 1
-        killed = backups(desk, kill_after=took * (kill + chance.random()) / KILLS) == -signal.SIGKILL
+        killed = backups(runner, kill_after=took * (kill + chance.random()) / KILLS) == -signal.SIGKILL
         early += killed
-        if not Backup.open(desk.config).data.snapshots():  # else it was killed after all was done
-            assert backups(desk) == 0
-        assert_as_if_nobody_had(desk, expected)
+        if not Backup.open(runner.config).data.snapshots():  # else it was killed after all was done
+            assert backups(runner) == 0
+        assert_as_if_nobody_had(runner, expected)
         assert max(pages_read(library).values()) <= 2
         assert max(Counter(library.fetched()).values()) <= 2
     assert early, "some were killed before they had ended"
 
 
 def test_killed_again_and_again(
-    backups: Backups, tmp_path: Path, library: Shelf, undisturbed: tuple[Snapshot, float]
+    backups: Backups, tmp_path: Path, library: FileLibrary, undisturbed: tuple[Snapshot, float]
 ) -> None:
-    """One backup that never gets far: each run has a little more time than the one before, and goes on where that was killed."""
+    """One backup with many kills: each run has a little more time than the last one, and continues from it."""
     expected, took = undisturbed
-    desk, chance, runs = a_desk(tmp_path / "again", library), random.Random(11), 1
-    library.forget()
+    runner, chance, runs = runner_for(tmp_path / "again", library), random.Random(11), 1
+    library.start_over()
     library.issue = 1
-    while backups(desk, kill_after=took * (0.1 + 0.03 * runs) * chance.uniform(0.5, 1)) != 0:
+    while backups(runner, kill_after=took * (0.1 + 0.03 * runs) * chance.uniform(0.5, 1)) != 0:
         runs += 1
-        if Backup.open(desk.config).data.snapshots():
+        if Backup.open(runner.config).data.snapshots():
             break
-    assert_as_if_nobody_had(desk, expected)
+    assert_as_if_nobody_had(runner, expected)
     assert sum(pages_read(library).values()) <= PAGES + 8 * runs

@@ -13,7 +13,7 @@ import pytest
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import PATIENCE, Installation
 from tests.sandbox.process import SandboxProcess
-from tests.store.steps import make_snapshot
+from tests.store.snapshot_factory import make_snapshot
 
 NOTIFY = """
 [notify]

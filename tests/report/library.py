@@ -13,7 +13,7 @@ from typing import Any
 
 from pipelines.report.build import Report, make_report
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.store.steps import make_snapshot
+from tests.store.snapshot_factory import make_snapshot
 
 NOW = datetime(2026, 11, 20, 3, 0, tzinfo=UTC)
 

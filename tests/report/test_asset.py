@@ -70,7 +70,7 @@ def test_a_backup_of_a_large_library_makes_none_and_says_who_does(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I11: the memory that a backup takes is that of its reading, however large the library."""
-    monkeypatch.setattr("pipelines.backup.flow.REPORTED", 3)
+    monkeypatch.setattr("pipelines.backup.flow.REPORT_LIMIT", 3)
     with Backup(settings) as library:
         result = materialized(library)
     assert result.get_asset_materialization_events() == []

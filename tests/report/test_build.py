@@ -22,10 +22,10 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
 from tests.report.library import NOW, lines_of, snapshot_of
-from tests.store.conftest import objects, s3, s3_of_all, stored
-from tests.store.steps import NIGHT, files_below, make_snapshot
+from tests.store.conftest import objects, s3, shared_s3, stored
+from tests.store.snapshot_factory import STARTED_AT, files_below, make_snapshot
 
-__all__ = ["objects", "s3", "s3_of_all", "stored"]  # fixtures
+__all__ = ["objects", "s3", "shared_s3", "stored"]  # fixtures
 
 RECORDS = [{"id": number, "title": "A title", "published_on": "1984-06-08", "isbn": "9684192914"} for number in (1, 2)]
 
@@ -55,7 +55,7 @@ def test_what_a_report_that_was_killed_left_goes(data: DataFolder) -> None:
 
 def test_prune_takes_the_reports_of_what_it_removes(data: DataFolder) -> None:
     """And no others."""
-    snapshots = [snapshot_of(data, RECORDS, now=NIGHT + timedelta(days=day)) for day in range(3)]
+    snapshots = [snapshot_of(data, RECORDS, now=STARTED_AT + timedelta(days=day)) for day in range(3)]
     for snapshot in snapshots:
         make_report(data, snapshot, now=NOW)
     prune(data, ["old"], Policy(last=1), ZoneInfo("UTC"), tenant=None, dry_run=True)
@@ -137,7 +137,7 @@ def test_a_record_that_a_partial_listing_holds_twice_is_no_duplicate(data: DataF
     assert report.to_do == 0
     other = {"id": 2, "title": "EMILE.", "published_on": "1762-05-01"}
     report = make_report(
-        data, snapshot_of(data, [once, once, other], complete=False, now=NIGHT + timedelta(1)), now=NOW
+        data, snapshot_of(data, [once, once, other], complete=False, now=STARTED_AT + timedelta(1)), now=NOW
     )
     assert [(line["record"], line["value"]) for line in lines_of(report)] == [("1", "Émile"), ("2", "EMILE.")]
 
@@ -161,7 +161,7 @@ def test_the_command(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, "old")
     data = open_data(settings)
     complete, partial = (
-        snapshot_of(data, RECORDS, now=NIGHT + timedelta(days=day), complete=day == 0) for day in range(2)
+        snapshot_of(data, RECORDS, now=STARTED_AT + timedelta(days=day), complete=day == 0) for day in range(2)
     )
 
     def report(snapshot: str | None, *, as_json: bool = True) -> str:

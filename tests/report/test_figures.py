@@ -11,7 +11,7 @@ from pipelines.records.identifiers.records import identify
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.report.build import Report
-from pipelines.store.findings import Duplicates
+from pipelines.store.findings import DuplicateCounts
 from tests.report.library import lines_of, real_records
 
 FOUND = [(record, one) for record in real_records() for one in identify(record)]
@@ -25,8 +25,8 @@ def groups(pairs: Iterable[tuple[object, int]]) -> dict[object, set[int]]:
     return {key: numbers for key, numbers in found.items() if len(numbers) > 1}
 
 
-def duplicates(found: dict[object, set[int]]) -> Duplicates:
-    return Duplicates(len(found), len(set().union(*found.values())))
+def duplicates(found: dict[object, set[int]]) -> DuplicateCounts:
+    return DuplicateCounts(len(found), len(set().union(*found.values())))
 
 
 def shared() -> dict[object, set[int]]:

@@ -1,4 +1,4 @@
-"""A data folder for each test, and the kinds of store that keep the same promises."""
+"""A data folder for each test, and a store of each kind, all with the same contract."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ OWNER = "this machine"
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    """A data folder that nothing was written to yet."""
+    """A data folder that does not exist yet."""
     return DataFolder(tmp_path / "library-data")
 
 
 @pytest.fixture(scope="session")
-def s3_of_all() -> Iterator[S3]:
+def shared_s3() -> Iterator[S3]:
     """One server for all tests of a process."""
     with s3_server() as server:
         yield server
 
 
 @pytest.fixture
-def s3(s3_of_all: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
-    """The server, and an environment that lets us in."""
-    for name, value in s3_of_all.environ.items():
+def s3(shared_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """The server, with its credentials in the environment."""
+    for name, value in shared_s3.environ.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "20")  # of one answer to a listing, as 1,000 are of Amazon's
-    return s3_of_all
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "20")  # per page of a listing; Amazon has 1,000
+    return shared_s3
 
 
 @pytest.fixture(params=["folder", "memory", "s3"])
@@ -52,5 +52,5 @@ def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
 
 @pytest.fixture
 def stored(objects: Objects, tmp_path: Path) -> DataFolder:
-    """Data whose objects are in a store of each kind."""
+    """A data folder with its objects in a store of each kind."""
     return DataFolder(tmp_path / "library-data", objects=objects)

@@ -1,4 +1,4 @@
-"""An S3 server on this machine, with a bucket for each test that wants one."""
+"""A local S3 server, with a bucket for each test that needs one."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from moto.server import ThreadedMotoServer
 SECRET = "no-secret-that-occurs-by-chance"
 
 _NUMBERS = count()
-"""Of the buckets of all servers of this process: moto keeps what is in them for all of its servers together, and beyond their end."""
+"""Numbers for bucket names: all servers of a process share moto's buckets, even after their end."""
 
 
 @dataclass
 class S3:
-    """Where it is, and what it takes to be let in."""
+    """The server's address and credentials."""
 
     endpoint: str
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The variables of whoever may use it."""
+        """The environment variables with the credentials."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": "testing",
@@ -36,7 +36,7 @@ class S3:
 
     @property
     def client(self) -> Any:
-        """Amazon's own client, for what a test does behind our back."""
+        """Amazon's client, for changes behind Bookferry's back."""
         return boto3.client(
             "s3",
             endpoint_url=self.endpoint,
@@ -46,7 +46,7 @@ class S3:
         )
 
     def bucket(self) -> str:
-        """A new bucket, by its name."""
+        """Create a bucket. Returns its name."""
         name = f"library-{next(_NUMBERS)}"
         self.client.create_bucket(Bucket=name)
         return name
@@ -54,7 +54,7 @@ class S3:
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """The server, on a port that is free."""
+    """A running server on a free port."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()

@@ -1,4 +1,4 @@
-"""What a library says of a disk that fails becomes one message that helps."""
+"""The error of any library on a failing disk becomes one helpful message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipelines.store.durable import storage_error
 
 
 def disk_error() -> sqlite3.OperationalError:
-    """What SQLite raises where it can write neither its file nor what goes beside it."""
+    """SQLite's error where it can write neither its file nor its journal."""
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
     return error
@@ -21,7 +21,7 @@ def disk_error() -> sqlite3.OperationalError:
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk without a free byte; only the superuser can have one."""
+    """A disk without a free byte; needs the superuser."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder]
@@ -31,19 +31,19 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", folder], check=True)
 
 
-def test_an_io_error_on_a_disk_without_room_is_a_full_disk(full_disk: Path) -> None:
-    """Whether the file is there already or not."""
+def test_an_io_error_on_a_full_disk_is_reported_as_a_full_disk(full_disk: Path) -> None:
+    """With and without an existing file."""
     for path in (full_disk, full_disk / "not" / "yet" / "there.db"):
         assert "the disk is full. Free some space" in str(storage_error(disk_error(), path))
 
 
-def test_an_io_error_on_a_disk_with_room_is_what_it_says(tmp_path: Path) -> None:
+def test_an_io_error_on_a_disk_with_space_keeps_its_message(tmp_path: Path) -> None:
     said = str(storage_error(disk_error(), tmp_path / "state.db"))
     assert "disk I/O error" in said
     assert "full" not in said
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("no such table: x"), ValueError("disk I/O error")])
-def test_other_errors_stay_what_they_are(full_disk: Path, error: Exception) -> None:
-    """A full disk is no explanation for everything that happens on it."""
+def test_other_errors_on_a_full_disk_keep_their_message(full_disk: Path, error: Exception) -> None:
+    """A full disk does not explain every error on it."""
     assert "disk is full" not in str(storage_error(error, full_disk))

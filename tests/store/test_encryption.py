@@ -1,4 +1,4 @@
-"""The key for personal data: what it seals nobody reads or changes without it, and nothing shows it (I10)."""
+"""The key for personal data: nobody reads or changes sealed data without it, and nothing reveals it (I10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def settings(variable: str | None) -> Settings:
 
 
 @given(st.binary(max_size=300))
-def test_what_is_sealed_comes_back_and_is_never_the_same_twice(content: bytes) -> None:
+def test_sealed_content_is_unsealed_and_differs_each_time(content: bytes) -> None:
     sealed = KEY.seal(content)
     assert KEY.unseal(sealed) == content
     assert len(sealed) == len(content) + 32
@@ -38,7 +38,7 @@ def test_a_frame_may_be_large() -> None:
 
 
 @given(st.binary(max_size=60), st.data())
-def test_what_was_changed_or_cut_is_refused(content: bytes, data: st.DataObject) -> None:
+def test_changed_or_cut_content_is_refused(content: bytes, data: st.DataObject) -> None:
     sealed = bytearray(KEY.seal(content))
     at = data.draw(st.integers(0, len(sealed) - 1))
     cut = bytes(sealed[:at])
@@ -55,8 +55,8 @@ def test_another_key_does_not_open_it() -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="this machine has no openssl")
-def test_a_key_of_openssl_is_taken_and_shown_nowhere() -> None:
-    """The command that the documentation names."""
+def test_a_key_of_openssl_is_accepted_and_not_revealed() -> None:
+    """The command is the documented one."""
     made = subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout
     keys = personal_keys(settings("BOOKFERRY_PERSONAL_KEY"), {"BOOKFERRY_PERSONAL_KEY": made})
     key = keys.to_write()
@@ -92,8 +92,8 @@ def test_without_the_setting_nothing_is_encrypted() -> None:
         ({"KEYS": KEY.text + "é"}, "holds no key of 32 bytes in base64"),
     ],
 )
-def test_a_variable_that_holds_no_key_is_told_where_the_key_is_needed(environ: dict[str, str], said: str) -> None:
-    """And only there: everything else works without. The message has the remedy and never the value (I10)."""
+def test_a_variable_without_a_key_is_an_error_where_the_key_is_needed(environ: dict[str, str], said: str) -> None:
+    """Everything else works without it. The message has the remedy and never the value (I10)."""
     keys = personal_keys(settings("KEYS"), environ)
     for need in (keys.to_write, lambda: keys.to_read("0011223344556677", "A file")):
         with pytest.raises(ConfigurationError, match=said) as told:

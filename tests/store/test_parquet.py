@@ -1,4 +1,4 @@
-"""Encrypted tables: any engine that knows Parquet's encryption reads them with the key, and nobody without."""
+"""Encrypted tables: any engine with Parquet's encryption reads them with the key, and no engine without."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyarrow.parquet.encryption import create_decryption_properties
 from pipelines.errors import StorageError
 from pipelines.records.tables import PERSONAL, PERSONAL_TABLES, RAW_TABLES, TABLES, USERS
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import open_table, reading, table_writer
+from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
 
 KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 PEOPLE = pa.table(
@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_nothing_of_a_person_or_of_the_table_is_in_the_file(file: Path) -> None:
+def test_the_file_reveals_neither_a_person_nor_the_table(file: Path) -> None:
     content = file.read_bytes()
     assert content.startswith(b"PARE")  # Parquet's mark of an encrypted footer
     assert not [
@@ -56,7 +56,7 @@ def test_pyarrow_alone_reads_it_with_the_key_only(file: Path) -> None:
 
 
 def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
-    """In the words of docs/operating.md."""
+    """The SQL is that of docs/operating.md."""
     ask = f"SELECT email FROM (SELECT * FROM read_parquet('{file}', encryption_config = {{footer_key: 'mine'}}) OFFSET 0) WHERE id = 2"
     with duckdb.connect() as database:
         with pytest.raises(duckdb.Error, match="is encrypted"):
@@ -82,9 +82,9 @@ def test_duckdb_alone_reads_it_with_the_key_only(file: Path) -> None:
         "SELECT count(*) FROM file WHERE residue IS NULL OR id IS NULL",
     ],
 )
-def test_duckdb_answers_as_if_it_were_not_encrypted(large: dict[str, Path], question: str) -> None:
-    """Filters, joins, parts of it, more rows than fit a page: its reader of encrypted files has its limits, which we keep to."""
-    with reading(large["plain"]) as plain, reading(large["encrypted"], KEY) as encrypted:
+def test_duckdb_answers_as_without_encryption(large: dict[str, Path], question: str) -> None:
+    """Filters, joins, parts of columns, more rows than a page: DuckDB's reader of encrypted files has limits, which our SQL respects."""
+    with open_in_duckdb(large["plain"]) as plain, open_in_duckdb(large["encrypted"], KEY) as encrypted:
         assert encrypted.execute(question).fetchall() == plain.execute(question).fetchall()
 
 
@@ -110,17 +110,17 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-def test_we_read_it_with_the_key_only(file: Path) -> None:
+def test_bookferry_reads_it_with_the_key_only(file: Path) -> None:
     with open_table(file, KEY) as table:
         assert table.read().equals(PEOPLE)
-    with reading(file, KEY) as database:
+    with open_in_duckdb(file, KEY) as database:
         assert database.execute("SELECT count(email) FROM file").fetchall() == [(2,)]
     for key in (None, OTHER):
-        with pytest.raises(StorageError), reading(file, key) as database:
+        with pytest.raises(StorageError), open_in_duckdb(file, key) as database:
             database.execute("SELECT * FROM file")
 
 
-def test_a_flipped_bit_is_not_read_as_something_else(file: Path) -> None:
+def test_a_flipped_bit_is_an_error(file: Path) -> None:
     """AES-GCM authenticates what it encrypts."""
     content = bytearray(file.read_bytes())
     content[len(content) // 3] ^= 1
@@ -129,12 +129,12 @@ def test_a_flipped_bit_is_not_read_as_something_else(file: Path) -> None:
         table.read()
 
 
-def test_what_duckdb_spills_of_it_is_encrypted(file: Path) -> None:
-    with reading(file, KEY) as database:
+def test_duckdbs_spill_files_are_encrypted(file: Path) -> None:
+    with open_in_duckdb(file, KEY) as database:
         assert database.execute("SELECT current_setting('temp_file_encryption')").fetchall() == [(True,)]
 
 
-def test_without_a_key_files_are_as_they_always_were(tmp_path: Path) -> None:
+def test_without_a_key_files_are_not_encrypted(tmp_path: Path) -> None:
     path = tmp_path / "users.parquet"
     with table_writer(path, USERS) as writer:
         writer.write(PEOPLE)

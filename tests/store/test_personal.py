@@ -1,4 +1,4 @@
-"""Users' personal data: in no view that everybody sees, and with a key in no file that everybody can read."""
+"""Users' personal data: it is in no public view and, with a key, in no file in the clear."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from pipelines.records.tables import RAW_TABLES, TABLES
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare
-from pipelines.store.maintenance.verification import SnapshotVerification, keys_to_verify, verify
+from pipelines.store.maintenance.verification import SnapshotVerification, verify
+from pipelines.store.maintenance.verification_targets import keys_to_verify
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.store.steps import NIGHT, begin, make_snapshot, read, records
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot, new_capture, publication_payloads, write_raw
 
 KEY, OTHER = PersonalKey(bytes(range(32))), PersonalKey(bytes(32))
 MARK = "unmistakable"
-"""In everything that is personal in these tests."""
+"""A word in every personal value of these tests."""
 
 ENDS = ("", "_history", "_deleted")
 
 
-def people(*ids: int, phone: int = 1) -> list[str]:
+def user_payloads(*ids: int, phone: int = 1) -> list[str]:
     """The JSON of users with these ids."""
     return [
         json.dumps(
@@ -49,15 +50,17 @@ def people(*ids: int, phone: int = 1) -> list[str]:
 
 
 def folder(data: DataFolder, *keys: PersonalKey) -> DataFolder:
-    """The same folder, for somebody with these keys."""
+    """The same folder, opened with these keys."""
     return DataFolder(data.path, PersonalKeys(keys), data.objects)
 
 
-def night(data: DataFolder, *ids: int, key: PersonalKey | None = KEY, day: int = 0, phone: int = 1) -> Snapshot:
+def users_snapshot(
+    data: DataFolder, *ids: int, key: PersonalKey | None = KEY, day: int = 0, phone: int = 1
+) -> Snapshot:
     """A snapshot of users."""
     keys = [key] if key else []
-    now = NIGHT + timedelta(days=day)
-    return make_snapshot(folder(data, *keys), people(*ids, phone=phone), now=now, resource="users")
+    now = STARTED_AT + timedelta(days=day)
+    return make_snapshot(folder(data, *keys), user_payloads(*ids, phone=phone), now=now, resource="users")
 
 
 def ask(data: DataFolder, sql: str, *keys: PersonalKey, personal: bool = False) -> list[tuple[Any, ...]]:
@@ -66,36 +69,36 @@ def ask(data: DataFolder, sql: str, *keys: PersonalKey, personal: bool = False) 
 
 
 @contextmanager
-def plain(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
-    """As any client would open it."""
+def open_plainly(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection of another client."""
     with duckdb.connect(str(data.catalogue_path), read_only=True) as database:
         yield database
 
 
 def files_with(data: DataFolder, word: str) -> list[str]:
-    """Files of the data folder that hold `word` as it stands."""
+    """Files of the data folder that contain `word` in the clear."""
     return [str(path) for path in data.path.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
 
 
 class TestViews:
-    """What `library.duckdb` shows to everybody, and to who asks for more."""
+    """The views of `library.duckdb`, with and without personal data."""
 
     @pytest.mark.parametrize("key", [KEY, None])
     def test_no_view_has_a_personal_column(self, data: DataFolder, key: PersonalKey | None) -> None:
-        """By the descriptions, and by what a client sees; every other column of every table is there."""
-        night(data, 1, 2, key=key)
-        with plain(data) as database:
+        """By the descriptions and by the actual views; every other column of every table is there."""
+        users_snapshot(data, 1, 2, key=key)
+        with open_plainly(data) as database:
             seen = database.execute("SELECT table_name, column_name FROM information_schema.columns").fetchall()
         for table in (*TABLES.values(), *RAW_TABLES):
             views = {column for view, column in seen if view in [f"{table.name}{end}" for end in ENDS]}
             assert views >= {column.name for column in table.columns if not column.personal}
             assert not views & {column.name for column in table.columns if column.personal}
 
-    def test_nothing_personal_comes_out_of_any_view(self, data: DataFolder) -> None:
-        """Whatever the columns are called. Roles and ids are for everybody: who is behind them is not."""
-        night(data, 1, 2, 3, key=None)
-        night(data, 1, 2, key=None, day=1)
-        with plain(data) as database:
+    def test_no_view_returns_personal_data(self, data: DataFolder) -> None:
+        """Whatever the columns are called. Roles and ids are public, without the person behind them."""
+        users_snapshot(data, 1, 2, 3, key=None)
+        users_snapshot(data, 1, 2, key=None, day=1)
+        with open_plainly(data) as database:
             views = [
                 row[0] for row in database.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
             ]
@@ -113,12 +116,12 @@ class TestViews:
             ]
 
     @pytest.mark.parametrize("key", [KEY, None])
-    def test_who_asks_for_it_sees_all_columns_in_that_connection_only(
+    def test_a_personal_connection_has_all_columns_and_others_do_not(
         self, data: DataFolder, key: PersonalKey | None
     ) -> None:
-        """The same names, the same questions; the file on disk stays as it is."""
-        night(data, 1, 2, 3, key=key)
-        night(data, 1, 2, key=key, day=1)
+        """The same view names and queries; the file on disk does not change."""
+        users_snapshot(data, 1, 2, 3, key=key)
+        users_snapshot(data, 1, 2, key=key, day=1)
         keys = [key] if key else []
         before = data.catalogue_path.read_bytes()
         for question, expected in (
@@ -135,10 +138,10 @@ class TestViews:
                 assert set(database.table(table.name).columns) >= {column.name for column in table.columns}
         assert data.catalogue_path.read_bytes() == before
 
-    def test_views_of_what_is_encrypted_say_so(self, data: DataFolder) -> None:
-        """No empty answer, which would be a wrong one; with the key at hand it is the same, and all else works without."""
-        make_snapshot(data, records(2))
-        night(data, 1, 2, day=1)
+    def test_views_of_encrypted_tables_fail_with_a_message(self, data: DataFolder) -> None:
+        """An empty result would be wrong. The message is the same with the key in the settings, and all other views work."""
+        make_snapshot(data, publication_payloads(2))
+        users_snapshot(data, 1, 2, day=1)
         for keys in ([], [KEY]):
             for question in (
                 *(f"SELECT * FROM {name}{end}" for name in ("users", "raw_users") for end in ("", "_history")),
@@ -154,20 +157,20 @@ class TestViews:
                 (2, "users")
             ]
 
-    def test_without_the_right_key_the_question_is_answered_with_what_is_missing(self, data: DataFolder) -> None:
-        """The views of users say which key they need and where it is looked for; the others answer."""
-        night(data, 1)
+    def test_without_the_right_key_the_message_names_the_missing_key(self, data: DataFolder) -> None:
+        """The message also says where the key is expected. Other views work."""
+        users_snapshot(data, 1)
         for keys, said in ((PersonalKeys(), "personal_key_env"), (PersonalKeys([OTHER]), OTHER.fingerprint)):
             with open_catalogue(DataFolder(data.path, keys), personal=True) as database:
                 with pytest.raises(duckdb.Error, match=f"encrypted with the personal key {KEY.fingerprint}.*{said}"):
                     database.execute("SELECT * FROM users")
                 assert database.execute("SELECT count(*) FROM publications").fetchall() == [(0,)]
 
-    def test_old_nights_stay_readable_beside_encrypted_ones(self, data: DataFolder) -> None:
-        """One without a key, one with an old key, one with the key in use; the older key stands after it."""
-        night(data, 1, key=None)
-        night(data, 1, 2, key=OTHER, day=1)
-        night(data, 1, 2, 3, day=2)
+    def test_old_snapshots_stay_readable_beside_encrypted_ones(self, data: DataFolder) -> None:
+        """One without a key, one with an old key, one with the current key; the old key stands after the current one."""
+        users_snapshot(data, 1, key=None)
+        users_snapshot(data, 1, 2, key=OTHER, day=1)
+        users_snapshot(data, 1, 2, 3, day=2)
         rows = ask(
             data, "SELECT snapshot, count(email) FROM users_history GROUP BY 1 ORDER BY 1", KEY, OTHER, personal=True
         )
@@ -176,47 +179,47 @@ class TestViews:
 
 
 class TestAtRest:
-    """With a key, nothing of a person is on the disk as it stands, not even for a moment."""
+    """With a key, no personal data is on the disk in the clear at any moment."""
 
-    def test_nothing_of_a_person_is_in_the_folder(self, data: DataFolder) -> None:
-        """After each step, in whatever file, named so or not. Without the key it would be."""
+    def test_no_personal_data_is_in_the_folder(self, data: DataFolder) -> None:
+        """After each step, in any file. Without the key it would be there."""
         made = folder(data, KEY)
-        capture = begin(made)
-        read(capture, people(*range(1, 400)), resource="users")
+        capture = new_capture(made)
+        write_raw(capture, user_payloads(*range(1, 400)), resource="users")
         assert files_with(data, MARK) == []
-        night(data, 1, 2, 3)
+        users_snapshot(data, 1, 2, 3)
         ask(data, "SELECT email FROM users", KEY, personal=True)
         assert files_with(data, MARK) == []
         assert files_with(data, KEY.text) == []
         assert [path for path in data.path.rglob("*") if path.is_file() and KEY.secret in path.read_bytes()] == []
-        night(data, 1, key=None, day=1)
+        users_snapshot(data, 1, key=None, day=1)
         assert files_with(data, MARK)
 
-    def test_the_manifest_names_the_key_without_showing_it(self, data: DataFolder) -> None:
+    def test_the_manifest_names_the_key_without_revealing_it(self, data: DataFolder) -> None:
         """By its fingerprint (I10)."""
-        tables = night(data, 1).manifest.tables
+        tables = users_snapshot(data, 1).manifest.tables
         assert {name: (facts.encrypted, facts.key) for name, facts in tables.items()} == dict.fromkeys(
             ("raw_users", "users", "user_roles"), (True, KEY.fingerprint)
         )
-        other = make_snapshot(folder(data, KEY), now=NIGHT + timedelta(days=1)).manifest.tables
+        other = make_snapshot(folder(data, KEY), now=STARTED_AT + timedelta(days=1)).manifest.tables
         assert not any(facts.encrypted or facts.key for facts in other.values())
 
     def test_pyarrow_alone_reads_a_snapshot_with_the_key(self, data: DataFolder) -> None:
-        """No Bookferry is needed to read what it encrypted."""
-        snapshot = night(data, 1, 2)
+        """Encrypted tables are readable without Bookferry."""
+        snapshot = users_snapshot(data, 1, 2)
         key = create_decryption_properties(footer_key=KEY.secret)
         rows = pq.read_table(snapshot.path / "users.parquet", decryption_properties=key).to_pylist()
         assert [row["email"] for row in rows] == [f"person1@{MARK}.example", f"person2@{MARK}.example"]
         raw = pq.read_table(snapshot.path / "raw" / "users.parquet", decryption_properties=key).to_pylist()
-        assert [row["payload"] for row in raw] == people(1, 2)  # byte for byte (I6)
+        assert [row["payload"] for row in raw] == user_payloads(1, 2)  # byte for byte (I6)
 
-    def test_the_process_that_stages_gets_the_key_by_its_environment(
+    def test_the_staging_process_gets_the_key_by_its_environment(
         self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Arguments are for every user of the machine to see (I10)."""
+        """Every user of the machine can see arguments (I10)."""
         monkeypatch.setattr("pipelines.backup.staging._cores", lambda: 2)
-        capture = begin(folder(data, KEY))
-        read(capture, people(1, 2), resource="users")
+        capture = new_capture(folder(data, KEY))
+        write_raw(capture, user_payloads(1, 2), resource="users")
         with capture.open_file("raw_users") as file:
             [batch] = file.iter_batches()
         with StagingProcess(capture, "users") as process:
@@ -228,56 +231,56 @@ class TestAtRest:
         assert facts.rows == {"users": 2, "user_roles": 4}
         assert files_with(data, MARK) == []
 
-    def test_a_capture_goes_on_with_its_own_key_only(self, data: DataFolder) -> None:
-        """What one key began another cannot end."""
-        begin(folder(data, KEY))
+    def test_a_capture_continues_with_its_own_key_only(self, data: DataFolder) -> None:
+        """Another key cannot finish it."""
+        new_capture(folder(data, KEY))
         assert folder(data, OTHER, KEY).capture("old", "run").key == KEY
         for keys in ([], [OTHER]):
             with pytest.raises(ConfigurationError, match=f"encrypted with the personal key {KEY.fingerprint}"):
                 folder(data, *keys).capture("old", "run")
 
     def test_a_missing_key_stops_before_anything_is_read(self, data: DataFolder) -> None:
-        """Nobody wants the night without encryption that he asked to have with it."""
+        """A configured key that is missing must not lead to a snapshot in the clear."""
         keys = PersonalKeys(fault="personal_key_env names the environment variable KEYS, which is not set")
         with pytest.raises(ConfigurationError, match="KEYS, which is not set"):
-            begin(DataFolder(data.path, keys))
+            new_capture(DataFolder(data.path, keys))
 
 
 class TestDifferences:
-    """`diff` reads the raw tables of users, whatever they were written with."""
+    """`diff` reads the raw tables of users, with any encryption."""
 
     @pytest.mark.parametrize("keys", [(None, KEY), (KEY, None), (KEY, KEY), (OTHER, KEY), (None, None)])
     def test_two_nights(self, data: DataFolder, keys: tuple[PersonalKey | None, PersonalKey | None]) -> None:
-        """By content, whatever encrypts the files; no value is shown."""
-        a = night(data, 1, 2, 3, key=keys[0])
-        b = night(data, 2, 3, 4, key=keys[1], day=1)
+        """The content is compared, whatever the encryption; the result has no values."""
+        a = users_snapshot(data, 1, 2, 3, key=keys[0])
+        b = users_snapshot(data, 2, 3, 4, key=keys[1], day=1)
         found = compare(folder(data, KEY, OTHER), a, b).resources["users"]
         assert (found.added, found.removed, found.changed, found.unchanged) == (1, 1, 0, 2)
-        c = night(data, 2, 3, 4, key=keys[0], day=2, phone=2)
+        c = users_snapshot(data, 2, 3, 4, key=keys[0], day=2, phone=2)
         changed = compare(folder(data, KEY, OTHER), b, c).resources["users"]
         assert changed.fields == {"phone": 3}
         assert MARK not in str(changed)
 
     def test_without_the_key(self, data: DataFolder) -> None:
-        """A mistake of the configuration, told with its remedy."""
-        a, b = night(data, 1), night(data, 1, day=1)
+        """A configuration error with its remedy."""
+        a, b = users_snapshot(data, 1), users_snapshot(data, 1, day=1)
         for key in ([], [OTHER]):
             with pytest.raises(ConfigurationError, match=re.escape(f"users of {a.name} is encrypted")):
                 compare(folder(data, *key), a, b)
 
 
 class TestVerification:
-    """`verify` proves what it can without the key, and says what it cannot."""
+    """`verify` proves as much as possible without the key, and notes the rest."""
 
     def verify(self, data: DataFolder, *keys: PersonalKey) -> SnapshotVerification:
-        """The newest snapshot, verified by somebody with these keys."""
+        """Verify the newest snapshot with these keys."""
         here = folder(data, *keys)
         [key] = keys_to_verify(here, None)
-        return verify(here, key, now=NIGHT)
+        return verify(here, key, now=STARTED_AT)
 
     def test_with_and_without_the_key(self, data: DataFolder) -> None:
-        """Checksums and sizes need none; the rows do, and the result says so."""
-        night(data, 1, 2)
+        """Checksums and sizes need no key; counting rows does, and the result says so."""
+        users_snapshot(data, 1, 2)
         whole = self.verify(data, KEY)
         assert (whole.ok, whole.notes) == (True, [])
         for keys in ([], [OTHER]):
@@ -289,7 +292,7 @@ class TestVerification:
     @pytest.mark.parametrize("keys", [[], [KEY]])
     def test_a_flipped_bit_is_found_either_way(self, data: DataFolder, keys: list[PersonalKey]) -> None:
         """By the checksum."""
-        file = night(data, 1, 2).path / "users.parquet"
+        file = users_snapshot(data, 1, 2).path / "users.parquet"
         content = bytearray(file.read_bytes())
         content[len(content) // 2] ^= 4
         file.write_bytes(content)
@@ -297,22 +300,22 @@ class TestVerification:
         assert [problem for problem in found.problems if f"{file} was changed" in problem]
 
     def test_wrong_rows_are_found_with_the_key(self, data: DataFolder) -> None:
-        """The checksum is that of the file, and the manifest says another number."""
-        capture = begin(folder(data, KEY))
-        read(capture, people(1, 2), resource="users")
+        """The file has the right checksum, and the manifest another number of rows."""
+        capture = new_capture(folder(data, KEY))
+        write_raw(capture, user_payloads(1, 2), resource="users")
         capture.facts.tables["raw_users"].rows = 3
         staging.stage(capture, "users")
-        folder(data, KEY).publish(capture, NIGHT)
+        folder(data, KEY).publish(capture, STARTED_AT)
         assert [one for one in self.verify(data, KEY).problems if "has 2 rows; the manifest says 3" in one]
         assert not [one for one in self.verify(data).problems if "has 2 rows" in one]
 
 
 def test_every_kind_of_store(stored: DataFolder) -> None:
-    """A folder, memory, a bucket: published, verified, compared and asked with the key; nothing of a person is in an object."""
-    a, b = night(stored, 1, 2, 3), night(stored, 2, 3, 4, day=1)
+    """A folder, memory, a bucket: publish, verify, compare and query with the key; no object reveals personal data."""
+    a, b = users_snapshot(stored, 1, 2, 3), users_snapshot(stored, 2, 3, 4, day=1)
     here = folder(stored, KEY)
-    assert [verify(here, one.key, now=NIGHT).notes for one in (a, b)] == [[], []]
-    assert len(verify(stored, b.key, now=NIGHT).notes) == 3
+    assert [verify(here, one.key, now=STARTED_AT).notes for one in (a, b)] == [[], []]
+    assert len(verify(stored, b.key, now=STARTED_AT).notes) == 3
     found = compare(here, a, b).resources["users"]
     assert (found.added, found.removed, found.unchanged) == (1, 1, 2)
     asked = ask(stored, "SELECT email FROM users WHERE id = 4", KEY, personal=True)

@@ -1,7 +1,7 @@
-"""A process that makes snapshots on command, dies where it is told to, or finds its disk full.
+"""A process that makes snapshots on request, is killed at a given call, or finds its disk full.
 
-`python -m tests.store.worker DATA` reads one JSON object a line and answers with one. For each it forks a child that makes a snapshot,
-so that a hundred deaths cost one start of Python. It does nothing itself: a process without threads can be forked safely.
+`python -m tests.store.worker DATA` reads and writes one JSON object per line. For each it forks a child that makes a snapshot, so that a
+hundred kills need one start of Python. It does nothing else itself: a process without threads can be forked safely.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from pipelines.errors import BookferryError
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.steps import NIGHT, make_snapshot, records
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot, publication_payloads
 
 _ROOT = Path(__file__).parents[2]
-_WRITERS = (str(_ROOT / "pipelines" / "store"), str(_ROOT / "pipelines" / "staging"))
-"""Whose steps are counted."""
+_WRITERS = (str(_ROOT / "pipelines" / "store"), str(_ROOT / "pipelines" / "backup"))
+"""The folders whose calls are counted."""
 
 
-class Steps:
-    """Counts what the project's own code calls, C functions included, and kills this process before call `kill_at` (kill -9)."""
+class CallCounter:
+    """Counts the calls by the project's own code, C functions included, and kills this process before call `kill_at` (kill -9)."""
 
     def __init__(self, kill_at: int) -> None:
         self._kill_at = kill_at
-        self.taken = 0
+        self.count = 0
 
     def __call__(self, frame: FrameType, event: str, _argument: object) -> None:
-        """What `sys.setprofile` calls."""
+        """The hook of `sys.setprofile`."""
         if event in ("call", "c_call") and frame.f_code.co_filename.startswith(_WRITERS):
-            self.taken += 1
-            if self.taken == self._kill_at:
+            self.count += 1
+            if self.count == self._kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -53,26 +53,26 @@ def _child(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
         for _ in range(order["rebuild"]):
             rebuild_catalogue(data)
         return {}
-    night, steps = int(order.get("night", 0)), Steps(int(order.get("kill_at", 0)))
+    day, counter = int(order.get("day", 0)), CallCounter(int(order.get("kill_at", 0)))
     if "prune" in order:
-        sys.setprofile(steps)
+        sys.setprofile(counter)
         prune(data, [], Policy(last=order["prune"]), ZoneInfo("UTC"), tenant=None, dry_run=False)
         sys.setprofile(None)
-        return {"steps": steps.taken}
-    payloads = records(order.get("records", 5), first=1000 * night + 1, letters=order.get("letters", 20))
+        return {"calls": counter.count}
+    payloads = publication_payloads(order.get("records", 5), first=1000 * day + 1, letters=order.get("letters", 20))
     if order.get("file_limit"):
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_limit"],) * 2)
-    sys.setprofile(steps)
+    sys.setprofile(counter)
     try:
-        snapshot = make_snapshot(data, payloads, now=NIGHT + timedelta(days=night))
+        snapshot = make_snapshot(data, payloads, now=STARTED_AT + timedelta(days=day))
     except BookferryError as error:
         return {"error": type(error).__name__, "message": str(error)}
     finally:
         sys.setprofile(None)
-    return {"snapshot": snapshot.name, "steps": steps.taken}
+    return {"snapshot": snapshot.name, "calls": counter.count}
 
 
-def _obey(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
+def _serve(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
     mine, childs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -84,21 +84,21 @@ def _obey(data: DataFolder, order: dict[str, Any]) -> dict[str, Any]:
             os._exit(status)
     os.close(childs)
     with os.fdopen(mine, "rb") as pipe:
-        said = pipe.read()
+        reply = pipe.read()
     _pid, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
-    return {"exit": code, **(json.loads(said) if said else {})}
+    return {"exit": code, **(json.loads(reply) if reply else {})}
 
 
 def main() -> None:
-    """Obey until standard input ends."""
+    """Serve requests until standard input ends."""
     data = DataFolder(Path(sys.argv[1]))
     for line in sys.stdin:
-        print(json.dumps(_obey(data, json.loads(line))), flush=True)  # noqa: T201  the answer
+        print(json.dumps(_serve(data, json.loads(line))), flush=True)  # noqa: T201  the answer
 
 
 class Worker:
-    """The process, for the length of a `with` block; `before` is a command that starts it, such as one that changes its mounts."""
+    """The process, for the length of a `with` block. `before`: a command to start it with, for example to change its mounts."""
 
     def __init__(self, data: Path, *before: str) -> None:
         self._command = [*before, sys.executable, "-m", "tests.store.worker", str(data)]
@@ -110,9 +110,9 @@ class Worker:
         return self
 
     def __call__(self, **order: object) -> dict[str, Any]:
-        """Have a snapshot made: `night` (the day), `records`, `letters` in each, `kill_at` a step, `file_limit` in bytes.
+        """Make a snapshot: `day`, `records`, `letters` in each, `kill_at` a call, `file_limit` in bytes.
 
-        Or have the catalogue made, `rebuild` times, or all but the newest `prune` snapshots removed.
+        Or rebuild the catalogue, `rebuild` times, or remove all but the newest `prune` snapshots.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None

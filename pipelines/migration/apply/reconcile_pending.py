@@ -7,7 +7,7 @@ import duckdb
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
-from pipelines.store.parquet import exactly, literal
+from pipelines.store.parquet import escaped, literal
 
 PUBLICATIONS = "publications"
 
@@ -32,7 +32,7 @@ def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: 
     if not doubtful:
         return
     sides = {"source": plan.source, "now": now}
-    sql = _ALIKE.format(**{name: literal(exactly(side.path(RECORDS))) for name, side in sides.items()})
+    sql = _ALIKE.format(**{name: literal(escaped(side.path(RECORDS))) for name, side in sides.items()})
     with duckdb.connect(config={"memory_limit": "512MB", "threads": 2}) as database:
         found = database.execute(sql, [list(doubtful)]).fetchall()
     waiting: dict[str, int] = {}

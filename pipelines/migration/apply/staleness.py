@@ -14,7 +14,7 @@ from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
 from pipelines.records.forms import WRITTEN
-from pipelines.store.parquet import exactly, literal, quoted
+from pipelines.store.parquet import escaped, literal, quoted
 
 EXAMPLES = 5
 
@@ -58,8 +58,8 @@ def check_fresh(plan: Plan, now: ComparableLibrary, room: Path, *, journal: Jour
         if numbers:
             database.execute("INSERT INTO begun SELECT unnest(?)", [numbers])
         stale = _STALE.format(
-            rows=literal(exactly(plan.path(ROWS))),
-            before=literal(exactly(plan.target.path(RECORDS))),
+            rows=literal(escaped(plan.path(ROWS))),
+            before=literal(escaped(plan.target.path(RECORDS))),
             create=Action.CREATE,
             patch=Action.PATCH,
             edited=" OR ".join(map(_edited, WRITTEN)),

@@ -27,7 +27,7 @@ from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, literal, row_batches, table_writer
+from pipelines.store.parquet import escaped, literal, row_batches, table_writer
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ComparableLibrary:
     def views(self, name: str) -> Iterator[str]:
         """Yield SQL that creates the views `name` and `name_keys`."""
         for view, table in ((name, RECORDS), (f"{name}_keys", KEYS)):
-            yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(exactly(self.path(table)))})"
+            yield f"CREATE OR REPLACE TEMP VIEW {view} AS FROM read_parquet({literal(escaped(self.path(table)))})"
 
 
 def normalise(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str] = tuple(GOOD)) -> ComparableLibrary:

@@ -22,7 +22,7 @@ from pipelines.records.files import COVER
 from pipelines.records.tables import PERSONAL
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import exactly, open_table, reading, row_batches, show
+from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches
 
 if TYPE_CHECKING:
     import duckdb
@@ -284,9 +284,9 @@ class Plan:
     def reading(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a small DuckDB with all rows as the view `file`."""
         *people, (rows, _none) = self.tables()
-        with reading(rows) as database:
+        with open_in_duckdb(rows) as database:
             for path, key in people:
-                show(database, "people", exactly(path), key)
+                create_view(database, "people", escaped(path), key)
                 database.execute(
                     "ALTER VIEW file RENAME TO others; CREATE VIEW file AS FROM people UNION ALL FROM others"
                 )

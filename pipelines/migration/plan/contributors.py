@@ -17,7 +17,7 @@ from pipelines.migration.model.resource_types import USERS
 from pipelines.records.batches import table_batch, transposed
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, literal, table_writer
+from pipelines.store.parquet import escaped, literal, table_writer
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -50,7 +50,7 @@ class ContributorRow(NamedTuple):
 
 def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
     """Write the users of the target that the contributors of the source are, in a file beside its publications."""
-    records, path = literal(exactly(side.path(RECORDS))), side.path(CONTRIBUTORS)
+    records, path = literal(escaped(side.path(RECORDS))), side.path(CONTRIBUTORS)
     with storage_errors(path), duckdb.connect() as database, table_writer(path, CONTRIBUTORS) as writer:
         found = database.execute(
             f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own address
@@ -78,7 +78,7 @@ def map_contributors(
     path = side.path(CONTRIBUTORS)
     if not path.exists():
         return ()
-    database.execute(f"CREATE TABLE contributors AS FROM read_parquet({literal(exactly(path))})")
+    database.execute(f"CREATE TABLE contributors AS FROM read_parquet({literal(escaped(path))})")
     if find_target is not None:
         waiting = database.execute("SELECT source_id FROM contributors WHERE is_there AND target_id IS NULL").fetchall()
         created = [(find_target(USERS, source_id), source_id) for (source_id,) in waiting]
@@ -92,7 +92,7 @@ def map_contributors(
             WHEN c.is_there THEN '{{"source":' || c.source_id || '}}'
             ELSE '{UNKNOWN}'
         END AS {CONTRIBUTOR})
-        FROM read_parquet({literal(exactly(side.path(RECORDS)))}) AS r
+        FROM read_parquet({literal(escaped(side.path(RECORDS)))}) AS r
         LEFT JOIN contributors AS c ON c.source_id = CAST(r.{CONTRIBUTOR} ->> '$.id' AS BIGINT)
     """)  # noqa: S608  our own names and addresses
     return (CONTRIBUTOR,)

@@ -32,7 +32,7 @@ from pipelines.records.forms import WRITTEN as FORM_FIELDS
 from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import TableWriter, exactly, literal, quoted, row_batches
+from pipelines.store.parquet import TableWriter, escaped, literal, quoted, row_batches
 
 if TYPE_CHECKING:
     import duckdb
@@ -110,7 +110,7 @@ def _prepare(
     """
     content = (
         f"SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes, "  # noqa: S608
-        f"'problem': problem}}) AS contents FROM read_parquet({literal(exactly(files))}) WHERE publication_id IS NOT NULL GROUP BY ALL"
+        f"'problem': problem}}) AS contents FROM read_parquet({literal(escaped(files))}) WHERE publication_id IS NOT NULL GROUP BY ALL"
         if files
         else "SELECT NULL::BIGINT AS publication_id, NULL AS contents WHERE false"
     )
@@ -119,7 +119,7 @@ def _prepare(
     database.execute(f"""
         CREATE TABLE outcome AS
         SELECT s.file_row_number AS place, c.*, f.contents{column}, {_held(fields)} AS held
-        FROM read_parquet({literal(exactly(source.path(RECORDS)))}, file_row_number = true) AS s
+        FROM read_parquet({literal(escaped(source.path(RECORDS)))}, file_row_number = true) AS s
         JOIN merged AS c ON c.source_id = s.id
         LEFT JOIN compared_source AS m ON m.id = s.id AND c.target_id IS NOT NULL
         LEFT JOIN compared_target AS t ON t.id = c.target_id

@@ -42,7 +42,7 @@ from pipelines.records.matching import comparable
 from pipelines.report.issues import shown as fit
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, write_atomically
-from pipelines.store.parquet import exactly, literal, open_table, quoted
+from pipelines.store.parquet import escaped, literal, open_table, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -366,7 +366,7 @@ def _shown(
         return {}
     names = ", ".join(map(quoted, WRITTEN))
     rows = database.execute(
-        f"SELECT id, files, {names} FROM read_parquet({literal(exactly(now.path(RECORDS)))}) "  # noqa: S608  names of ours
+        f"SELECT id, files, {names} FROM read_parquet({literal(escaped(now.path(RECORDS)))}) "  # noqa: S608  names of ours
         "WHERE id BETWEEN ? AND ? AND id IN (SELECT unnest(?))",  # the bounds pass over most of the file
         [min(known), max(known), known],
     ).fetchall()

@@ -21,7 +21,7 @@ from pipelines.records.files import FileReference, file_references
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Downloads, Failed, Received
 from pipelines.service.files.signed_urls import SignedUrls
-from pipelines.store.parquet import exactly, literal
+from pipelines.store.parquet import escaped, literal
 
 STEP = 100
 """Records whose JSON is in memory at once."""
@@ -83,7 +83,7 @@ class Contents:
         database = discrepancies.database
         (total,) = database.cursor().execute("SELECT count(*) FROM present").fetchone() or (0,)
         found = database.sql(
-            f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(exactly(self._raw))}) AS r ON r.id = p.target_id"  # noqa: S608
+            f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(escaped(self._raw))}) AS r ON r.id = p.target_id"  # noqa: S608
         ).to_arrow_reader(STEP)
         check = partial(self._check, discrepancies, total)
         try:

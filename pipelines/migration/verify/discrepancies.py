@@ -25,7 +25,7 @@ from pipelines.records.forms import WRITTEN
 from pipelines.records.publications import REFERENCES
 from pipelines.records.tables import Column, Table
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import exactly, literal, quoted
+from pipelines.store.parquet import escaped, literal, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -157,7 +157,7 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, room: Path, journal:
             for view in side.views(name):
                 database.execute(view)
         led = map_contributors(database, plan.source, find_target=journal.target_id_of)
-        rows = f"read_parquet({literal(exactly(plan.path(ROWS)))})"
+        rows = f"read_parquet({literal(escaped(plan.path(ROWS)))})"
         database.execute(f"CREATE TEMP VIEW planned AS FROM {rows} WHERE resource = '{PUBLICATIONS}'")
         if led:
             database.execute(_LED.format(rows=rows))

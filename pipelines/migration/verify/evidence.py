@@ -26,7 +26,7 @@ from pipelines.migration.verify.run import MigrationVerification
 from pipelines.records.residue import record_json
 from pipelines.records.tables import raw_table
 from pipelines.records.values import decode_record
-from pipelines.store.durable import PIECE, storage_errors, sync_file, sync_folder
+from pipelines.store.durable import CHUNK_BYTES, storage_errors, sync_file, sync_folder
 from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
@@ -121,7 +121,7 @@ def _unsigned(raw: Path) -> Iterator[Path]:
 
 def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while piece := file.read(PIECE):
+        while piece := file.read(CHUNK_BYTES):
             yield piece
 
 

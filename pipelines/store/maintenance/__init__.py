@@ -1,1 +1,1 @@
-"""Work on snapshots that exist: verify, compare, prune, and keep the records of drills and reports."""
+"""Work on published snapshots: verification, comparison, retention, and the results of drills and reports."""

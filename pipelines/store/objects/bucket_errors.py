@@ -1,4 +1,4 @@
-"""What a bucket's service answers, as one of our errors: what was tried, what came back, what to do; without a secret (I10)."""
+"""Turns the errors of a bucket's service into ours: what was tried, what came back, what to do; without secrets (I10)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _VARIABLES = {
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
 }
-"""Scheme → the environment variables that say who we are."""
+"""Scheme → the environment variables with the credentials."""
 
 _NO_BUCKET = ("NoSuchBucket", "bucket does not exist", "ContainerNotFound")
-_WHO = (
+_BAD_CREDENTIALS = (
     "InvalidAccessKeyId",
     "SignatureDoesNotMatch",
     "ExpiredToken",
@@ -26,12 +26,12 @@ _WHO = (
     "AuthenticationFailed",
     "TokenRefreshRequired",
 )
-_MAY = ("AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure")
-_UNKNOWN = ("NotImplemented", "MethodNotAllowed")
-_ONE_BY_ONE = (
+_NOT_PERMITTED = ("AccessDenied", "AllAccessDisabled", "AuthorizationPermissionMismatch", "AuthorizationFailure")
+_NOT_SUPPORTED = ("NotImplemented", "MethodNotAllowed")
+_BULK_DELETE_REMEDY = (
     "If the store cannot delete many objects with one request, set AWS_DISABLE_BULK_DELETE=true in the environment"
 )
-_AWAY = (
+_UNREACHABLE = (
     "error sending request",
     "operation timed out",
     "Server returned non-2xx status code: 5",
@@ -51,56 +51,59 @@ _NO_CREDENTIALS = (
 
 @contextmanager
 def bucket_errors(trying: str, address: str) -> Iterator[None]:
-    """That an object is missing stays a `FileNotFoundError`; that the bucket is missing does not."""
+    """Converts errors of obstore. A missing object stays a `FileNotFoundError`; a missing bucket does not."""
     try:
         yield
     except (BaseError, FileNotFoundError, PermissionError) as error:
         text = str(error)
-        if isinstance(error, FileNotFoundError) and not _says(text, _NO_BUCKET):
+        if isinstance(error, FileNotFoundError) and not _contains_any(text, _NO_BUCKET):
             raise
-        raise _told(
+        raise _error_from(
             error, text, trying, address
-        ) from None  # what obstore says beside may show how a request was signed
+        ) from None  # the rest of obstore's message may show how a request was signed
 
 
-def _told(error: Exception, text: str, trying: str, address: str) -> BookferryError:
+def _error_from(error: Exception, text: str, trying: str, address: str) -> BookferryError:
     tried = f"Cannot {trying} {address}"
     variables = _VARIABLES.get(address.partition(":")[0], "its variables in the environment")
-    came = _came_back(text)
-    if _says(text, _NO_BUCKET):
+    answer = _summary(text)
+    if _contains_any(text, _NO_BUCKET):
         return ConfigurationError(
-            f"{tried}: there is no such bucket ({came}). Make it, or correct `data` in bookferry.toml or the region and endpoint in "
+            f"{tried}: there is no such bucket ({answer}). Make it, or correct `data` in bookferry.toml or the region and endpoint in "
             "the environment."
         )
-    if _says(text, _NO_CREDENTIALS):
+    if _contains_any(text, _NO_CREDENTIALS):
         return ConfigurationError(
-            f"{tried}: nothing says who we are ({came}). Set {variables} in the environment of this command, or give this machine a role."
+            f"{tried}: no credentials ({answer}). Set {variables} in the environment of this command, or give this machine a role."
         )
-    if _says(text, _WHO) or isinstance(error, UnauthenticatedError):
+    if _contains_any(text, _BAD_CREDENTIALS) or isinstance(error, UnauthenticatedError):
         return ConfigurationError(
-            f"{tried}: the credentials are not accepted ({came}). Correct {variables} in the environment of this command."
+            f"{tried}: the service does not accept the credentials ({answer}). Correct {variables} in the environment of this "
+            "command."
         )
-    if _says(text, _MAY) or isinstance(error, PermissionDeniedError | PermissionError):
+    if _contains_any(text, _NOT_PERMITTED) or isinstance(error, PermissionDeniedError | PermissionError):
         return ConfigurationError(
-            f"{tried}: that is not permitted ({came}). Whoever owns the bucket has to permit listing it, and reading, writing and deleting "
+            f"{tried}: this is not permitted ({answer}). The owner of the bucket must permit listing, reading, writing and deleting of "
             "objects below that address."
         )
-    unknown = _says(text, _UNKNOWN)
-    if _says(text, _AWAY) and not unknown:
+    unknown = _contains_any(text, _NOT_SUPPORTED)
+    if _contains_any(text, _UNREACHABLE) and not unknown:
         return TemporaryError(
-            f"{tried}: the service cannot be reached, or fails ({came}). Look whether the endpoint and region in the environment are right "
-            "and the network is there, then run the command again. What was published before is untouched."
+            f"{tried}: the service cannot be reached or fails ({answer}). Check the endpoint and region in the environment, and the "
+            "network, then run the command again. What was published before is untouched."
         )
-    mend = _ONE_BY_ONE if unknown else "Mend that"
-    return StorageError(f"{tried}: {came}. {mend} and run the command again. What was published before is untouched.")
+    remedy = _BULK_DELETE_REMEDY if unknown else "Solve this"
+    return StorageError(
+        f"{tried}: {answer}. {remedy} and run the command again. What was published before is untouched."
+    )
 
 
-def _says(text: str, words: tuple[str, ...]) -> bool:
+def _contains_any(text: str, words: tuple[str, ...]) -> bool:
     return any(word in text for word in words)
 
 
-def _came_back(text: str) -> str:
-    """The service's code and first sentence; of other texts the end of the first line, which tells the cause."""
+def _summary(text: str) -> str:
+    """The service's code and first sentence. Of other texts, the end of the first line, which has the cause."""
     code = re.search(r"<Code>([A-Za-z0-9.]{1,60})</Code>", text)
     message = re.search(r"<Message>([^<.]{1,200})", text)
     if code:

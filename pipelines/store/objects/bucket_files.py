@@ -1,4 +1,4 @@
-"""Objects as DuckDB reads them: a file system in Python that it asks for addresses."""
+"""The objects of a store as a file system in Python, for DuckDB."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Protocol
 from fsspec import AbstractFileSystem
 
 
-class Sized(Protocol):
-    """What gives readers of objects whose size is known."""
+class SizedObjects(Protocol):
+    """A store that opens readers of objects of known size."""
 
     address: str
 
     def size(self, key: str) -> int | None:
-        """Bytes of an object; None where there is none."""
+        """Size of an object in bytes; None where there is none."""
         ...
 
     def reader(self, key: str, size: int) -> io.BufferedReader:
@@ -26,10 +26,10 @@ class Sized(Protocol):
         ...
 
 
-class _OfEachThread:
-    """One open file as DuckDB uses it: several threads seek and read by turns, each at its own place.
+class _PerThreadReader:
+    """One open file for DuckDB, whose threads seek and read by turns: each thread has a position of its own.
 
-    With one place for all of them a thread would read where another one has just sought: wrong bytes, and seldom an error.
+    With one position for all, a thread could read where another one has just sought: wrong bytes, and seldom an error.
     """
 
     def __init__(self, opened: Callable[[], io.BufferedReader]) -> None:
@@ -37,19 +37,19 @@ class _OfEachThread:
         self._local = threading.local()
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, in this thread."""
+        """Set this thread's position."""
         return self._reader().seek(offset, whence)
 
     def read(self, size: int = -1) -> bytes:
-        """Read from where this thread is."""
+        """Read from this thread's position."""
         return self._reader().read(size)
 
     def tell(self) -> int:
-        """Where this thread is."""
+        """Returns this thread's position."""
         return self._reader().tell()
 
     def close(self) -> None:
-        """Nothing is held open at the store."""
+        """Nothing to close: a reader holds no connection."""
 
     def _reader(self) -> io.BufferedReader:
         if not hasattr(self._local, "reader"):
@@ -63,39 +63,39 @@ class BucketFiles(AbstractFileSystem):  # type: ignore[misc] # fsspec has no typ
 
     cachable = False
 
-    def __init__(self, objects: Sized) -> None:
+    def __init__(self, objects: SizedObjects) -> None:
         super().__init__()
         self._objects = objects
         self._sizes: dict[str, int] = {}
         self.protocol = objects.address.partition("://")[0]
 
-    def open(self, path: str, mode: str = "rb", **_: Any) -> _OfEachThread:
-        """An object, to be read."""
+    def open(self, path: str, mode: str = "rb", **_: Any) -> _PerThreadReader:
+        """Open an object for reading."""
         if mode != "rb":
             raise PermissionError(f"{path} can only be read")
         key, size = self._key(path), self._size(path)
-        return _OfEachThread(lambda: self._objects.reader(key, size))
+        return _PerThreadReader(lambda: self._objects.reader(key, size))
 
     def glob(self, path: str, **_: Any) -> list[str]:
-        """No pattern: our addresses name one object each, and whether it is there shows when it is opened."""
+        """Returns the path itself: an address names one object, and a missing one shows when it is opened."""
         return [path]
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Whether there is such an object."""
+        """Whether the object exists."""
         with suppress(FileNotFoundError):
             return self._size(path) > 0
         return False
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """What there is to know of an object."""
+        """Name, size and type of an object."""
         return {"name": path, "size": self._size(path), "type": "file"}
 
     def modified(self, _path: str) -> datetime:
-        """Never: an object stays what it is."""
+        """A fixed date: objects never change."""
         return datetime(2026, 1, 1, tzinfo=UTC)
 
     def _size(self, path: str) -> int:
-        """Asked once: DuckDB wants to know it again and again, and an object does not change."""
+        """Returns a size, and asks the store once: DuckDB asks again and again, and objects never change."""
         if path not in self._sizes:
             size = self._objects.size(self._key(path))
             if size is None:

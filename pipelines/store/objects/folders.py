@@ -1,4 +1,4 @@
-"""Objects as files in a folder on this machine: published by one rename, also when the power fails."""
+"""Objects as files in a local folder. One rename publishes, and the result survives a power cut."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pathlib import Path
 import duckdb
 
 from pipelines.store.durable import storage_error, sync_file, sync_folder, write_atomically
-from pipelines.store.objects.objects import ObjectInfo, checked
+from pipelines.store.objects.objects import ObjectInfo, checked_key
 
 _WITHOUT_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""What a file system says that knows no second name of a file."""
+"""Errors of a file system that has no hard links."""
 
 
 class Folder:
-    """The files below `path`. What is hidden waits in `trash/` for its removal."""
+    """The files below `path`. Hidden ones wait in `trash/` for their removal."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -31,17 +31,17 @@ class Folder:
 
     def path_of(self, key: str) -> Path:
         """The file of an object."""
-        return self.path / checked(key)
+        return self.path / checked_key(key)
 
     def address_of(self, key: str) -> str:
         """The file's path."""
         return str(self.path_of(key))
 
     def put(self, key: str, content: bytes) -> bool:
-        """Written beside its place, then linked there: a link never takes the place of a file."""
+        """Write a temporary file, then link it: unlike a rename, a link never replaces a file."""
         target = self.path_of(key)
-        with _told(target):
-            temporary = _beside(target)
+        with _folder_errors(target):
+            temporary = _temporary_path(target)
             try:
                 temporary.write_bytes(content)
                 return _link(temporary, target)
@@ -49,9 +49,9 @@ class Folder:
                 temporary.unlink(missing_ok=True)
 
     def put_file(self, key: str, path: Path) -> bool:
-        """Linked, where the file is on the same disk; nothing is copied then, and nothing left behind by whoever dies here."""
+        """Link the file where it is on the same disk. Nothing is copied then, and a kill leaves nothing behind."""
         target = self.path_of(key)
-        with _told(target):
+        with _folder_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             sync_file(path)
             try:
@@ -64,7 +64,7 @@ class Folder:
             return True
 
     def _copy(self, path: Path, target: Path) -> bool:
-        temporary = _beside(target)
+        temporary = _temporary_path(target)
         try:
             shutil.copyfile(path, temporary)
             return _link(temporary, target)
@@ -74,14 +74,14 @@ class Folder:
     def replace(self, key: str, content: bytes) -> None:
         """One rename."""
         target = self.path_of(key)
-        with _told(target):
+        with _folder_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(target, content)
 
     def replace_file(self, key: str, path: Path) -> None:
-        """One rename, where the file is on the same disk; else of a copy."""
+        """One rename where the file is on the same disk; else a copy and a rename."""
         target = self.path_of(key)
-        with _told(target):
+        with _folder_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             sync_file(path)
             try:
@@ -93,7 +93,7 @@ class Folder:
             sync_folder(target.parent)
 
     def _replace_by_copy(self, path: Path, target: Path) -> None:
-        temporary = _beside(target)
+        temporary = _temporary_path(target)
         try:
             shutil.copyfile(path, temporary)
             sync_file(temporary)
@@ -103,11 +103,11 @@ class Folder:
 
     def read(self, key: str) -> bytes:
         """The file's content."""
-        with _told(self.path_of(key)):
+        with _folder_errors(self.path_of(key)):
             return self.path_of(key).read_bytes()
 
     def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """One after the other: files are near."""
+        """Read one file after the other: local files are quick."""
         for key in keys:
             try:
                 yield self.read(key)
@@ -116,83 +116,88 @@ class Folder:
 
     def open(self, key: str) -> BufferedReader:
         """The file, open."""
-        with _told(self.path_of(key)):
+        with _folder_errors(self.path_of(key)):
             return self.path_of(key).open("rb")
 
     def size(self, key: str) -> int | None:
         """The file's size."""
-        with _told(self.path_of(key)), suppress(FileNotFoundError, NotADirectoryError):
+        with _folder_errors(self.path_of(key)), suppress(FileNotFoundError, NotADirectoryError):
             found = self.path_of(key).stat()
             return found.st_size if stat.S_ISREG(found.st_mode) else None
         return None
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:
-        """Every file below a folder, whatever it is called; one folder at a time is in memory."""
+        """Every file below a folder, whatever its name; memory holds one folder at a time."""
         path = self.path_of(folder)
-        with _told(path), suppress(FileNotFoundError, NotADirectoryError):
-            for one in sorted(os.scandir(path), key=lambda one: f"{one.name}/" if _is_folder(one) else one.name):
-                if _is_folder(one):
-                    yield from self.below(f"{folder}/{one.name}")
+        with _folder_errors(path), suppress(FileNotFoundError, NotADirectoryError):
+            for entry in sorted(os.scandir(path), key=_sort_key):
+                if _is_folder(entry):
+                    yield from self.below(f"{folder}/{entry.name}")
                 else:
-                    yield ObjectInfo(f"{folder}/{one.name}", one.stat(follow_symlinks=False).st_size)
+                    yield ObjectInfo(f"{folder}/{entry.name}", entry.stat(follow_symlinks=False).st_size)
 
     def folders(self, folder: str) -> list[str]:
         """The folders in a folder."""
         path = self.path_of(folder)
-        with _told(path), suppress(FileNotFoundError, NotADirectoryError):
-            return sorted(one.name for one in os.scandir(path) if one.is_dir())
+        with _folder_errors(path), suppress(FileNotFoundError, NotADirectoryError):
+            return sorted(entry.name for entry in os.scandir(path) if entry.is_dir())
         return []
 
     def delete(self, key: str) -> None:
         """Remove the file."""
-        with _told(self.path_of(key)):
+        with _folder_errors(self.path_of(key)):
             self.path_of(key).unlink(missing_ok=True)
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
-        """One rename that readers see, of a folder in which nothing else is left."""
+        """One rename that readers see, of a folder with nothing but `files`."""
         target = self.path_of(key)
-        with _told(target):
+        with _folder_errors(target):
             for name in files:
                 sync_file(folder / name)
             for inner in {(folder / name).parent for name in files}:
                 sync_folder(inner)
             target.parent.mkdir(parents=True, exist_ok=True)
-            for name in {one.name for one in folder.iterdir() if one.is_file()}.difference(files):
+            for name in {entry.name for entry in folder.iterdir() if entry.is_file()}.difference(files):
                 (folder / name).unlink()
             folder.rename(target)
             for above in (target.parent, target.parent.parent, self.path):  # the last two hold names that may be new
                 sync_folder(above)
 
-    def hide(self, key: str, last: str) -> None:  # noqa: ARG002  one rename hides all
-        """Out of sight by one rename, `last` with all the rest."""
+    def hide(self, key: str, last: str) -> None:  # noqa: ARG002  one rename hides everything
+        """Hide a folder by one rename, `last` included."""
         path = self.path_of(key)
-        with _told(path):
+        with _folder_errors(path):
             self._trash.mkdir(exist_ok=True)
             path.rename(self._trash / f"{key.replace('/', '.')}.{os.getpid()}")
             sync_folder(path.parent)
 
-    def clear(self, folder: str) -> None:  # noqa: ARG002  what is in the trash is nobody's
-        """Empty the trash, whoever left what there."""
-        with _told(self._trash), suppress(FileNotFoundError):
+    def clear(self, folder: str) -> None:  # noqa: ARG002  nothing in the trash is needed
+        """Empty the trash of every process."""
+        with _folder_errors(self._trash), suppress(FileNotFoundError):
             for path in self._trash.iterdir():
-                with suppress(FileNotFoundError):  # two may empty it at once
+                with suppress(FileNotFoundError):  # two processes may empty it at once
                     shutil.rmtree(path)
             with suppress(OSError):
                 self._trash.rmdir()
 
-    def unfinished(self, folder: str) -> set[str]:  # noqa: ARG002  wherever it is
-        """Nothing: a rename leaves nothing half done."""
+    def unfinished(self, folder: str) -> set[str]:  # noqa: ARG002  the same for every folder
+        """Nothing: a rename is never half done."""
         return set()
 
     def attach(self, database: duckdb.DuckDBPyConnection) -> None:
-        """DuckDB reads files as they are."""
+        """Nothing to do: DuckDB reads local files itself."""
 
 
-def _is_folder(one: os.DirEntry[str]) -> bool:
-    return one.is_dir(follow_symlinks=False)
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    return entry.is_dir(follow_symlinks=False)
 
 
-def _beside(target: Path) -> Path:
+def _sort_key(entry: os.DirEntry[str]) -> str:
+    """Sorts a folder's entries as their keys sort: a folder stands where its first object does."""
+    return f"{entry.name}/" if _is_folder(entry) else entry.name
+
+
+def _temporary_path(target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     return target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}")
 
@@ -214,8 +219,8 @@ def _link(temporary: Path, target: Path) -> bool:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """What the operating system says, as one `StorageError`; but that a file is missing stays what it is."""
+def _folder_errors(path: Path) -> Iterator[None]:
+    """Turns errors of the operating system into `StorageError`; a missing file stays `FileNotFoundError`."""
     try:
         yield
     except FileNotFoundError:

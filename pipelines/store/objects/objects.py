@@ -1,7 +1,7 @@
-"""What a store of objects can do, be it a folder or a bucket; snapshots and stored files need no more than this.
+"""The contract of an object store, be it a folder or a bucket. Snapshots and stored files need no more than this.
 
 An object is some bytes under a key such as `snapshots/tenant=old/snapshot=20261120T020000Z/manifest.json`. It appears as a whole or not at
-all and never changes. There is no rename: a store that has one may use it, but no promise rests on it.
+all, and never changes. The contract has no rename: a store may use one internally, but callers cannot rely on it.
 """
 
 from __future__ import annotations
@@ -24,89 +24,90 @@ class ObjectInfo(NamedTuple):
 
 
 class Objects(Protocol):
-    """Objects by their keys. Reading what is not there raises `FileNotFoundError`; whatever else goes wrong is a `BookferryError`."""
+    """Objects by their keys. Reading a missing object raises `FileNotFoundError`; every other failure is a `BookferryError`."""
 
     address: str
-    """Of all of it, for people: an absolute path, or `s3://bucket/prefix`."""
+    """The store's address, for people: an absolute path, or `s3://bucket/prefix`."""
 
     def address_of(self, key: str) -> str:
-        """Where an object is, as people and DuckDB name it."""
+        """The address of an object, for people and for DuckDB."""
         ...
 
     def put(self, key: str, content: bytes) -> bool:
-        """Keep `content` under a key that is free. Of two that do so at once one succeeds; False where the key is taken."""
+        """Store `content` under a free key. Returns False where the key is taken; of two concurrent calls, one succeeds."""
         ...
 
     def put_file(self, key: str, path: Path) -> bool:
-        """Keep a file, which nobody changes any more, under a key that is free; False where the key is taken.
+        """Store a file that nobody changes any more under a free key. Returns False where the key is taken.
 
-        Memory does not grow with the file (I11). Stores know no condition for what is sent in parts, so that two who send a large file
-        under one key at once must send the same one: keys are made from the content, or claimed before.
+        Memory does not grow with the file (I11). Stores have no condition for uploads in parts. Two processes that store a large file under
+        one key at once must therefore store the same content: keys are made from the content, or claimed beforehand.
         """
         ...
 
     def replace(self, key: str, content: bytes) -> None:
-        """Keep `content` in place of whatever is there; a reader sees the old or the new."""
+        """Store `content` under a key, taken or free; a reader sees the old content or the new."""
         ...
 
     def replace_file(self, key: str, path: Path) -> None:
-        """Keep a file in place of whatever is there, as `replace` does; memory does not grow with it (I11). The file may go with it."""
+        """Store a file under a key, as `replace` does; memory does not grow with the file (I11). The file may be moved."""
         ...
 
     def read(self, key: str) -> bytes:
-        """All of a small object."""
+        """Returns a small object."""
         ...
 
     def read_all(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """Many small objects, in the order of their keys; None in the place of one that is not there."""
+        """Yields many small objects in the order of `keys`, and None for each missing one."""
         ...
 
     def open(self, key: str) -> BufferedReader:
-        """A reader of an object, from any place in it."""
+        """Returns a seekable reader of an object."""
         ...
 
     def size(self, key: str) -> int | None:
-        """Bytes of an object; None where there is none."""
+        """Returns the size of an object in bytes; None where there is none."""
         ...
 
     def below(self, folder: str) -> Iterator[ObjectInfo]:
-        """Everything below a folder, sorted by key, never in memory as a whole."""
+        """Yields every object below a folder, sorted by key; the list is never in memory as a whole."""
         ...
 
     def folders(self, folder: str) -> list[str]:
-        """The names of the folders in a folder, sorted."""
+        """Returns the names of the folders in a folder, sorted."""
         ...
 
     def delete(self, key: str) -> None:
-        """Remove an object; one that is not there is no mistake."""
+        """Remove an object. A missing one is no error."""
         ...
 
     def publish(self, folder: Path, key: str, files: Sequence[str]) -> None:
-        """Make `files` of a local folder, of which the last one counts, the objects below `key`; the local folder goes.
+        """Turn `files` of a local folder into the objects below `key`, the last one last, and remove the local folder.
 
-        Whoever finds the last one finds all. Whoever is killed here leaves what `clear` removes, or the work that is to be repeated.
+        A reader that finds the last object finds all of them. After a kill, `clear` removes the rest, or the local folder is still there to
+        publish again.
         """
         ...
 
     def hide(self, key: str, last: str) -> None:
-        """Take back what was published: from now on nobody finds the object `last` below `key`. `clear` removes the rest."""
+        """Withdraw a publication: nobody finds the object `last` below `key` any more. `clear` removes the rest."""
         ...
 
     def clear(self, folder: str) -> None:
-        """Remove what was hidden, or half published by a process that died, below a folder that nobody else works on."""
+        """Remove what was hidden, or half published by a process that died. Nobody else may work on this folder."""
         ...
 
     def unfinished(self, folder: str) -> set[str]:
-        """The keys below a folder of what is half published or half removed."""
+        """Returns the keys below a folder that are half published or half removed."""
         ...
 
     def attach(self, database: duckdb.DuckDBPyConnection) -> None:
-        """Let a connection read objects by their addresses."""
+        """Let a DuckDB connection read objects by their addresses."""
         ...
 
 
-def checked(key: str) -> str:
-    """A key that stays where it belongs (I13): no part of it is empty, leads elsewhere or holds what some store does not take."""
+def checked_key(key: str) -> str:
+    """Returns the key if it stays within the store (I13): no part is empty, leads elsewhere or has characters that some store refuses."""
     parts = key.split("/")
     if any(part in ("", ".", "..") for part in parts) or not key.isprintable() or "\\" in key:
         raise StorageError(f"{key!r} cannot be the name of an object in the data folder.")

@@ -1,4 +1,4 @@
-"""A table of a snapshot into a fresh table of the database: Parquet, Arrow batches, binary COPY. Memory does not grow with it (I11)."""
+"""Copies a table of a snapshot into the database: Parquet, Arrow batches, binary COPY. Memory does not grow with it (I11)."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 REPLACEMENT = "\ufffd"
-"""Stands for the character NUL, which Postgres has in no text; the Parquet tables and the raw payload keep it."""
+"""Replaces the character NUL, which no text in Postgres can have. The Parquet tables and the raw payload keep it."""
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
-class Copied:
-    """What was copied so far."""
+class CopyProgress:
+    """The state of one copy."""
 
     def __init__(self) -> None:
         self.rows = 0
         self.replaced = 0
-        """Values that held a NUL."""
-        self.stopped: BaseException | None = None
-        """What went wrong while batches were made, which the driver reports in its own words."""
+        """Values with a NUL."""
+        self.error: BaseException | None = None
+        """An error of making batches. The driver reports such errors in its own words only."""
 
 
-def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> Copied:
-    """Append the rows of a table; columns that the file lacks stay empty."""
-    copied = Copied()
+def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapshot: Snapshot) -> CopyProgress:
+    """Append the rows of a table. Columns that the file lacks stay empty."""
+    copied = CopyProgress()
     with _open(data, snapshot, table.name) as file:
-        there = set(file.schema_arrow.names)
-        present = [column for column in table.columns if column.name in there]
+        existing = set(file.schema_arrow.names)
+        present = [column for column in table.columns if column.name in existing]
         wanted = pa.schema([(one.name, pa.json_() if one.json else one.type) for one in present])
-        stream = pa.RecordBatchReader.from_batches(wanted, _fit(row_batches(file, wanted.names), wanted, copied))
+        stream = pa.RecordBatchReader.from_batches(
+            wanted, _converted_batches(row_batches(file, wanted.names), wanted, copied)
+        )
         try:
             cursor.adbc_ingest(table.name, stream, mode="append", db_schema_name=schema)
         except Exception:
-            if copied.stopped is not None:
-                raise copied.stopped from None
+            if copied.error is not None:
+                raise copied.error from None
             raise
     return copied
 
@@ -63,19 +65,21 @@ def _open(data: DataFolder, snapshot: Snapshot, name: str) -> Iterator[pq.Parque
         yield file
 
 
-def _fit(batches: Iterator[pa.RecordBatch], wanted: pa.Schema, copied: Copied) -> Iterator[pa.RecordBatch]:
+def _converted_batches(
+    batches: Iterator[pa.RecordBatch], wanted: pa.Schema, copied: CopyProgress
+) -> Iterator[pa.RecordBatch]:
     try:
         for batch in batches:
-            columns = [_fitting(batch.column(field.name), field.type, copied) for field in wanted]
+            columns = [_converted_column(batch.column(field.name), field.type, copied) for field in wanted]
             yield pa.RecordBatch.from_arrays(columns, schema=wanted)
             copied.rows += batch.num_rows
     except BaseException as error:
-        copied.stopped = error
+        copied.error = error
         raise
 
 
-def _fitting(values: Any, wanted: pa.DataType, copied: Copied) -> Any:
-    """A column as Postgres takes it."""
+def _converted_column(values: Any, wanted: pa.DataType, copied: CopyProgress) -> Any:
+    """Converts a column for Postgres."""
     if wanted == pa.json_():
         return pa.ExtensionArray.from_storage(wanted, _replaced(values.cast(pa.string()), r"\u0000", copied))
     values = values.cast(wanted)
@@ -83,12 +87,12 @@ def _fitting(values: Any, wanted: pa.DataType, copied: Copied) -> Any:
 
 
 def _may_hold_nul(texts: Any) -> bool:
-    """Whether a NUL is among the bytes of a column. Nearly always none is, and a look at each text would take a third of a copy's time."""
+    """Whether a column has a NUL, by its bytes: usually it has none, and checking each text would take a third of the copy's time."""
     _, _, content = texts.buffers()
     return content is not None and pc.min(pa.Array.from_buffers(pa.uint8(), content.size, [None, content])).as_py() == 0
 
 
-def _replaced(values: Any, nul: str, copied: Copied) -> Any:
+def _replaced(values: Any, nul: str, copied: CopyProgress) -> Any:
     found = pc.match_substring(values, nul)
     count = pc.sum(found).as_py() or 0
     if not count:

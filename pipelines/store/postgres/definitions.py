@@ -1,4 +1,4 @@
-"""SQL from the descriptions of the tables: names, types, tables and their comments."""
+"""SQL from the table descriptions: names, types, tables and comments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipelines.records.tables import SNAPSHOT_COLUMNS, Column, Table
 from pipelines.store.parquet import literal, quoted
 
 MOST_BYTES = 63
-"""Bytes of a name in Postgres; what is longer it cuts without an error."""
+"""Bytes of a name; Postgres cuts longer names without an error."""
 
 TYPES = {
     pa.int64(): "bigint",
@@ -21,7 +21,7 @@ TYPES = {
     pa.bool_(): "boolean",
     pa.timestamp("us", "UTC"): "timestamp with time zone",
 }
-"""Arrow's type → the name that Postgres itself uses."""
+"""Arrow's type → Postgres's own name."""
 
 
 def sql_type(column: Column) -> str:
@@ -29,13 +29,13 @@ def sql_type(column: Column) -> str:
     return "jsonb" if column.json else TYPES[column.type]
 
 
-def listed(names: tuple[str, ...]) -> str:
-    """Names of columns."""
+def column_list(names: tuple[str, ...]) -> str:
+    """A list of column names."""
     return ", ".join(map(quoted, names))
 
 
-def fitting(name: str) -> str:
-    """A name that Postgres does not cut: one that is too long ends in a checksum of itself."""
+def fitting_name(name: str) -> str:
+    """Shortens a name that Postgres would cut; its end becomes a checksum of the whole."""
     as_bytes = name.encode()
     if len(as_bytes) <= MOST_BYTES:
         return name
@@ -44,24 +44,24 @@ def fitting(name: str) -> str:
 
 
 def partition_name(table: str, snapshot: str) -> str:
-    """What a table is called once it is history. In small letters: so it can be written without quotation marks."""
-    return fitting(f"{table}_{snapshot}".lower())
+    """The name of a table as a history partition, in lower case, so that it needs no quotation marks."""
+    return fitting_name(f"{table}_{snapshot}".lower())
 
 
 def history_name(table: str) -> str:
-    """The partitioned table with every snapshot of a table."""
+    """The partitioned table over every snapshot of a table."""
     return f"{table}_history"
 
 
 def staged_columns(table: Table) -> tuple[Column, ...]:
-    """The columns of a table here: those that say whose and when, and its own."""
+    """The columns of a table in Postgres: tenant and snapshot, then its own."""
     return (*SNAPSHOT_COLUMNS, *table.columns)
 
 
 def create_table(schema: str, table: Table, beside: Mapping[str, str] | None = None) -> str:
-    """A table for the rows of one snapshot. `beside`: columns and types that its history has from an older description.
+    """A table for the rows of one snapshot. `beside`: further columns and types of its history, from an older description.
 
-    The server's own vacuum keeps away until the table is shown: while it is at work on a table, that cannot be renamed.
+    Autovacuum is off until the swap: a table cannot be renamed while autovacuum works on it.
     """
     columns = [f"{quoted(one.name)} {sql_type(one)}" for one in table.columns]
     columns += [f"{quoted(name)} {kind}" for name, kind in (beside or {}).items()]
@@ -69,18 +69,18 @@ def create_table(schema: str, table: Table, beside: Mapping[str, str] | None = N
 
 
 def snapshot_columns(tenant: str, snapshot: str) -> Iterator[str]:
-    """What gives the rows that a table has the columns that say whose and when they are.
+    """The clauses that add the columns tenant and snapshot to a filled table.
 
-    A column that comes after the rows takes no room in them, and no time: Postgres keeps its value once, with the table. The checks let
-    the planner leave out whole tables, and let a partition be attached without reading it.
+    Postgres stores a column's default once per table, so that a column added after the rows takes no space and no time. The checks let the
+    planner skip tables, and let a partition be attached without a scan.
     """
-    for one, value in zip(SNAPSHOT_COLUMNS, map(literal, (tenant, snapshot)), strict=True):
-        name = quoted(one.name)
-        yield f"ADD COLUMN {name} {sql_type(one)} NOT NULL DEFAULT {value} CHECK ({name} = {value})"
+    for column, value in zip(SNAPSHOT_COLUMNS, map(literal, (tenant, snapshot)), strict=True):
+        name = quoted(column.name)
+        yield f"ADD COLUMN {name} {sql_type(column)} NOT NULL DEFAULT {value} CHECK ({name} = {value})"
 
 
 def create_history(schema: str, table: Table) -> Iterator[str]:
-    """The partitioned table over all snapshots of a table."""
+    """The statements of the partitioned table over all snapshots of a table."""
     name = history_name(table.name)
     columns = [f"{quoted(one.name)} {sql_type(one)}" for one in staged_columns(table)]
     yield f"CREATE TABLE {quoted(schema, name)} ({', '.join(columns)}) PARTITION BY LIST (snapshot)"
@@ -88,7 +88,7 @@ def create_history(schema: str, table: Table) -> Iterator[str]:
 
 
 def comments(kind: str, schema: str, name: str, comment: str, columns: tuple[Column, ...]) -> Iterator[str]:
-    """What a table or view says of itself."""
+    """The comments of a table or view and its columns."""
     yield f"COMMENT ON {kind} {quoted(schema, name)} IS {literal(comment)}"
     for column in columns:
         yield f"COMMENT ON COLUMN {quoted(schema, name, column.name)} IS {literal(column.comment)}"

@@ -1,4 +1,4 @@
-"""Keys and indexes of tables that are filled. A key that the data breaks is left out and told: the load goes on."""
+"""Keys and indexes of filled tables. A key that the data violates is left out and reported; the load goes on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import psycopg
 from pipelines.records.tables import Table
 from pipelines.store.parquet import quoted
 from pipelines.store.postgres.definitions import (
+    column_list,
     comments,
-    fitting,
-    listed,
+    fitting_name,
     partition_name,
     snapshot_columns,
     staged_columns,
@@ -20,8 +20,8 @@ from pipelines.store.postgres.definitions import (
 from pipelines.store.postgres.server import Session
 
 
-class Keyed(NamedTuple):
-    """A table with what its rows allow: whether that is its primary key, and a sentence for each thing that could not be made."""
+class KeyedTable(NamedTuple):
+    """A filled table: whether it has its primary key, and a sentence for each key or index that was left out."""
 
     table: Table
     primary: bool
@@ -29,28 +29,28 @@ class Keyed(NamedTuple):
 
 
 class ForeignKey(NamedTuple):
-    """A foreign key that is there for rows to come; whether those that are there keep it is not known yet."""
+    """A foreign key that is not validated yet."""
 
     relation: str
     name: str
     otherwise: str
-    """What to say where they do not."""
+    """The sentence for the case that rows violate it."""
 
 
-def add_own_keys(session: Session, schema: str, table: Table, tenant: str, snapshot: str) -> Keyed:
-    """Whose and when, filled columns, primary key, indexes, comments, statistics."""
-    unfilled = list(_filled(session, schema, table, list(snapshot_columns(tenant, snapshot))))
+def add_own_keys(session: Session, schema: str, table: Table, tenant: str, snapshot: str) -> KeyedTable:
+    """Add snapshot columns, NOT NULL, the primary key, indexes, comments and statistics."""
+    unfilled = list(_not_null_columns(session, schema, table, list(snapshot_columns(tenant, snapshot))))
     broken = _primary_key(session, schema, table, snapshot)
     left_out = [*broken, *unfilled, *_indexes(session, schema, table, snapshot)]
     session.run(*comments("TABLE", schema, table.name, table.comment, staged_columns(table)))
     session.run(f"ANALYZE {quoted(schema, table.name)}")
-    return Keyed(table, not broken, left_out)
+    return KeyedTable(table, not broken, left_out)
 
 
-def add_foreign_keys(session: Session, schema: str, tables: Sequence[Keyed]) -> tuple[list[ForeignKey], list[str]]:
-    """From each table to those that were loaded with it, without a look at the rows; what could not be made, a sentence each.
+def add_foreign_keys(session: Session, schema: str, tables: Sequence[KeyedTable]) -> tuple[list[ForeignKey], list[str]]:
+    """Add foreign keys between the loaded tables without validation. Returns them, and a sentence for each that was left out.
 
-    Made that way they can be looked at side by side: to make one with a look locks the table that it refers to.
+    They are validated later, in parallel: adding a validated key would lock the table that it refers to.
     """
     keyed, loaded = {one.table.name for one in tables if one.primary}, {one.table.name for one in tables}
     made, left_out = list[ForeignKey](), list[str]()
@@ -64,7 +64,7 @@ def add_foreign_keys(session: Session, schema: str, tables: Sequence[Keyed]) -> 
 
 
 def validate(session: Session, key: ForeignKey) -> Iterator[str]:
-    """Look whether the rows keep a foreign key; if not it goes, and that is told."""
+    """Validate a foreign key. If rows violate it, drop it and yield its sentence."""
     try:
         session.run(f"ALTER TABLE {key.relation} VALIDATE CONSTRAINT {key.name}")
     except psycopg.errors.ForeignKeyViolation:
@@ -72,25 +72,25 @@ def validate(session: Session, key: ForeignKey) -> Iterator[str]:
         yield key.otherwise
 
 
-def _name(table: Table, snapshot: str, end: str) -> str:
-    """Of a key or an index: no other snapshot of the table has it, since they end up in one schema."""
-    return quoted(fitting(f"{partition_name(table.name, snapshot)}_{end}"))
+def _constraint_name(table: Table, snapshot: str, end: str) -> str:
+    """The name of a key or index. It has the snapshot in it, because the tables of all snapshots share a schema."""
+    return quoted(fitting_name(f"{partition_name(table.name, snapshot)}_{end}"))
 
 
 def _primary_key(session: Session, schema: str, table: Table, snapshot: str) -> list[str]:
-    name, columns = _name(table, snapshot, "pkey"), listed(table.key)
+    name, columns = _constraint_name(table, snapshot, "pkey"), column_list(table.key)
     relation = quoted(schema, table.name)
     try:
         session.run(f"ALTER TABLE {relation} ADD CONSTRAINT {name} PRIMARY KEY ({columns})")
     except (psycopg.errors.UniqueViolation, psycopg.errors.NotNullViolation) as error:
         why = "is empty in some rows" if isinstance(error, psycopg.errors.NotNullViolation) else "is not unique"
-        session.run(f"CREATE INDEX {_name(table, snapshot, 'key')} ON {relation} ({columns})")
+        session.run(f"CREATE INDEX {_constraint_name(table, snapshot, 'key')} ON {relation} ({columns})")
         return [f"{table.name}: no primary key, because ({', '.join(table.key)}) {why}."]
     return []
 
 
-def _filled(session: Session, schema: str, table: Table, beside: list[str]) -> Iterator[str]:
-    """Columns that every row must fill, with other changes `beside`: Postgres reads the rows once for all of them."""
+def _not_null_columns(session: Session, schema: str, table: Table, beside: list[str]) -> Iterator[str]:
+    """Set columns NOT NULL, together with the clauses `beside`, so that Postgres scans the rows once."""
     relation = quoted(schema, table.name)
     wanted = {name: f"ALTER COLUMN {quoted(name)} SET NOT NULL" for name in (*table.key, *table.required)}
     try:
@@ -105,14 +105,14 @@ def _filled(session: Session, schema: str, table: Table, beside: list[str]) -> I
 
 
 def _indexes(session: Session, schema: str, table: Table, snapshot: str) -> Iterator[str]:
-    """For what people search by, and for what refers to other tables, unless the primary key begins with it."""
+    """Create indexes on searched and referring columns, unless the primary key begins with them."""
     referring = [(one.name,) for one in table.columns if one.references]
     for columns in dict.fromkeys([*table.indexes, *referring]):
         if columns == table.key[: len(columns)]:
             continue
-        name = _name(table, snapshot, "_".join(columns))
+        name = _constraint_name(table, snapshot, "_".join(columns))
         try:
-            session.run(f"CREATE INDEX {name} ON {quoted(schema, table.name)} ({listed(columns)})")
+            session.run(f"CREATE INDEX {name} ON {quoted(schema, table.name)} ({column_list(columns)})")
         except psycopg.errors.ProgramLimitExceeded:
             yield f"{table.name}: no index on ({', '.join(columns)}), because some values are too long for one."
 
@@ -131,7 +131,7 @@ def _foreign_keys(
         if parent not in keyed:
             yield f"{begin} that has no primary key."
             continue
-        relation, name = quoted(schema, table.name), quoted(fitting(f"{table.name}_{column.name}_fkey"))
+        relation, name = quoted(schema, table.name), quoted(fitting_name(f"{table.name}_{column.name}_fkey"))
         session.run(
             f"ALTER TABLE {relation} ADD CONSTRAINT {name} FOREIGN KEY ({quoted(column.name)}) "
             f"REFERENCES {quoted(schema, parent)} ({quoted(target)}) NOT VALID"

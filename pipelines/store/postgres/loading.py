@@ -1,4 +1,4 @@
-"""A snapshot into the database: fresh tables, filled and keyed, then shown all at once."""
+"""Loads a snapshot into the database: new tables are filled, keyed, and then swapped in together."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from pipelines.errors import ConfigurationError, TenantBusyError
 from pipelines.records.tables import STAGED, TABLES, Table
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
-from pipelines.store.postgres.analysts import WITHOUT, prepare_role
-from pipelines.store.postgres.copying import Copied, copy_table
+from pipelines.store.postgres.analysts import ROLE_MISSING, prepare_role
+from pipelines.store.postgres.copying import CopyProgress, copy_table
 from pipelines.store.postgres.definitions import (
+    column_list,
     create_table,
-    fitting,
+    fitting_name,
     history_name,
-    listed,
     sql_type,
     staged_columns,
 )
-from pipelines.store.postgres.keys import ForeignKey, Keyed, add_foreign_keys, add_own_keys, validate
-from pipelines.store.postgres.postgres_errors import complaints, midway
+from pipelines.store.postgres.keys import ForeignKey, KeyedTable, add_foreign_keys, add_own_keys, validate
+from pipelines.store.postgres.postgres_errors import later_connection_errors, statement_errors
 from pipelines.store.postgres.readers import transactions_before, wait_for_older
 from pipelines.store.postgres.schemas import (
-    Place,
+    TenantSchemas,
     clear_loading,
     columns_of,
-    held,
-    place_of,
-    prepare_place,
+    loaded_tables,
+    prepare_tenant_schemas,
     prepare_views_schema,
+    tenant_schemas,
 )
 from pipelines.store.postgres.server import Server, Session
-from pipelines.store.postgres.swapping import VIEWS_LOCK, Exchange, exchange
+from pipelines.store.postgres.swapping import VIEWS_LOCK, Swap, swap
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
-AT_ONCE = 2
-"""Tables that are filled at once: while one waits for the server, another has rows for it."""
+PARALLEL_TABLES = 2
+"""Tables that are filled in parallel: while one waits for the server, another has rows for it."""
 
 
-class Staged(msgspec.Struct, kw_only=True):
-    """What a load did."""
+class LoadResult(msgspec.Struct, kw_only=True):
+    """The result of a load."""
 
     tenant: str
     snapshot: str
     database: str
-    """Its address without user and password."""
+    """The database's address without user and password."""
     schema: str
     tables: dict[str, int]
-    """Table → rows that were loaded; empty where all was there before."""
+    """Table → loaded rows."""
     seconds: float
     left_out: list[str] = []
     """Keys and indexes that the data does not allow, a sentence each."""
@@ -62,12 +62,12 @@ class Staged(msgspec.Struct, kw_only=True):
 
     @property
     def rows(self) -> int:
-        """Of all tables."""
+        """Rows of all tables."""
         return sum(self.tables.values())
 
 
 class Database:
-    """Where the staged tables of all tenants go. `views`: schema over all of them; `seconds`: how long to wait for readers."""
+    """The database with the staged tables of all tenants. `views`: the schema with views over them; `seconds`: time to wait for readers."""
 
     def __init__(self, address: str, views: str = "library", seconds: float = 60) -> None:
         self._server = Server(address)
@@ -76,35 +76,35 @@ class Database:
 
     @property
     def place(self) -> str:
-        """Its address without user and password."""
+        """The address without user and password."""
         return self._server.place
 
     @property
     def secret(self) -> str:
-        """The password in its address."""
+        """The password in the address."""
         return self._server.secret
 
-    def held(self, tenant: str) -> list[str]:
-        """The snapshots of a tenant that can be asked here, oldest first."""
+    def loaded_snapshots(self, tenant: str) -> list[str]:
+        """The loaded snapshots of a tenant, oldest first."""
         with self._session(tenant, "Looking at") as session:
-            place = place_of(tenant, self._views)
-            names = {name for (name,) in session.rows("SELECT nspname FROM pg_namespace")}
-            found = held(session, place.schema) if place.schema in names else {}
+            schemas = tenant_schemas(tenant, self._views)
+            existing = {name for (name,) in session.rows("SELECT nspname FROM pg_namespace")}
+            found = loaded_tables(session, schemas.main) if schemas.main in existing else {}
             return sorted({snapshot for tables in found.values() for snapshot in tables})
 
-    def load(self, data: DataFolder, snapshot: Snapshot) -> Staged:
-        """Copy one complete snapshot, and show it; the tables of its tenant show the newest of those that are loaded."""
+    def load(self, data: DataFolder, snapshot: Snapshot) -> LoadResult:
+        """Load one complete snapshot. The tenant's tables then have the newest of its loaded snapshots."""
         tenant, begun = snapshot.manifest.tenant, time.monotonic()
-        place = place_of(tenant, self._views)
-        with self._session(tenant, f"Loading {snapshot.name} into") as session, _alone(session, place):
-            granted = self._prepare(session, place)
+        schemas = tenant_schemas(tenant, self._views)
+        with self._session(tenant, f"Loading {snapshot.name} into") as session, _load_lock(session, schemas):
+            granted = self._prepare(session, schemas)
             try:
-                staged, keyed = self._fill(session, data, snapshot, place)
-                self._show(session, data, place, staged, keyed, granted=granted)
+                staged, keyed = self._fill(session, data, snapshot, schemas)
+                self._swap_in(session, data, schemas, staged, keyed, granted=granted)
             finally:
-                with suppress(psycopg.Error):  # what went wrong first is what counts; the next load clears it
-                    clear_loading(session, place)
-        staged.notes += [] if granted else [WITHOUT]
+                with suppress(psycopg.Error):  # the first error is the one to report; the next load clears the schema
+                    clear_loading(session, schemas)
+        staged.notes += [] if granted else [ROLE_MISSING]
         staged.seconds = round(time.monotonic() - begun, 3)
         return staged
 
@@ -112,43 +112,47 @@ class Database:
     def _session(self, tenant: str, trying: str) -> Iterator[Session]:
         again = f"bookferry stage {tenant}"
         with (
-            complaints(trying, self._server.place, self._server.secret, again),
+            statement_errors(trying, self._server.place, self._server.secret, again),
             self._server.session() as session,
-            midway(trying, self._server.place, again),
+            later_connection_errors(trying, self._server.place, again),
         ):
             yield session
 
-    def _prepare(self, session: Session, place: Place) -> bool:
-        """Role and schemas; whether there is a role to grant to."""
+    def _prepare(self, session: Session, schemas: TenantSchemas) -> bool:
+        """Create role and schemas. Returns whether there is a role to grant to."""
         with session.transaction():
             session.run(f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})")  # two tenants may be the first at once
             prepare_views_schema(session, self._views)
-            prepare_place(session, place)
+            prepare_tenant_schemas(session, schemas)
         return prepare_role(session)
 
-    def _fill(self, session: Session, data: DataFolder, snapshot: Snapshot, place: Place) -> tuple[Staged, list[Keyed]]:
-        """Make, copy and key the tables, some at a time."""
-        tables, notes = _readable(data, snapshot)
+    def _fill(
+        self, session: Session, data: DataFolder, snapshot: Snapshot, schemas: TenantSchemas
+    ) -> tuple[LoadResult, list[KeyedTable]]:
+        """Create, fill and key the tables in parallel."""
+        tables, notes = _readable_tables(data, snapshot)
 
-        def fill(table: Table) -> tuple[Copied, Keyed]:
+        def fill(table: Table) -> tuple[CopyProgress, KeyedTable]:
             with self._server.copier() as cursor:
                 cursor.execute(
                     creating[table]
                 )  # with its rows: so a server with wal_level = minimal writes them only once
-                copied = copy_table(cursor, place.loading, table, data, snapshot)
+                copied = copy_table(cursor, schemas.loading, table, data, snapshot)
             with self._server.session() as beside:
-                return copied, add_own_keys(beside, place.loading, table, place.tenant, snapshot.manifest.snapshot)
+                return copied, add_own_keys(beside, schemas.loading, table, schemas.tenant, snapshot.manifest.snapshot)
 
-        creating = {table: create_table(place.loading, table, _beside(session, place, table)) for table in tables}
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        creating = {
+            table: create_table(schemas.loading, table, _former_columns(session, schemas, table)) for table in tables
+        }
+        with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
             filled = dict(zip(tables, pool.map(fill, tables), strict=True))
-        notes += [_replaced(table, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced]
+        notes += [_nul_note(table, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced]
         keyed = [one for _, one in filled.values()]
-        staged = Staged(
-            tenant=place.tenant,
+        staged = LoadResult(
+            tenant=schemas.tenant,
             snapshot=snapshot.manifest.snapshot,
             database=self._server.place,
-            schema=place.schema,
+            schema=schemas.main,
             tables={table.name: copied.rows for table, (copied, _) in filled.items()},
             seconds=0,
             left_out=[sentence for one in keyed for sentence in one.left_out],
@@ -156,77 +160,85 @@ class Database:
         )
         return staged, keyed
 
-    def _refer(self, session: Session, place: Place, keyed: Sequence[Keyed]) -> list[str]:
-        """Foreign keys; what could not be made, a sentence each."""
+    def _add_foreign_keys(self, session: Session, schemas: TenantSchemas, keyed: Sequence[KeyedTable]) -> list[str]:
+        """Add foreign keys. Returns a sentence for each that was left out."""
 
-        def told(key: ForeignKey) -> list[str]:
+        def validated(key: ForeignKey) -> list[str]:
             with self._server.session() as beside:
                 return list(validate(beside, key))
 
-        made, left_out = add_foreign_keys(session, place.loading, keyed)
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return left_out + [sentence for sentences in pool.map(told, made) for sentence in sentences]
+        made, left_out = add_foreign_keys(session, schemas.loading, keyed)
+        with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
+            return left_out + [sentence for sentences in pool.map(validated, made) for sentence in sentences]
 
-    def _show(
-        self, session: Session, data: DataFolder, place: Place, staged: Staged, keyed: Sequence[Keyed], *, granted: bool
+    def _swap_in(
+        self,
+        session: Session,
+        data: DataFolder,
+        schemas: TenantSchemas,
+        staged: LoadResult,
+        keyed: Sequence[KeyedTable],
+        *,
+        granted: bool,
     ) -> None:
         tables = [TABLES[name] for name in staged.tables]
-        known = data.snapshots(place.tenant)
-        there = {name: set(snapshots) for name, snapshots in held(session, place.schema).items()}
+        known = data.snapshots(schemas.tenant)
+        there = {name: set(snapshots) for name, snapshots in loaded_tables(session, schemas.main).items()}
         gone = frozenset(
             set().union(*there.values()) - {one.manifest.snapshot for one in known if one.manifest.complete}
         )
         for table in tables:
             there.setdefault(table.name, set()).add(staged.snapshot)
-        _list_snapshots(session, place, known, there)
+        _list_snapshots(session, schemas, known, there)
         before = transactions_before(session)
-        staged.left_out += self._refer(session, place, keyed)
+        staged.left_out += self._add_foreign_keys(session, schemas, keyed)
         wait_for_older(session, before, self._seconds)
-        wanted = Exchange(place, self._views, staged.snapshot, tables, gone, granted)
-        exchange(session, wanted, self._seconds)
+        wanted = Swap(schemas, self._views, staged.snapshot, tables, gone, granted)
+        swap(session, wanted, self._seconds)
         staged.notes += wanted.notes
 
 
-def _readable(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table], list[str]]:
-    """The tables of a snapshot that we have the keys for; what is left out is told."""
+def _readable_tables(data: DataFolder, snapshot: Snapshot) -> tuple[list[Table], list[str]]:
+    """The tables of a snapshot that are readable with our keys, and a note about the others."""
     manifest = snapshot.manifest
     present = [table for name, table in TABLES.items() if name in manifest.tables]
     locked = [table for table in present if (key := manifest.tables[table.name].key) and data.keys.get(key) is None]
     if not locked:
         return present, []
     names = ", ".join(table.name for table in locked)
-    told = f"{names}: not loaded, because what is personal is encrypted and its key is not here. {data.keys.why_not}"
-    return [table for table in present if table not in locked], [told]
+    note = f"{names}: not loaded, because personal data is encrypted and its key is not here. {data.keys.why_missing}"
+    return [table for table in present if table not in locked], [note]
 
 
-def _replaced(table: Table, count: int) -> str:
-    what = "which no text in Postgres can; U+FFFD stands in its place"
-    return f"{table.name}: {count:,} values hold the character NUL, {what}."
+def _nul_note(table: Table, count: int) -> str:
+    return f"{table.name}: {count:,} values have the character NUL, which no text in Postgres can have; U+FFFD stands in its place."
 
 
-def _beside(session: Session, place: Place, table: Table) -> dict[str, str]:
-    """Columns of the history that the description has no more. One whose type has changed cannot be in one history with itself."""
+def _former_columns(session: Session, schemas: TenantSchemas, table: Table) -> dict[str, str]:
+    """Columns of the history that the description lacks. A history cannot hold a column in two types, so a changed type is an error."""
     name = history_name(table.name)
-    there = columns_of(session, place.schema, [name]).get(name, {})
+    existing = columns_of(session, schemas.main, [name]).get(name, {})
     wanted = {column.name: sql_type(column) for column in staged_columns(table)}
     for column, kind in wanted.items():
-        if there.get(column, kind) != kind:
+        if existing.get(column, kind) != kind:
             raise ConfigurationError(
-                f"{place.schema}.{name} was made by another version of Bookferry: {column} is {there[column]} there and {kind} now. "
-                f"Nothing but the data folder is needed to make it anew: DROP SCHEMA {quoted(place.schema)} CASCADE, then run "
-                f"`bookferry stage {place.tenant} --history`."
+                f"{schemas.main}.{name} was made by another version of Bookferry: {column} is {existing[column]} there and {kind} now. "
+                f"The data folder is enough to make it anew: DROP SCHEMA {quoted(schemas.main)} CASCADE, then run "
+                f"`bookferry stage {schemas.tenant} --history`."
             )
-    return {column: kind for column, kind in there.items() if column not in wanted}
+    return {column: kind for column, kind in existing.items() if column not in wanted}
 
 
-def _list_snapshots(session: Session, place: Place, known: Sequence[Snapshot], there: dict[str, set[str]]) -> None:
-    """The fresh table of snapshots: the complete ones that are loaded, with the resources that are, and the partial ones."""
+def _list_snapshots(
+    session: Session, schemas: TenantSchemas, known: Sequence[Snapshot], there: dict[str, set[str]]
+) -> None:
+    """Create the table of snapshots: the complete ones that are loaded, with their loaded resources, and the partial ones."""
     columns = SNAPSHOTS.columns
     described = ", ".join(f"{quoted(one.name)} {sql_type(one)}" for one in columns)
-    name = quoted(place.loading, SNAPSHOTS.name)
-    key = quoted(fitting(f"{SNAPSHOTS.name}_pkey"))
+    name = quoted(schemas.loading, SNAPSHOTS.name)
+    key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
     session.run(
-        f"CREATE TABLE {name} ({described}, CONSTRAINT {key} PRIMARY KEY ({listed(SNAPSHOTS.key)}))",
+        f"CREATE TABLE {name} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
         f"COMMENT ON TABLE {name} IS {literal(f'{SNAPSHOTS.comment} Complete ones are listed where they are loaded.')}",
         *(f"COMMENT ON COLUMN {name}.{quoted(one.name)} IS {literal(one.comment)}" for one in columns),
     )
@@ -241,13 +253,13 @@ def _list_snapshots(session: Session, place: Place, known: Sequence[Snapshot], t
 
 
 @contextmanager
-def _alone(session: Session, place: Place) -> Iterator[None]:
-    """One load of a tenant at a time, whichever machine it runs on; the server takes the lock back when the session ends."""
-    digest = hashlib.sha256(f"bookferry load {place.schema}".encode()).digest()
+def _load_lock(session: Session, schemas: TenantSchemas) -> Iterator[None]:
+    """Allow one load of a tenant at a time, on any machine. The server releases the lock when the session ends."""
+    digest = hashlib.sha256(f"bookferry load {schemas.main}".encode()).digest()
     number = int.from_bytes(digest[:8], "big", signed=True)
     if not session.value("SELECT pg_try_advisory_lock(%s)", number):
         raise TenantBusyError(
-            f"Another run is loading '{place.tenant}' into this database at this moment. Wait until it ends, then run this again if you "
+            f"Another run is loading '{schemas.tenant}' into this database at this moment. Wait until it ends, then run this again if you "
             "still need to."
         )
     try:

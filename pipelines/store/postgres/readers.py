@@ -1,4 +1,4 @@
-"""People who read while a load wants to change tables: whom to wait for, and who is in the way."""
+"""Readers during a load: the transactions to wait for, and those that hold locks."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import time
 from collections.abc import Iterable, Iterator
 
 from pipelines.errors import TemporaryError
-from pipelines.store.postgres.postgres_errors import KEPT
+from pipelines.store.postgres.postgres_errors import UNTOUCHED
 from pipelines.store.postgres.server import Session
 
 Transaction = tuple[str, int]
-"""A transaction of another session: its virtual id, and the process that works for that session."""
+"""A transaction of another session: its virtual id, and the process id of that session."""
 
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5)
-"""Seconds between two looks; the last one stays."""
+"""Seconds between two checks; the last one repeats."""
 
 
 def transactions_before(session: Session) -> set[Transaction]:
     """The transactions that may still see the database as it was before this moment.
 
-    In one with REPEATABLE READ, tables that were filled after it began are empty. Postgres shows us of other users' sessions only that
-    they have a transaction, so each of theirs counts.
+    A REPEATABLE READ transaction finds tables empty that were filled after it began. Of other users' sessions Postgres reveals only that
+    they have a transaction, so each of these counts.
     """
     rows = session.rows(
         """SELECT locks.virtualxid, locks.pid
@@ -34,20 +34,20 @@ def transactions_before(session: Session) -> set[Transaction]:
 
 
 def wait_for_older(session: Session, before: set[Transaction], seconds: float) -> None:
-    """Wait until all of `before` have ended, as CREATE INDEX CONCURRENTLY does; a `TemporaryError` after so many seconds."""
-    left, pauses = before, _pauses(seconds)
-    while left := left & transactions_before(session):
+    """Wait until all of `before` have ended, as CREATE INDEX CONCURRENTLY does. Raises `TemporaryError` after so many seconds."""
+    remaining, pauses = before, _pauses(seconds)
+    while remaining := remaining & transactions_before(session):
         if not next(pauses):
-            who = "; ".join(_described(session, {pid for _, pid in left}))
+            who = "; ".join(_describe(session, {pid for _, pid in remaining}))
             raise TemporaryError(
-                f"The new tables are loaded, but were not shown: after {seconds:g} seconds there was still a transaction that is older "
-                f"than they are, and would have found them empty ({who}). {KEPT}. When it has ended, run `bookferry stage`; `wait_seconds` "
+                f"The new tables are loaded, but not visible: after {seconds:g} seconds there was still a transaction that is older "
+                f"than they are, and would find them empty ({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`; `wait_seconds` "
                 "in [postgres] of bookferry.toml says how long to wait."
             )
 
 
-def in_the_way(session: Session, schemas: Iterable[str]) -> list[str]:
-    """Who holds locks on tables and views of these schemas, a phrase each."""
+def lock_holders(session: Session, schemas: Iterable[str]) -> list[str]:
+    """The sessions with locks on tables and views of these schemas, a phrase each."""
     pids = session.rows(
         """SELECT DISTINCT locks.pid
            FROM pg_locks AS locks JOIN pg_class ON pg_class.oid = locks.relation
@@ -56,10 +56,10 @@ def in_the_way(session: Session, schemas: Iterable[str]) -> list[str]:
              AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())""",
         list(schemas),
     )
-    return _described(session, {pid for (pid,) in pids})
+    return _describe(session, {pid for (pid,) in pids})
 
 
-def _described(session: Session, pids: set[int]) -> list[str]:
+def _describe(session: Session, pids: set[int]) -> list[str]:
     rows = session.rows(
         """SELECT pid, coalesce(usename, '?'), coalesce(application_name, ''), coalesce(state, ''),
                   to_char(coalesce(xact_start, query_start), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
@@ -85,7 +85,7 @@ def _one_line(text: str) -> str:
 
 
 def _pauses(seconds: float) -> Iterator[bool]:
-    """Each step is a pause; False once they are used up."""
+    """Each step sleeps and yields True; then only False."""
     until, pauses = time.monotonic() + seconds, iter(_PAUSES)
     while (now := time.monotonic()) < until:
         time.sleep(min(next(pauses, _PAUSES[-1]), until - now))

@@ -1,4 +1,4 @@
-"""The schemas that are ours: one for each library, one to load into, and the one with views over all libraries."""
+"""Bookferry's schemas in the database: one per library, one to load into, and one with the views over all libraries."""
 
 from __future__ import annotations
 
@@ -8,65 +8,65 @@ from dataclasses import dataclass
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.parquet import literal, quoted
-from pipelines.store.postgres.definitions import fitting, history_name
+from pipelines.store.postgres.definitions import fitting_name, history_name
 from pipelines.store.postgres.server import Session
 
 _RESERVED = re.compile(r"pg_|public$|information_schema$")
-"""What Postgres has, or does not let anybody have."""
+"""Schema names that Postgres uses or reserves."""
 
 _MARK = re.compile(r"Bookferry keeps (.+?) here")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the tables of a tenant are, and where they are loaded."""
+class TenantSchemas:
+    """The schema `main` with the tables of a tenant, and the schema `loading` for new ones."""
 
     tenant: str
-    schema: str
+    main: str
 
     @property
     def loading(self) -> str:
-        """The schema in which fresh tables grow; what is left in it is of a load that was broken off."""
-        return fitting(f"{self.schema}_loading")
+        """The schema for new tables. Anything in it before a load is a leftover."""
+        return fitting_name(f"{self.main}_loading")
 
 
-def place_of(tenant: str, views: str) -> Place:
-    """The schema of a tenant has its name, unless the views over all tenants or Postgres itself have that."""
+def tenant_schemas(tenant: str, views: str) -> TenantSchemas:
+    """The schemas of a tenant. `main` has the tenant's name, unless the views or Postgres itself use that name."""
     taken = tenant == views or _RESERVED.match(tenant)
-    return Place(tenant, fitting(f"bookferry_{tenant}" if taken else tenant))
+    return TenantSchemas(tenant, fitting_name(f"bookferry_{tenant}" if taken else tenant))
 
 
-def prepare_place(session: Session, place: Place) -> None:
-    """The schemas of a tenant, the one to load into empty."""
-    _claim(session, place.schema, f"the library {place.tenant}")
-    clear_loading(session, place)
-    _claim(session, place.loading, f"an unfinished load of {place.tenant}")
+def prepare_tenant_schemas(session: Session, schemas: TenantSchemas) -> None:
+    """Create the schemas of a tenant; the one to load into is empty."""
+    _claim(session, schemas.main, f"the library {schemas.tenant}")
+    clear_loading(session, schemas)
+    _claim(session, schemas.loading, f"an unfinished load of {schemas.tenant}")
 
 
-def clear_loading(session: Session, place: Place) -> None:
-    """Remove what an unfinished load has left."""
-    if _mark(session, place.loading) == f"an unfinished load of {place.tenant}":
-        session.run(f"DROP SCHEMA {quoted(place.loading)} CASCADE")
+def clear_loading(session: Session, schemas: TenantSchemas) -> None:
+    """Drop what an unfinished load has left."""
+    if _mark(session, schemas.loading) == f"an unfinished load of {schemas.tenant}":
+        session.run(f"DROP SCHEMA {quoted(schemas.loading)} CASCADE")
 
 
 def prepare_views_schema(session: Session, views: str) -> None:
-    """The schema with the views over all tenants."""
+    """Create the schema with the views over all tenants."""
     _claim(session, views, "views over all libraries")
 
 
-def tenants_here(session: Session) -> list[Place]:
-    """Every tenant that has a schema in this database, whoever loaded it."""
+def tenants_in_database(session: Session) -> list[TenantSchemas]:
+    """Every tenant with a schema in this database, on whichever machine it was loaded."""
     rows = session.rows("SELECT nspname, obj_description(oid, 'pg_namespace') FROM pg_namespace ORDER BY nspname")
     marks = [(name, _MARK.match(comment or "")) for name, comment in rows]
     return [
-        Place(mark[1].removeprefix("the library "), name)
+        TenantSchemas(mark[1].removeprefix("the library "), name)
         for name, mark in marks
         if mark and mark[1].startswith("the library ")
     ]
 
 
 def _mark(session: Session, schema: str) -> str | None:
-    """What a schema says that we keep in it; None where there is no such schema, empty where it is not ours."""
+    """The purpose of a schema, from its comment; None where there is no such schema, empty where it is not Bookferry's."""
     rows = session.rows("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s", schema)
     if not rows:
         return None
@@ -79,9 +79,9 @@ def _claim(session: Session, schema: str, what: str) -> None:
     if mark == what:
         return
     if mark is not None:
-        holds = f"what Bookferry keeps there is {mark}" if mark else "Bookferry did not make it"
+        owner = f"Bookferry keeps {mark} there" if mark else "Bookferry did not make it"
         raise ConfigurationError(
-            f"The database has a schema {quoted(schema)} already, and {holds}, so it is left alone. Rename that schema, give the tenant "
+            f"The database has a schema {quoted(schema)} already, and {owner}, so it is left alone. Rename that schema, give the tenant "
             "another name in bookferry.toml, or name another `schema` for the views in [postgres]."
         )
     with session.transaction():
@@ -91,12 +91,12 @@ def _claim(session: Session, schema: str, what: str) -> None:
         )
 
 
-Held = dict[str, dict[str, str]]
-"""Table → snapshot → name of the table that holds it."""
+LoadedTables = dict[str, dict[str, str]]
+"""Table → snapshot → name of the table with its rows."""
 
 
-def held(session: Session, schema: str) -> Held:
-    """What a tenant's schema holds."""
+def loaded_tables(session: Session, schema: str) -> LoadedTables:
+    """The tables in a tenant's schema."""
     rows = session.rows(
         """SELECT parent.relname, child.relname, pg_get_expr(child.relpartbound, child.oid)
            FROM pg_inherits
@@ -106,14 +106,14 @@ def held(session: Session, schema: str) -> Held:
            ORDER BY 1, 3""",
         quoted(schema),
     )
-    found: Held = {}
+    found: LoadedTables = {}
     for parent, child, bound in rows:
         found.setdefault(parent.removesuffix(history_name("")), {})[bound.split("'")[1]] = child
     return found
 
 
 def columns_of(session: Session, schema: str, relations: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Relation → column → type, in their order; of those that exist."""
+    """Relation → column → type, in column order, for the relations that exist."""
     rows = session.rows(
         """SELECT relname, attname, format_type(atttypid, atttypmod)
            FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid

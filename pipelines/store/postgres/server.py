@@ -1,4 +1,4 @@
-"""Connections to the database that `postgres_env` names: one for statements, one for Arrow batches."""
+"""Connections to the configured database: one kind for statements, one for Arrow batches."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from adbc_driver_manager import Error as CopyError
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import ConfigurationError
-from pipelines.store.postgres.postgres_errors import unreachable
+from pipelines.store.postgres.postgres_errors import connection_errors
 
-OLDEST = 13
-"""The first major version that we know to do all of it."""
+OLDEST_VERSION = 13
+"""The oldest supported major version."""
 
-_PATIENCE = {
+_CONNECTION_OPTIONS = {
     "connect_timeout": "10",
     "application_name": "bookferry",
     "keepalives_idle": "10",
@@ -26,9 +26,9 @@ _PATIENCE = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""A server that has gone without a word is noticed within half a minute (libpq's names); the address may say otherwise."""
+"""libpq's options: they detect a silent server within half a minute. The address may override them."""
 
-_OURS = (
+_SESSION_SETTINGS = (
     "SET statement_timeout = 0",
     "SET lock_timeout = 0",
     "SET idle_in_transaction_session_timeout = 0",
@@ -38,23 +38,23 @@ _OURS = (
     "SET search_path = pg_catalog",
     "SET maintenance_work_mem = '256MB'",
 )
-"""A load takes as long as it takes, whatever this user's other sessions are allowed; no table of somebody else is meant by a name; and
-indexes are made in memory."""
+"""A load has no time limit, whatever this user's default is. Names refer to no other schema by accident. Indexes are built in
+memory."""
 
 
 class Session:
-    """One connection. Outside of `transaction` every statement is durable when it returns."""
+    """One connection. Outside of `transaction`, each statement is durable when it returns."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
 
     def run(self, *statements: str) -> None:
-        """Statements without an answer, all or none of them."""
+        """Execute statements without results, all or none of them."""
         if statements:
             self._connection.execute(";\n".join(statements).encode())
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        """The answer to a query, its values bound."""
+        """The rows of a query with bound values."""
         return self._connection.execute(query.encode(), values or None).fetchall()
 
     def value(self, query: str, *values: object) -> Any:
@@ -64,13 +64,13 @@ class Session:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All of the block or nothing; inside of another one, a part of it that may fail alone."""
+        """All of the block or nothing. Inside another transaction it is a savepoint."""
         with self._connection.transaction():
             yield
 
 
 class Server:
-    """A database, by its address. `place` names it without user and password."""
+    """A database by its address. `place` is the address without user and password."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -81,38 +81,36 @@ class Server:
             ) from None
         self.place = sa.URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
         self.secret = url.password or ""
-        patience = {name: value for name, value in _PATIENCE.items() if name not in url.query}
+        patience = {name: value for name, value in _CONNECTION_OPTIONS.items() if name not in url.query}
         self._address = url.update_query_dict(patience).render_as_string(hide_password=False)
 
     @contextmanager
     def session(self) -> Iterator[Session]:
         """A connection for statements."""
-        with unreachable(self.place, self.secret):
+        with connection_errors(self.place, self.secret):
             connection = psycopg.connect(self._address, autocommit=True)
         with connection:
-            if (version := connection.info.server_version // 10_000) < OLDEST:
+            if (version := connection.info.server_version // 10_000) < OLDEST_VERSION:
                 raise ConfigurationError(
-                    f"{self.place} is Postgres {version}, and tables are staged into {OLDEST} and newer. Name another server, or set "
+                    f"{self.place} is Postgres {version}; Bookferry needs {OLDEST_VERSION} or newer. Name another server, or set "
                     "`load = false` in [postgres] of bookferry.toml."
                 )
             session = Session(connection)
-            session.run(*_OURS)
+            session.run(*_SESSION_SETTINGS)
             yield session
 
     @contextmanager
     def copier(self) -> Iterator[Any]:
-        """A cursor that takes Arrow batches (ADBC); what the block did lasts when it ends without an error."""
-        with unreachable(self.place, self.secret):
+        """A cursor that takes Arrow batches (ADBC). The block is committed when it ends without an error."""
+        with connection_errors(self.place, self.secret):
             connection = adbc_driver_postgresql.dbapi.connect(self._address)
         with connection, connection.cursor() as cursor:
-            for statement in _OURS:
+            for statement in _SESSION_SETTINGS:
                 cursor.execute(statement)
             connection.commit()
             try:
                 cursor.execute("SET default_toast_compression = lz4")
-            except (
-                CopyError
-            ):  # before Postgres 14, or built without it: then its own, which takes longer for long texts
+            except CopyError:  # before Postgres 14, or built without lz4: the default takes longer for long texts
                 connection.rollback()
             yield cursor
             connection.commit()

@@ -1,8 +1,8 @@
-"""The exchange of a tenant's tables for fresh ones, and of the views over them: one transaction, short locks, all or nothing (I5).
+"""Swaps a tenant's tables for new ones, and replaces the views over them: one transaction, short locks, all or nothing (I5).
 
-The newest tables are themselves the newest partitions of their histories, so that nothing is copied: the ones before are renamed, the
-fresh ones take their names and are attached. Whoever reads keeps what they began with; the exchange waits for them, briefly and again and
-again, so that readers hardly wait for it, and no deadlock ever ends one of them.
+The newest tables are themselves the newest partitions of their histories, so that nothing is copied: the previous ones are renamed, the new
+ones take their names and are attached. Readers keep their tables. The swap waits for readers in short tries, so that they hardly wait
+for it, and no deadlock ends one of them.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from pipelines.store.catalogue import SNAPSHOTS
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table
 from pipelines.store.postgres.definitions import create_history, history_name, partition_name, sql_type
-from pipelines.store.postgres.postgres_errors import KEPT
-from pipelines.store.postgres.readers import in_the_way
-from pipelines.store.postgres.schemas import Held, Place, columns_of, held, tenants_here
+from pipelines.store.postgres.postgres_errors import UNTOUCHED
+from pipelines.store.postgres.readers import lock_holders
+from pipelines.store.postgres.schemas import LoadedTables, TenantSchemas, columns_of, loaded_tables, tenants_in_database
 from pipelines.store.postgres.server import Session
-from pipelines.store.postgres.views import Source, show, to_replace, wanted_views
+from pipelines.store.postgres.views import Source, create_views, views_to_replace, wanted_views
 
 VIEWS_LOCK = 0x626F6F6B76696577
-"""Number of the advisory lock that one exchange at a time holds: the views are of all tenants."""
+"""Advisory lock of a swap. There is one swap at a time, because the views are shared by all tenants."""
 
-MOST_PATIENCE = 0.4
-"""Seconds in which all locks must be had: readers queue behind whoever waits for one."""
+MOST_LOCK_SECONDS = 0.4
+"""Seconds in which all locks must be acquired: readers queue behind a waiting lock."""
 
 PAUSES = (0.1, 0.2, 0.4, 0.8)
-"""Seconds between two tries, the last one for all that follow; up to twice as long, so that two loads do not keep step."""
+"""Seconds between two tries, the last one repeated. Each is multiplied by a random factor, so that two loads do not collide again."""
 
 
 @dataclass
-class Exchange:
-    """What is to change of one tenant. `fresh`: tables of `snapshot` that wait in the schema to load into; `gone`: snapshots to drop."""
+class Swap:
+    """The changes of one tenant. `fresh`: new tables of `snapshot` in the loading schema; `gone`: snapshots to drop."""
 
-    place: Place
+    schemas: TenantSchemas
     views: str
     snapshot: str
     fresh: Sequence[Table]
@@ -49,84 +49,87 @@ class Exchange:
     notes: list[str] = field(default_factory=list)
 
 
-def exchange(session: Session, wanted: Exchange, seconds: float) -> None:
-    """Make it so. After so many seconds of readers who hold locks it is a `TemporaryError` that names them."""
-    patience, hot = _patience(session), list[str]()
+def swap(session: Session, wanted: Swap, seconds: float) -> None:
+    """Carry out the swap. Raises `TemporaryError` with the readers that held locks for all these seconds."""
+    lock_seconds, contended = _lock_seconds(session), list[str]()
     until, pauses = time.monotonic() + seconds, iter(PAUSES)
     while True:
         try:
             with session.transaction():
-                _exchange(session, wanted, patience, hot)
+                _try_swap(session, wanted, lock_seconds, contended)
         except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected):
             if time.monotonic() >= until:
-                who = "; ".join(in_the_way(session, (wanted.place.schema, wanted.views))) or "it has just ended"
+                who = "; ".join(lock_holders(session, (wanted.schemas.main, wanted.views))) or "it has just ended"
                 raise TemporaryError(
-                    f"The new tables are loaded, but were not shown: for {seconds:g} seconds some transaction held locks on the old ones "
-                    f"({who}). {KEPT}. When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says how "
-                    "long to wait."
+                    f"The new tables are loaded, but not visible: for {seconds:g} seconds a transaction held locks on the old ones "
+                    f"({who}). {UNTOUCHED}. When it has ended, run `bookferry stage`; `wait_seconds` in [postgres] of bookferry.toml says "
+                    "how long to wait."
                 ) from None
             time.sleep(next(pauses, PAUSES[-1]) * random.uniform(1, 2))  # noqa: S311  no secret
         else:
             return
 
 
-def _patience(session: Session) -> float:
-    """Seconds; well below the server's, after which it looks for a deadlock and would end whoever waits."""
+def _lock_seconds(session: Session) -> float:
+    """Seconds to wait for locks: well below the server's deadlock timeout, after which it might end a waiting reader."""
     milliseconds: int = session.value("SELECT setting::integer FROM pg_settings WHERE name = 'deadlock_timeout'")
-    return max(0.01, min(MOST_PATIENCE, milliseconds / 1000 * 0.4))
+    return max(0.01, min(MOST_LOCK_SECONDS, milliseconds / 1000 * 0.4))
 
 
-def _exchange(session: Session, wanted: Exchange, patience: float, hot: list[str]) -> None:
-    place, fresh = wanted.place, {table.name: table for table in wanted.fresh}
+def _try_swap(session: Session, wanted: Swap, lock_seconds: float, contended: list[str]) -> None:
+    schemas, fresh = wanted.schemas, {table.name: table for table in wanted.fresh}
     session.run(
-        f"SET LOCAL lock_timeout = {round(patience * 1000)}",
-        f"SET LOCAL statement_timeout = {round(patience * 1000)}",
+        f"SET LOCAL lock_timeout = {round(lock_seconds * 1000)}",
+        f"SET LOCAL statement_timeout = {round(lock_seconds * 1000)}",
         f"SELECT pg_advisory_xact_lock({VIEWS_LOCK})",
     )
-    holding = held(session, place.schema)
-    after = _after(holding, wanted, fresh)
-    histories = _histories(session, place, wanted.fresh)
+    holding = loaded_tables(session, schemas.main)
+    after = _tables_afterwards(holding, wanted, fresh)
+    histories = _history_statements(session, schemas, wanted.fresh)
     there = columns_of(session, wanted.views, [view.table.name for view in wanted_views({})])
     changed = {SNAPSHOTS.name, *fresh, *histories}
     changed |= {name for name in holding if max(holding[name]) not in after[name]}  # what was newest is gone
-    views = to_replace(there, changed)
+    views = views_to_replace(there, changed)
     _lock(
-        session, [quoted(wanted.views, name) for name in views if name in there], _tables(session, wanted, holding), hot
+        session,
+        [quoted(wanted.views, name) for name in views if name in there],
+        _tables_to_lock(session, wanted, holding),
+        contended,
     )
     for statements in histories.values():
         session.run(*statements)
-    show(session, wanted.views, _sources(session, wanted, holding, after), there, views)
+    create_views(session, wanted.views, _view_sources(session, wanted, holding, after), there, views)
     replaced = sorted({names[wanted.snapshot] for names in holding.values() if wanted.snapshot in names})
     if replaced:
-        session.run(f"DROP TABLE {', '.join(quoted(place.schema, name) for name in replaced)}")
+        session.run(f"DROP TABLE {', '.join(quoted(schemas.main, name) for name in replaced)}")
     _drop_gone(session, wanted, holding)
-    session.run(*_renames(place, holding, after, set(fresh), wanted.snapshot))
-    session.run(f"DROP TABLE IF EXISTS {quoted(place.schema, SNAPSHOTS.name)}", _move(place, SNAPSHOTS.name))
+    session.run(*_renames(schemas, holding, after, set(fresh), wanted.snapshot))
+    session.run(f"DROP TABLE IF EXISTS {quoted(schemas.main, SNAPSHOTS.name)}", _move(schemas, SNAPSHOTS.name))
     if wanted.granted:
         session.run(*_grants(session, wanted, after))
 
 
-def _tables(session: Session, wanted: Exchange, holding: Held) -> list[str]:
-    """What the tenant's readers lock: histories, the newest tables, and what will be dropped."""
+def _tables_to_lock(session: Session, wanted: Swap, holding: LoadedTables) -> list[str]:
+    """The tables that the tenant's readers lock: histories, newest tables, and tables to be dropped."""
     dropped = wanted.gone | {wanted.snapshot}
     names = [
         name
         for table, snapshots in holding.items()
         for name in (history_name(table), *(at for one, at in snapshots.items() if at == table or one in dropped))
     ]
-    there = columns_of(session, wanted.place.schema, [*names, SNAPSHOTS.name])
-    return [quoted(wanted.place.schema, name) for name in there]
+    there = columns_of(session, wanted.schemas.main, [*names, SNAPSHOTS.name])
+    return [quoted(wanted.schemas.main, name) for name in there]
 
 
-def _lock(session: Session, views: Sequence[str], tables: Sequence[str], hot: list[str]) -> None:
-    """All locks in one statement that the server ends when it takes too long, so that readers wait for no more than a moment.
+def _lock(session: Session, views: Sequence[str], tables: Sequence[str], contended: list[str]) -> None:
+    """Acquire all locks in one statement with a timeout, so that readers wait for a moment at most.
 
-    Views come before tables, as in a query. What could not be had in time comes first in the next try: whoever keeps us from it begins
-    there, and then waits for it without holding what we need. An owner who stays the owner is the way to lock a view and nothing below.
+    Views come before tables, as in a query. A relation that a reader kept locked comes first in the next try: the reader begins there, and
+    the swap then waits without holding other locks. Changing the owner to itself is the way to lock a view without the tables below it.
     """
     statements = [f"ALTER VIEW {name} OWNER TO CURRENT_USER" for name in views]
     statements += [f"LOCK TABLE ONLY {name} IN ACCESS EXCLUSIVE MODE" for name in tables]
-    statements.sort(key=lambda one: hot.index(one) if one in hot else len(hot))
+    statements.sort(key=lambda one: contended.index(one) if one in contended else len(contended))
     try:
         if statements:
             session.run(f"DO {literal('BEGIN ' + '; '.join(statements) + '; END')}")
@@ -134,30 +137,30 @@ def _lock(session: Session, views: Sequence[str], tables: Sequence[str], hot: li
         context = error.diag.context or ""
         failed = next((one for one in statements if f'"{one}"' in context), None)
         if failed is not None:
-            hot[:] = [failed, *(one for one in hot if one != failed)]
+            contended[:] = [failed, *(one for one in contended if one != failed)]
         raise
     session.run("SET LOCAL statement_timeout = 0")
 
 
-def _histories(session: Session, place: Place, fresh: Sequence[Table]) -> dict[str, list[str]]:
-    """History → what makes it, or what gives it the columns that an older one lacks; only those where something is to be done."""
+def _history_statements(session: Session, schemas: TenantSchemas, fresh: Sequence[Table]) -> dict[str, list[str]]:
+    """Returns history → the statements that create it, or that add the columns it lacks."""
     names = [history_name(table.name) for table in fresh]
-    there = columns_of(session, place.schema, names)
+    there = columns_of(session, schemas.main, names)
     made: dict[str, list[str]] = {}
     for table, name in zip(fresh, names, strict=True):
         if name not in there:
-            made[name] = list(create_history(place.schema, table))
+            made[name] = list(create_history(schemas.main, table))
             continue
         lacking = [column for column in table.columns if column.name not in there[name]]
         if lacking:
-            relation = quoted(place.schema, name)
+            relation = quoted(schemas.main, name)
             made[name] = [f"ALTER TABLE {relation} ADD COLUMN {quoted(one.name)} {sql_type(one)}" for one in lacking]
     return made
 
 
-def _after(holding: Held, wanted: Exchange, fresh: dict[str, Table]) -> Held:
-    """What the schema will hold: table → snapshot → name, the newest of each under the table's own name."""
-    after: Held = {}
+def _tables_afterwards(holding: LoadedTables, wanted: Swap, fresh: dict[str, Table]) -> LoadedTables:
+    """The tables after the swap: table → snapshot → name; the newest has the table's own name."""
+    after: LoadedTables = {}
     for name in {**holding, **fresh}:
         snapshots = set(holding.get(name, {})) - wanted.gone - {wanted.snapshot}
         if name in fresh:
@@ -167,21 +170,23 @@ def _after(holding: Held, wanted: Exchange, fresh: dict[str, Table]) -> Held:
     return after
 
 
-def _sources(session: Session, wanted: Exchange, holding: Held, after: Held) -> dict[str, list[Source]]:
-    """What each view will show. It is made before the tables are renamed, so that this tenant's are named as they are now."""
-    place = wanted.place
+def _view_sources(
+    session: Session, wanted: Swap, holding: LoadedTables, after: LoadedTables
+) -> dict[str, list[Source]]:
+    """The sources of each view. Call it before the renames: this tenant's tables have their old names."""
+    schemas = wanted.schemas
     now: dict[str, list[tuple[str, str]]] = {}
     for name, snapshots in after.items():
-        now.setdefault(history_name(name), []).append((place.schema, history_name(name)))
+        now.setdefault(history_name(name), []).append((schemas.main, history_name(name)))
         if snapshots:
             newest = max(snapshots)
             fresh = newest == wanted.snapshot
-            now.setdefault(name, []).append((place.loading, name) if fresh else (place.schema, holding[name][newest]))
-    now[SNAPSHOTS.name] = [(place.loading, SNAPSHOTS.name)]
-    for other in tenants_here(session):
-        if other.schema != place.schema:
+            now.setdefault(name, []).append((schemas.loading, name) if fresh else (schemas.main, holding[name][newest]))
+    now[SNAPSHOTS.name] = [(schemas.loading, SNAPSHOTS.name)]
+    for other in tenants_in_database(session):
+        if other.main != schemas.main:
             for name in (*TABLES, *map(history_name, TABLES), SNAPSHOTS.name):
-                now.setdefault(name, []).append((other.schema, name))
+                now.setdefault(name, []).append((other.main, name))
     found: dict[str, dict[str, dict[str, str]]] = {}
     for schema in {schema for ones in now.values() for schema, _ in ones}:
         found[schema] = columns_of(
@@ -197,8 +202,10 @@ def _sources(session: Session, wanted: Exchange, holding: Held, after: Held) -> 
     }
 
 
-def _renames(place: Place, holding: Held, after: Held, fresh: set[str], snapshot: str) -> Iterator[str]:
-    """First away from the tables' own names, then to them."""
+def _renames(
+    schemas: TenantSchemas, holding: LoadedTables, after: LoadedTables, fresh: set[str], snapshot: str
+) -> Iterator[str]:
+    """The renames: first away from the tables' own names, then to them."""
     moves = [
         (holding[table][one], name)
         for table, snapshots in after.items()
@@ -206,50 +213,50 @@ def _renames(place: Place, holding: Held, after: Held, fresh: set[str], snapshot
         if not (table in fresh and one == snapshot) and holding[table][one] != name
     ]
     for before, name in sorted(moves, key=lambda move: move[1] in after):
-        yield f"ALTER TABLE {quoted(place.schema, before)} RENAME TO {quoted(name)}"
+        yield f"ALTER TABLE {quoted(schemas.main, before)} RENAME TO {quoted(name)}"
     for table in sorted(fresh):
         name = after[table][snapshot]
         if name != table:
-            yield f"ALTER TABLE {quoted(place.loading, table)} RENAME TO {quoted(name)}"
-        yield _move(place, name)
-        relation = quoted(place.schema, name)
+            yield f"ALTER TABLE {quoted(schemas.loading, table)} RENAME TO {quoted(name)}"
+        yield _move(schemas, name)
+        relation = quoted(schemas.main, name)
         yield f"ALTER TABLE {relation} RESET (autovacuum_enabled)"
-        yield f"ALTER TABLE {quoted(place.schema, history_name(table))} ATTACH PARTITION {relation} FOR VALUES IN ({literal(snapshot)})"
+        yield f"ALTER TABLE {quoted(schemas.main, history_name(table))} ATTACH PARTITION {relation} FOR VALUES IN ({literal(snapshot)})"
 
 
-def _move(place: Place, name: str) -> str:
-    return f"ALTER TABLE {quoted(place.loading, name)} SET SCHEMA {quoted(place.schema)}"
+def _move(schemas: TenantSchemas, name: str) -> str:
+    return f"ALTER TABLE {quoted(schemas.loading, name)} SET SCHEMA {quoted(schemas.main)}"
 
 
-def _drop_gone(session: Session, wanted: Exchange, holding: Held) -> None:
-    """Snapshots that the data folder has no more. Where somebody's view hangs on one it stays, as history, and is told."""
-    schema = wanted.place.schema
+def _drop_gone(session: Session, wanted: Swap, holding: LoadedTables) -> None:
+    """Drop the snapshots that the data folder lacks. If another view depends on one, it stays as history, with a note."""
+    schema = wanted.schemas.main
     for snapshot in sorted(wanted.gone):
         now = {
             partition_name(table, snapshot): names[snapshot] for table, names in holding.items() if snapshot in names
         }
         for name, current in now.items():
-            if name != current:  # it was the newest; should it stay, another one needs its name
+            if name != current:  # it was the newest: if it stays, its name must be free
                 session.run(f"ALTER TABLE {quoted(schema, current)} RENAME TO {quoted(name)}")
         try:
             with session.transaction():
                 session.run(f"DROP TABLE {', '.join(quoted(schema, name) for name in sorted(now))}")
         except psycopg.errors.DependentObjectsStillExist:
             wanted.notes.append(
-                f"The tables of snapshot {snapshot}, which the data folder has no more, stay: views of somebody hang on them. Views over "
+                f"The tables of snapshot {snapshot}, which the data folder has no more, stay: other views depend on them. Views over "
                 f"{wanted.views} would follow the newest tables instead."
             )
 
 
-def _grants(session: Session, wanted: Exchange, after: Held) -> Iterator[str]:
-    place = wanted.place
-    there = set(columns_of(session, place.schema, [history_name(name) for name in after]))
-    yield from grants_on_schemas([place.schema], wanted.views)
-    yield from grants_on_table(place.schema, SNAPSHOTS.name, SNAPSHOTS)
+def _grants(session: Session, wanted: Swap, after: LoadedTables) -> Iterator[str]:
+    schemas = wanted.schemas
+    there = set(columns_of(session, schemas.main, [history_name(name) for name in after]))
+    yield from grants_on_schemas([schemas.main], wanted.views)
+    yield from grants_on_table(schemas.main, SNAPSHOTS.name, SNAPSHOTS)
     for name, snapshots in after.items():
         if (table := TABLES.get(name)) is None:
             continue
         if history_name(name) in there:
-            yield from grants_on_table(place.schema, history_name(name), table)
+            yield from grants_on_table(schemas.main, history_name(name), table)
         if wanted.snapshot in snapshots:
-            yield from grants_on_table(place.schema, snapshots[wanted.snapshot], table)
+            yield from grants_on_table(schemas.main, snapshots[wanted.snapshot], table)

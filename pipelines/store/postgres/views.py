@@ -1,4 +1,4 @@
-"""The schema with views over all libraries: the names, columns and meanings of DuckDB's catalogue, so that one query runs on both."""
+"""The schema with views over all libraries. Names, columns and comments are those of DuckDB's catalogue, so that queries run on both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipelines.store.postgres.server import Session
 
 @dataclass(frozen=True)
 class Source:
-    """A table of one tenant. `columns`: name → type of those it has."""
+    """A table of one tenant. `columns`: name → type of the columns that it has."""
 
     schema: str
     relation: str
@@ -27,12 +27,12 @@ Columns = Mapping[str, Mapping[str, str]]
 """View → column → type."""
 
 Sources = Mapping[str, Sequence[Source]]
-"""View → the tables whose rows it shows."""
+"""View → the tables with its rows."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One view: its description, and what it selects."""
+    """One view: its description and its SELECT."""
 
     table: Table
     rows: str
@@ -43,8 +43,8 @@ class View:
         return {column.name: sql_type(column) for column in self.table.columns}
 
 
-def shown(table: Table) -> tuple[Table, Table]:
-    """The view over a table and that over its history, as everybody sees them."""
+def public_views(table: Table) -> tuple[Table, Table]:
+    """The descriptions of the views over a table and over its history."""
     impersonal = replace(table.impersonal, columns=staged_columns(table.impersonal))
     newest = f"{table.comment} Newest complete snapshot of each tenant that holds it."
     every = f"{table.comment} Every complete snapshot."
@@ -52,8 +52,8 @@ def shown(table: Table) -> tuple[Table, Table]:
 
 
 def wanted_views(sources: Sources) -> list[View]:
-    """All views, each after those that it is made from."""
-    plain = [SNAPSHOTS, *(view for table in TABLES.values() for view in shown(table))]
+    """All views; each comes after the views it needs."""
+    plain = [SNAPSHOTS, *(view for table in TABLES.values() for view in public_views(table))]
     views = [View(table, _union(table, sources.get(table.name, ()))) for table in plain]
     for resource, (records, *_) in STAGED.items():
         gone = deleted_view(records.impersonal)
@@ -62,31 +62,31 @@ def wanted_views(sources: Sources) -> list[View]:
     return views
 
 
-def to_replace(there: Columns, changed: AbstractSet[str]) -> set[str]:
-    """The views that must be made or exchanged, where the tables behind those of the names `changed` are others than before.
+def views_to_replace(existing: Columns, changed: AbstractSet[str]) -> set[str]:
+    """The views to create or replace when the tables behind `changed` change.
 
-    A view keeps its columns for as long as it exists, but for new ones at its end; where a description changed otherwise, that is all
-    of them. `there`: the columns of those that exist.
+    A view can only get new columns at its end. If a description changed otherwise, all views are replaced. `existing`: the columns of the
+    existing views.
     """
     views = {view.table.name: view for view in wanted_views({})}
-    if any(not _extends(view.columns, there.get(name, {})) for name, view in views.items()):
+    if any(not _extends(view.columns, existing.get(name, {})) for name, view in views.items()):
         return set(views)
-    longer = {name for name, view in views.items() if list(there.get(name, {})) != list(view.columns)}
+    longer = {name for name, view in views.items() if list(existing.get(name, {})) != list(view.columns)}
     return longer | (changed & views.keys())
 
 
-def show(session: Session, schema: str, sources: Sources, there: Columns, names: AbstractSet[str]) -> None:
-    """Make the views of these names, in the caller's transaction."""
+def create_views(session: Session, schema: str, sources: Sources, existing: Columns, names: AbstractSet[str]) -> None:
+    """Create the views of these names, in the caller's transaction."""
     views = [view for view in wanted_views(sources) if view.table.name in names]
-    if any(not _extends(view.columns, there.get(view.table.name, {})) for view in views):
-        _drop(session, schema, there)
-        there = {}
+    if any(not _extends(view.columns, existing.get(view.table.name, {})) for view in views):
+        _drop(session, schema, existing)
+        existing = {}
     statements = [f"SET LOCAL search_path = {quoted(schema)}, pg_catalog"]
     for view in views:
         statements.append(f"CREATE OR REPLACE VIEW {quoted(schema, view.table.name)} AS {view.rows}")
-        if list(there.get(view.table.name, {})) != list(view.columns):
+        if list(existing.get(view.table.name, {})) != list(view.columns):
             statements += comments("VIEW", schema, view.table.name, view.table.comment, view.table.columns)
-    if any(view.table.name not in there for view in views):  # and with it, perhaps, a function on it
+    if any(view.table.name not in existing for view in views):  # dropped views take functions with them
         statements += _functions(schema)
     session.run(*statements, "SET LOCAL search_path = pg_catalog")
 
@@ -98,22 +98,22 @@ def _functions(schema: str) -> Iterator[str]:
             yield _sql("as_of").format(schema=quoted(schema), table=table.name, resource=resource)
 
 
-def _drop(session: Session, schema: str, there: Mapping[str, object]) -> None:
+def _drop(session: Session, schema: str, existing: Mapping[str, object]) -> None:
     functions = session.rows(
         "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = %s::text::regnamespace AND prorettype <> 'text[]'::regtype",
         quoted(schema),
     )
     session.run(*(f"DROP FUNCTION {function}" for (function,) in functions))
-    if there:
-        session.run(f"DROP VIEW {', '.join(quoted(schema, name) for name in there)}")
+    if existing:
+        session.run(f"DROP VIEW {', '.join(quoted(schema, name) for name in existing)}")
 
 
-def _extends(columns: Mapping[str, str], there: Mapping[str, str]) -> bool:
-    return list(columns.items())[: len(there)] == list(there.items())
+def _extends(columns: Mapping[str, str], existing: Mapping[str, str]) -> bool:
+    return list(columns.items())[: len(existing)] == list(existing.items())
 
 
 def _union(table: Table, sources: Sequence[Source]) -> str:
-    """The rows of all sources, with the columns and types of the description, whatever an older one made lacks."""
+    """The rows of all sources in the columns and types of the description. Columns that a source lacks are null."""
     parts = [
         f"SELECT {', '.join(_column(name, kind, one) for name, kind in View(table, '').columns.items())} "  # noqa: S608  names of ours
         f"FROM {quoted(one.schema, one.relation)}"

@@ -1,4 +1,4 @@
-"""A capture: the folder in which one snapshot grows until it is proved and published. No reader looks into it."""
+"""A capture: the folder in which a snapshot grows until it is proved and published. Readers never see it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pipelines.errors import StorageError
 from pipelines.records.tables import PERSONAL_TABLES, Table, raw_table
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import TableWriter, open_table, reading, table_writer
+from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.page_log import PageLog
 
 
 class ResourceFacts(msgspec.Struct, kw_only=True):
-    """What reading one resource gave: a part of the manifest."""
+    """The result of reading one resource, as the manifest has it."""
 
     endpoint: str
     records: int
@@ -32,36 +32,36 @@ class ResourceFacts(msgspec.Struct, kw_only=True):
     seconds: float
     complete: bool
     problems: list[str]
-    """What keeps the listing from being complete."""
+    """Why the listing is not complete."""
     notes: list[str] = []
-    """What a person should know of the proof although it holds."""
+    """Remarks on a proof that holds."""
     added: int = 0
     deleted: int = 0
-    """By how much X-Total grew and shrank while it was read; the affected pages were read again until they fitted together."""
+    """How many records came and went while it was read, by X-Total; the affected pages were read again until they agreed."""
     read_again: int = 0
-    """Pages that were read again because of that."""
+    """Pages that were read again for that reason."""
     walks: int = 1
-    """How often the listing was begun because nobody could tell what had moved."""
+    """How often the listing was begun, because the moved records could not be found."""
     resumed: int = 0
-    """Pages that an earlier run had read, which was broken off."""
+    """Pages that an interrupted run had read already."""
 
 
 class Unreadable(msgspec.Struct, kw_only=True):
-    """A resource that the service does not let us read, or not in a way we understand: nothing of it is in the snapshot."""
+    """A resource that the service refuses, or answers in an unknown form: the snapshot has none of its records."""
 
     status: int | None
-    """HTTP status of the refusal; none where the answer is no listing."""
+    """HTTP status of the refusal; none where the response is not a listing."""
     message: str
-    """What was tried, what came back in the service's own words, and what to do."""
+    """What was tried, what the service said, and what to do."""
     missing_scopes: list[str] = []
-    """What the token lacks, where the service says so."""
+    """The scopes that the token lacks, where the service names them."""
     partial: bool
-    """Whether the snapshot is partial without it: it was asked for by name, is the publications, or has a form that is not understood."""
+    """Whether the snapshot is partial without it: it was asked for by name, is the publications, or has an unknown form."""
     requests: int
 
 
 class TableFacts(msgspec.Struct):
-    """One file of a snapshot: `path` is relative to the snapshot's folder."""
+    """One file of a snapshot. `path` is relative to the snapshot's folder."""
 
     path: str
     rows: int
@@ -69,11 +69,11 @@ class TableFacts(msgspec.Struct):
     sha256: str = ""
     encrypted: bool = False
     key: str = ""
-    """Fingerprint of the key it is encrypted with."""
+    """Fingerprint of its encryption key."""
 
 
 class FailedFile(msgspec.Struct):
-    """One file whose content could not be had. Its name comes from outside."""
+    """One file whose content could not be fetched. Its name comes from outside."""
 
     publication_id: int | None
     kind: str
@@ -83,24 +83,24 @@ class FailedFile(msgspec.Struct):
 
 
 class FileTotals(msgspec.Struct):
-    """What became of the files that the records name."""
+    """Totals of the files that the records name."""
 
     count: int = 0
-    """Files that the records name: rows of publication_files."""
+    """Rows of publication_files."""
     bytes: int = 0
-    """Of the content that is kept, each content counted once."""
+    """Of the stored contents, each counted once."""
     new: int = 0
-    """Contents that were fetched by this backup."""
+    """Contents that this backup fetched."""
     kept: int = 0
     failed: int = 0
     not_fetched: int = 0
-    """Nobody asked for them: `files = false`, or --no-files."""
+    """Left out by `files = false` or --no-files."""
     failures: list[FailedFile] = []
-    """The first of those that failed."""
+    """The first of the failed ones."""
 
 
 class CaptureFacts(msgspec.Struct, kw_only=True):
-    """What is known of a capture so far; kept in capture.json, so that any process can go on with it."""
+    """The state of a capture, in capture.json, so that any process can continue it."""
 
     tenant: str
     snapshot: str
@@ -108,20 +108,20 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     api: str
     started_at: str
     key: str = ""
-    """Fingerprint of the key that personal data is encrypted with; empty where it is not."""
+    """Fingerprint of the key for personal data; empty where it is not encrypted."""
     tool: str
-    """The version that began it; another one begins anew."""
+    """The Bookferry version that began it. Another version begins anew."""
     wanted: list[str]
-    """The resources that its run reads, sorted."""
+    """The resources of its run, sorted."""
     walks: dict[str, int] = {}
-    """Resource → which walk over it is under way, where it is not the first."""
+    """Resource → the current walk over it, from the second on."""
     spent: dict[str, int] = {}
-    """Resource → requests of the walks before."""
+    """Resource → requests of its earlier walks."""
     resources: dict[str, ResourceFacts] = {}
     unreadable: dict[str, Unreadable] = {}
     tables: dict[str, TableFacts] = {}
     residue: dict[str, dict[str, int]] = {}
-    """Resource → residue key → in how many records."""
+    """Resource → residue key → number of records with it."""
     files: FileTotals | None = None
     """None until the files step has ended."""
     files_requests: int = 0
@@ -129,9 +129,9 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
 
 
 class Capture:
-    """One capture on disk. `facts` is read once and written by `save`.
+    """One capture on disk. `facts` is read once, and written by `save`.
 
-    `key` encrypts what is written of people; without one, it is kept like all else.
+    `key` encrypts personal data; without it, personal data is stored in the clear.
     """
 
     FACTS = "capture.json"
@@ -143,7 +143,7 @@ class Capture:
 
     @classmethod
     def create(cls, path: Path, facts: CaptureFacts, key: PersonalKey | None = None) -> Capture:
-        """Make the folder and its first capture.json."""
+        """Create the folder and its first capture.json."""
         with storage_errors(path):
             (path / "raw").mkdir(parents=True)
         facts.key = key.fingerprint if key else ""
@@ -153,17 +153,17 @@ class Capture:
 
     @classmethod
     def open(cls, path: Path, keys: PersonalKeys) -> Capture:
-        """The capture in `path`; a `StorageError` where there is none, a `ConfigurationError` where its key is not among `keys`."""
+        """Opens the capture in `path`. Raises `StorageError` where there is none, `ConfigurationError` where its key is missing."""
         try:
             content = (path / cls.FACTS).read_bytes()
             facts = msgspec.json.decode(content, type=CaptureFacts)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             missing = isinstance(error, FileNotFoundError)
             raise StorageError(
-                f"{path}: there is no capture in progress{'' if missing else f' that can be read ({error})'}. The staged tables are "
-                "made from a listing of the same run: materialize the raw table together with them, or run `bookferry backup`."
+                f"{path}: there is no capture in progress{'' if missing else f' that can be read ({error})'}. The staged tables need a "
+                "listing of the same run: materialize the raw table together with them, or run `bookferry backup`."
             ) from None
-        return cls(path, facts, keys.to_read(facts.key, f"What the unfinished backup in {path} holds of users"))
+        return cls(path, facts, keys.to_read(facts.key, f"The personal data of the unfinished backup in {path}"))
 
     def save(self) -> None:
         """Write capture.json."""
@@ -171,26 +171,26 @@ class Capture:
             write_atomically(self.path / self.FACTS, msgspec.json.format(msgspec.json.encode(self.facts)))
 
     def page_log(self, resource: str) -> PageLog:
-        """Keeps the pages of the walk over a resource until its raw table is made."""
+        """The log of a resource's pages, from the first page until its raw table is written."""
         return PageLog(self._pages_path(resource), self.key_of(f"raw_{resource}"))
 
     def has_pages(self, resource: str) -> bool:
-        """Whether any page of a resource was read."""
+        """Whether a page of the resource was read."""
         path = self._pages_path(resource)
         return path.exists() and path.stat().st_size > 0
 
-    def forget_pages(self, resource: str) -> None:
-        """Remove the pages: the raw table holds their records."""
+    def delete_pages(self, resource: str) -> None:
+        """Delete the page log, once the raw table has its records."""
         with storage_errors(self.path):
             self._pages_path(resource).unlink(missing_ok=True)
             with suppress(OSError):
                 (self.path / "pages").rmdir()  # once it is empty
 
-    def tidy(self) -> None:
-        """Remove what killed processes left beside the tables."""
+    def remove_strays(self) -> None:
+        """Delete the files that killed processes left beside the tables."""
         named = {self.FACTS, *(table.path for table in self.facts.tables.values())}
         with storage_errors(self.path):
-            for path in sorted(self.path.rglob("*"), reverse=True):  # what is in a folder before the folder
+            for path in sorted(self.path.rglob("*"), reverse=True):  # the content of a folder before the folder
                 if path.is_dir():
                     with suppress(OSError):
                         path.rmdir()  # only where it is empty
@@ -201,38 +201,38 @@ class Capture:
         return self.path / "pages" / resource
 
     def raw_path(self, resource: str) -> Path:
-        """Where the raw records of a resource are."""
+        """The file of a resource's raw records."""
         return self.path / "raw" / f"{resource}.parquet"
 
     def table_path(self, table: Table) -> Path:
-        """Where a staged table is."""
+        """The file of a staged table."""
         return self.path / f"{table.name}.parquet"
 
     def key_of(self, table: str) -> PersonalKey | None:
-        """What all that is written of a table is encrypted or sealed with, if it is; `raw_users` for a listing on its way."""
+        """The key that encrypts or seals a table's data, if it is personal. For a listing in progress: `raw_users` and the like."""
         return self.key if table in PERSONAL_TABLES else None
 
     @contextmanager
     def writer(self, table: Table) -> Iterator[TableWriter]:
-        """Writes one staged table."""
+        """A writer of a staged table."""
         with table_writer(self.table_path(table), table, self.key_of(table.name)) as writer:
             yield writer
 
     @contextmanager
     def raw_writer(self, resource: str) -> Iterator[TableWriter]:
-        """Writes `raw/<resource>.parquet`."""
+        """A writer of `raw/<resource>.parquet`."""
         with table_writer(self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}")) as writer:
             yield writer
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pq.ParquetFile]:
-        """The finished file of a table, to be read in parts."""
+        """Opens the finished file of a table, to be read in parts."""
         path = self.path / self.facts.tables[name].path
         with storage_errors(path), open_table(path, self.key_of(name)) as file:
             yield file
 
     def add_table(self, name: str, path: Path, rows: int) -> None:
-        """Note a finished file; its checksum is taken when the capture is published."""
+        """Record a finished file. `publish` adds its checksum."""
         key = self.key_of(name)
         self.facts.tables[name] = TableFacts(
             path.relative_to(self.path).as_posix(),
@@ -244,65 +244,65 @@ class Capture:
 
 
 class IdCounts(msgspec.Struct):
-    """What the ids in a raw file say."""
+    """Counts of the ids in a raw file."""
 
     rows: int
     distinct: int
-    without: int
-    twice: list[int | str]
+    without_id: int
+    duplicates: list[int | str]
     """Up to ten ids that occur more than once."""
-    texts: int = 0
-    """Rows whose id is a text that is no whole number; 0 where such texts do not count as ids."""
+    text_ids: int = 0
+    """Rows whose id is a text and not a whole number; 0 where such texts do not count as ids."""
 
 
 TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload, '$.id') = 'VARCHAR'
               THEN json_extract_string(payload, '$.id') END"""
 
 
-def count_ids(raw_path: Path, key: PersonalKey | None = None, *, texts: bool = False) -> IdCounts:
-    """Count ids in the file itself: the proof rests on what is on the disk, not on what we believe we wrote.
+def count_ids(raw_path: Path, key: PersonalKey | None = None, *, text_ids: bool = False) -> IdCounts:
+    """Counts the ids in the file itself: the proof rests on what is on the disk, not on what was meant to be written.
 
-    DuckDB reads only the id column, and spills to disk rather than take more memory. `texts`: texts are ids too, so that where an id is
-    no whole number the payloads are read as well.
+    DuckDB reads the id column alone, and spills to disk rather than use more memory. `text_ids`: texts count as ids, too. Where an id is
+    not a whole number, the payloads are read as well.
     """
-    with reading(raw_path, key) as database:
+    with open_in_duckdb(raw_path, key) as database:
         counts = _count(database, "id")
-        if texts and counts.without:
-            others = _count(database, TEXT_ID)
-            present = others.rows - others.without
+        if text_ids and counts.without_id:
+            texts = _count(database, TEXT_ID)
+            present = texts.rows - texts.without_id
             counts = IdCounts(
                 counts.rows,
-                counts.distinct + others.distinct,
-                counts.without - present,
-                [*counts.twice, *others.twice][:10],
+                counts.distinct + texts.distinct,
+                counts.without_id - present,
+                [*counts.duplicates, *texts.duplicates][:10],
                 present,
             )
     return counts
 
 
-KEYS_AT_ONCE = 100_000
-"""Keys that are told apart at a time: what that takes does not grow with the library (I11), and reading them again is quick."""
+KEYS_PER_PASS = 100_000
+"""Keys that one pass compares: memory does not grow with the library (I11), and another pass is quick."""
 
 
 def _count(database: duckdb.DuckDBPyConnection, key: str) -> IdCounts:
-    """Rows, distinct values and empty rows of an SQL expression over the file."""
+    """Counts rows, distinct values and empty values of an SQL expression over the file."""
     keys = f"(SELECT {key} AS key FROM file)"  # noqa: S608  an expression of ours
     [(rows, present)] = database.execute(f"SELECT count(*), count(key) FROM {keys}").fetchall()  # noqa: S608
-    parts = 1 + present // KEYS_AT_ONCE
-    distinct, twice = 0, list[Any]()
+    parts = 1 + present // KEYS_PER_PASS
+    distinct, duplicates = 0, list[Any]()
     for part in range(parts):
         of_part = f"FROM {keys} WHERE key IS NOT NULL AND hash(key) % {parts} = {part}"
         [(found, different)] = database.execute(f"SELECT count(*), count(DISTINCT key) {of_part}").fetchall()
         distinct += different
         if found != different:
             repeated = f"SELECT key {of_part} GROUP BY key HAVING count(*) > 1 ORDER BY key LIMIT 10"
-            twice += [row[0] for row in database.execute(repeated).fetchall()]
-    return IdCounts(rows, distinct, rows - present, sorted(twice)[:10])
+            duplicates += [row[0] for row in database.execute(repeated).fetchall()]
+    return IdCounts(rows, distinct, rows - present, sorted(duplicates)[:10])
 
 
 def count_nulls(capture: Capture, table: Table, columns: Sequence[str]) -> dict[str, int]:
-    """Column → rows in which it is empty, from the file of a staged table itself."""
+    """Counts, in the file of a staged table, the rows in which each column is empty: column → rows."""
     counts = ", ".join(f'count(*) - count("{column}")' for column in columns)
-    with reading(capture.table_path(table), capture.key_of(table.name)) as database:
+    with open_in_duckdb(capture.table_path(table), capture.key_of(table.name)) as database:
         [row] = database.execute(f"SELECT {counts} FROM file").fetchall()  # noqa: S608  names of our own descriptions
     return dict(zip(columns, row, strict=True))

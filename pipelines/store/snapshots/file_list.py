@@ -1,7 +1,7 @@
-"""The work list of a backup's files: which contents are wanted, where they are to be had, and what became of each.
+"""The file list: the contents that a backup wants, where to fetch them, and the outcome of each.
 
-A SQLite file in the folder of the capture, so that memory does not grow with the library (I11) and a run that was killed goes on with what
-is left (I9). It holds signed addresses, as the raw payloads do, and goes with all else that is no table when the snapshot is published.
+It is a SQLite file in the capture's folder, so that memory does not grow with the library (I11) and a run continues after a kill (I9). It
+has signed addresses, as the raw payloads do. It is deleted with everything else that is not a table when the snapshot is published.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from pipelines.store.durable import storage_errors
 
 FILE_LIST = "files.db"
 
-AT_ONCE = 500
-"""Contents that are looked at together."""
+BATCH_SIZE = 500
+"""Contents per batch."""
 
 
 class State(IntEnum):
-    """What became of a content so far."""
+    """The state of a content."""
 
     WAITING = 0
     UNDER_WAY = 1
     WITHOUT_ADDRESS = 2
-    """Named without an address: the service is asked for one after the listing."""
+    """Listed without an address: the service is asked for one after the listing."""
     CLAIMED = 3
-    """Kept by an earlier run, unless the blob is gone."""
+    """Stored by an earlier run, if the blob is still there."""
     KEPT = 4
     FAILED = 5
     POSTPONED = 6
-    """Failed in a way that may pass: tried again after the listing."""
+    """Failed for a temporary reason: tried again after the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One content to fetch. `sha256`, `bytes` and `etag` are what an earlier snapshot has under the same key."""
+    """One content to fetch. `sha256`, `bytes` and `etag` are those of an earlier snapshot under the same key."""
 
     reference: FileReference
     sha256: str | None
@@ -52,24 +52,24 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One content that an earlier snapshot has, or what became of one of this run's."""
+    """One content of an earlier snapshot, or the outcome of one of this run."""
 
     content_key: str
     sha256: str | None
     bytes: int | None
     etag: str | None
     problem: str | None = None
-    """Why it could not be had, where it could not."""
+    """Why it could not be fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileListCounts:
-    """Sums over the contents of a list, each counted once."""
+    """Totals over the contents of a list, each counted once."""
 
     new: int
     """Fetched by this run."""
     bytes: int
-    """Of all that are kept."""
+    """Of all stored contents."""
 
 
 _SCHEMA = (
@@ -102,15 +102,15 @@ _ADD = f"""
         state = CASE WHEN files.state = {State.WITHOUT_ADDRESS:d} THEN {State.WAITING:d} ELSE files.state END
     WHERE excluded.address IS NOT NULL AND files.state IN ({State.WAITING:d}, {State.WITHOUT_ADDRESS:d}, {State.POSTPONED:d})
 """  # noqa: S608  numbers of ours
-"""The newest address of a content counts: it lasts longest."""
+"""The newest address of a content replaces older ones: it lasts longest."""
 
-_WANTED = "content_key, kind, publication_id, asset_id, size, address, sha256, bytes, etag"
+_WANTED_COLUMNS = "content_key, kind, publication_id, asset_id, size, address, sha256, bytes, etag"
 
 
 class FileList:
     """The list in the folder of a capture. Safe to use from several threads of one process.
 
-    `now`: seconds on any clock that does not go back. Raises `StorageError` where the file cannot be used.
+    `now`: seconds of any monotonic clock. Raises `StorageError` where the file cannot be used.
     """
 
     def __init__(self, folder: Path, now: float) -> None:
@@ -122,64 +122,63 @@ class FileList:
                 self._database.execute(statement)
         with (
             self._transaction() as database
-        ):  # what a process that died left: begun is not done, and done is looked at again
+        ):  # of a process that died: repeat unfinished downloads, and check stored contents again
             database.execute("UPDATE files SET state = ? WHERE state = ?", (State.WAITING, State.UNDER_WAY))
             database.execute("UPDATE files SET state = ? WHERE state = ?", (State.CLAIMED, State.KEPT))
             database.execute("UPDATE files SET since = ? WHERE state = ?", (now, State.WAITING))
 
     @property
     def is_new(self) -> bool:
-        """Whether it has not been told yet what earlier snapshots have."""
+        """Whether the contents of earlier snapshots are still to be added."""
         with self._transaction() as database:
             return bool(database.execute("PRAGMA user_version").fetchone() == (0,))
 
-    def know(self, contents: Iterable[Known]) -> None:
-        """Take in what earlier snapshots have, once, the newest first: the first that tells of a content counts."""
-        rows = ((one.content_key, one.sha256, one.bytes, one.etag) for one in contents)
+    def add_known(self, contents: Iterable[Known]) -> None:
+        """Add the contents of earlier snapshots, once, the newest first: the first one of a key counts."""
+        rows = ((known.content_key, known.sha256, known.bytes, known.etag) for known in contents)
         with self._transaction() as database:
             database.executemany("INSERT OR IGNORE INTO known VALUES (?, ?, ?, ?)", rows)
             database.execute("PRAGMA user_version = 1")
 
     def add(self, references: Iterable[FileReference], now: float) -> None:
-        """Want these contents, unless the list has them."""
+        """Add contents to fetch, unless the list has them."""
         rows = [
-            (one.content_key, one.kind, one.publication_id, one.asset_id, one.size, one.address, now)
-            for one in references
+            (wanted.content_key, wanted.kind, wanted.publication_id, wanted.asset_id, wanted.size, wanted.address, now)
+            for wanted in references
         ]
         with self._transaction() as database:
             database.executemany(_ADD, rows)
 
     def take(self) -> Wanted | None:
-        """The content that has waited longest, which is under way from now on; none where none waits."""
+        """Take the content that has waited longest, and mark it as under way. Returns None where none waits."""
         with self._transaction() as database:
             row = database.execute(
-                f"SELECT {_WANTED} FROM files WHERE state = ? ORDER BY number LIMIT 1",  # noqa: S608  names of ours
+                f"SELECT {_WANTED_COLUMNS} FROM files WHERE state = ? ORDER BY number LIMIT 1",  # noqa: S608  names of ours
                 (State.WAITING,),
             ).fetchone()
             if row is None:
                 return None
             database.execute("UPDATE files SET state = ? WHERE content_key = ?", (State.UNDER_WAY, row[0]))
-            reference = FileReference(*row[:6])
-            return Wanted(reference, *row[6:])
+            return Wanted(FileReference(*row[:6]), *row[6:])
 
-    def kept(self, found: Known, *, new: bool) -> None:
-        """A content is a blob. `new`: it was fetched now."""
+    def mark_kept(self, content: Known, *, new: bool) -> None:
+        """Record that a content is a blob. `new`: this run fetched it."""
         with self._transaction() as database:
             database.execute(
                 "UPDATE files SET state = ?, new = max(new, ?), sha256 = ?, bytes = ?, etag = ?, problem = NULL WHERE content_key = ?",
-                (State.KEPT, new, found.sha256, found.bytes, found.etag, found.content_key),
+                (State.KEPT, new, content.sha256, content.bytes, content.etag, content.content_key),
             )
 
-    def failed(self, content_key: str, problem: str, *, passing: bool) -> None:
-        """A content could not be had. `passing`: it may be the next time."""
-        state = State.POSTPONED if passing else State.FAILED
+    def mark_failed(self, content_key: str, problem: str, *, temporary: bool) -> None:
+        """Record that a content could not be fetched. `temporary`: a later attempt may succeed."""
+        state = State.POSTPONED if temporary else State.FAILED
         with self._transaction() as database:
             database.execute(
                 "UPDATE files SET state = ?, problem = ? WHERE content_key = ?", (state, problem, content_key)
             )
 
     def move(self, old: State, new: State, *, kind: str | None = None, problem: str | None = None) -> None:
-        """All contents of one state, or those of a kind, get another; `problem` is for those that have none."""
+        """Change the state of all contents in one state, or of those of one kind. `problem` is for contents without one."""
         with self._transaction() as database:
             database.execute(
                 "UPDATE files SET state = ?, problem = coalesce(problem, ?) WHERE state = ? AND kind = coalesce(?, kind)",
@@ -187,7 +186,7 @@ class FileList:
             )
 
     def waiting_since(self) -> float | None:
-        """When the content that has waited longest was named; none where none waits."""
+        """When the content that has waited longest was added; None where none waits."""
         with self._transaction() as database:
             row = database.execute(
                 "SELECT since FROM files WHERE state = ? ORDER BY number LIMIT 1", (State.WAITING,)
@@ -195,40 +194,40 @@ class FileList:
         return None if row is None else float(row[0])
 
     def count(self, *states: State) -> int:
-        """Contents in these states."""
+        """Number of contents in these states."""
         marks = ", ".join("?" * len(states))
         with self._transaction() as database:
             [(number,)] = database.execute(f"SELECT count(*) FROM files WHERE state IN ({marks})", states).fetchall()  # noqa: S608
         return int(number)
 
     def claimed(self) -> Iterator[list[Known]]:
-        """What is claimed to be kept, some at a time; each is to be `confirmed` or `doubted` before the next come."""
+        """Yields the claimed contents in batches. `settle_claims` each batch before the next one."""
         after = 0
         while True:
             with self._transaction() as database:
                 rows = database.execute(
                     "SELECT number, content_key, sha256, bytes, etag FROM files WHERE state = ? AND number > ? ORDER BY number LIMIT ?",
-                    (State.CLAIMED, after, AT_ONCE),
+                    (State.CLAIMED, after, BATCH_SIZE),
                 ).fetchall()
             if not rows:
                 return
             after = rows[-1][0]
             yield [Known(*row[1:]) for row in rows]
 
-    def settle(self, there: Iterable[str], gone: Iterable[str]) -> None:
-        """Of these contents the blobs are there, of those they are not, so that they are wanted again."""
+    def settle_claims(self, present: Iterable[str], missing: Iterable[str]) -> None:
+        """Keep the contents whose blobs are present, and want those again whose blobs are missing."""
         with self._transaction() as database:
             database.executemany(
-                "UPDATE files SET state = ? WHERE content_key = ?", [(State.KEPT, one) for one in there]
+                "UPDATE files SET state = ? WHERE content_key = ?", [(State.KEPT, key) for key in present]
             )
             database.executemany(
                 "UPDATE files SET state = CASE WHEN address IS NULL THEN ? ELSE ? END, sha256 = NULL, bytes = NULL, etag = NULL"
                 " WHERE content_key = ?",
-                [(State.WITHOUT_ADDRESS, State.WAITING, one) for one in gone],
+                [(State.WITHOUT_ADDRESS, State.WAITING, key) for key in missing],
             )
 
     def outcomes(self, content_keys: Sequence[str]) -> dict[str, Known]:
-        """What became of these contents, of those that are kept or failed."""
+        """Returns content key → outcome, for those of the contents that are stored or failed."""
         with self._transaction() as database:
             rows = database.execute(
                 "SELECT state, content_key, sha256, bytes, etag, problem FROM files"
@@ -240,8 +239,8 @@ class FileList:
             for state, key, *content, problem in rows
         }
 
-    def tally(self) -> FileListCounts:
-        """The sums."""
+    def totals(self) -> FileListCounts:
+        """Returns the totals."""
         with self._transaction() as database:
             [(new,)] = database.execute("SELECT count(*) FROM files WHERE new AND state = ?", (State.KEPT,)).fetchall()
             [(size,)] = database.execute(

@@ -1,4 +1,4 @@
-"""The leases that one piece of work holds, each tenant's once, until all are given back."""
+"""The leases of one run: each tenant's once, until all of them are released."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pipelines.store.snapshots.snapshots import DataFolder
 
 
 class Leases:
-    """Leases of the tenants of a data folder. What a process that dies holds, the kernel takes back."""
+    """Leases of the tenants of a data folder. The kernel releases the leases of a process that dies."""
 
     def __init__(self, data: DataFolder) -> None:
         self._data = data
-        self._held = ExitStack()
+        self._leases = ExitStack()
         self._tenants: set[str] = set()
 
-    def hold(self, tenant: str) -> None:
-        """Have the lease of a tenant from now on. Raises `TenantBusyError` where another run has it."""
+    def acquire(self, tenant: str) -> None:
+        """Acquire the lease of a tenant, unless this run has it. Raises `TenantBusyError` where another run has it."""
         if tenant not in self._tenants:
-            self._held.enter_context(self._data.lease(tenant))
+            self._leases.enter_context(self._data.lease(tenant))
             self._tenants.add(tenant)
 
-    def give_back(self) -> None:
-        """All of them."""
+    def release(self) -> None:
+        """Release all leases."""
         self._tenants.clear()
-        self._held.close()
+        self._leases.close()

@@ -1,6 +1,6 @@
-"""The pages of one walk over a listing, as they arrived: what a run that was killed goes on from (I9).
+"""The page log: the pages of one walk over a listing, as they arrived. A run continues from it after a kill (I9).
 
-Frames are appended to one file, each with its length and a checksum. What a killed process had begun to write is cut off by the next one.
+Frames are appended to one file, each with its length and a checksum. The next process cuts off a frame that a killed one had begun.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import BinaryIO, Self
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 
-_HEAD = struct.Struct(">4sIII")
-_SIGN = b"page"
+_HEADER = struct.Struct(">4sIII")
+_MAGIC = b"page"
 
 
 class PageLog:
-    """Appends frames of a mark and a body to a file, and reads them back; sealed where there is a `key`. Use it as a context manager."""
+    """Appends frames of a mark and a body to a file, and reads them back. With a `key`, they are sealed. Use it as a context manager."""
 
     def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
         self._path = path
@@ -28,29 +28,29 @@ class PageLog:
         self._file: BinaryIO | None = None
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
-        """The whole frames that are there, in order; what follows them is cut off."""
+        """Yields the complete frames in order, and cuts off what follows them."""
         with storage_errors(self._path):
             file, good = self._opened(), 0
             size = file.seek(0, os.SEEK_END)
             while (frame := _read(file, good, size)) is not None:
-                good += _HEAD.size + len(frame[0]) + len(frame[1])
+                good += _HEADER.size + len(frame[0]) + len(frame[1])
                 yield frame if self._key is None else (self._key.unseal(frame[0]), self._key.unseal(frame[1]))
             file.truncate(good)
             file.seek(good)
 
     def append(self, mark: bytes, body: bytes) -> None:
-        """Keep one more frame. It survives the death of this process, and is cut off or whole after that of the machine."""
+        """Append a frame. It survives the death of this process; after a crash of the machine it is complete, or is cut off."""
         if self._key is not None:
             mark, body = self._key.seal(mark), self._key.seal(body)
         with storage_errors(self._path):
-            head = _HEAD.pack(_SIGN, len(mark), len(body), zlib.crc32(body, zlib.crc32(mark)))
+            head = _HEADER.pack(_MAGIC, len(mark), len(body), zlib.crc32(body, zlib.crc32(mark)))
             file = self._opened()
             file.write(head + mark)
             file.write(body)
             file.flush()
 
     def clear(self) -> None:
-        """Forget everything: the walk begins anew."""
+        """Delete all frames: the walk begins anew."""
         with storage_errors(self._path):
             self._opened().seek(0)
             self._opened().truncate()
@@ -71,13 +71,13 @@ class PageLog:
 
 
 def _read(file: BinaryIO, at: int, size: int) -> tuple[bytes, bytes] | None:
-    """The frame that begins at `at`; `None` where there is no whole one."""
+    """Returns the frame at an offset; None where there is no complete one."""
     file.seek(at)
-    head = file.read(_HEAD.size)
-    if len(head) < _HEAD.size:
+    head = file.read(_HEADER.size)
+    if len(head) < _HEADER.size:
         return None
-    sign, mark_size, body_size, checksum = _HEAD.unpack(head)
-    if sign != _SIGN or at + _HEAD.size + mark_size + body_size > size:
+    sign, mark_size, body_size, checksum = _HEADER.unpack(head)
+    if sign != _MAGIC or at + _HEADER.size + mark_size + body_size > size:
         return None
     mark, body = file.read(mark_size), file.read(body_size)
     return (mark, body) if zlib.crc32(body, zlib.crc32(mark)) == checksum else None

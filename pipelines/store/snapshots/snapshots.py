@@ -1,63 +1,35 @@
-"""Published snapshots: whole or not there (I5), each with the proof of what it holds in its manifest."""
+"""Published snapshots and the data folder that holds them. A snapshot is there as a whole or not at all (I5)."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import msgspec
 from filelock import FileLock, Timeout
 
 from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
-from pipelines.inventory import RESOURCES
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder
 from pipelines.store.objects.objects import Objects
-from pipelines.store.snapshots.captures import Capture, CaptureFacts, FileTotals, ResourceFacts, TableFacts, Unreadable
-from pipelines.version import VERSION
+from pipelines.store.snapshots.captures import Capture, CaptureFacts, TableFacts
+from pipelines.store.snapshots.manifest import (
+    MANIFEST,
+    Manifest,
+    compose_manifest,
+    decode_manifest,
+    encode_manifest,
+)
 
-MANIFEST = "manifest.json"
 BLOBS = "files/sha256"
-FORMAT = 1
-"""Version of the layout below `snapshots/`; a newer one is refused, not guessed at."""
-
-
-class Manifest(msgspec.Struct, kw_only=True):
-    """manifest.json: written last; a folder without it is not a snapshot."""
-
-    format: int = FORMAT
-    tenant: str
-    snapshot: str
-    """The instant the capture began, in UTC: 20261120T020000Z."""
-    base_url: str
-    api: str
-    complete: bool
-    problems: list[str]
-    notes: list[str] = []
-    started_at: str
-    finished_at: str
-    seconds: float
-    requests: int
-    tool: str
-    resources: dict[str, ResourceFacts]
-    unreadable: dict[str, Unreadable] = {}
-    """Resources that could not be read; of them the snapshot holds nothing."""
-    files: FileTotals
-    tables: dict[str, TableFacts]
-    residue: dict[str, dict[str, int]]
-    manifest_sha256: str = ""
-    """SHA-256 of this file with nothing between these quotation marks."""
 
 
 class Snapshot:
-    """One published snapshot: where it is kept, and its manifest."""
+    """One published snapshot: its place and its manifest."""
 
     def __init__(self, objects: Objects, manifest: Manifest) -> None:
         self._objects = objects
@@ -65,12 +37,12 @@ class Snapshot:
 
     @property
     def key(self) -> str:
-        """The folder of objects that it is."""
+        """The folder of its objects."""
         return snapshot_key(self.manifest.tenant, self.manifest.snapshot)
 
     @property
     def address(self) -> str:
-        """Where it is, for people."""
+        """Its address, for people."""
         return self._objects.address_of(self.key)
 
     @property
@@ -80,11 +52,11 @@ class Snapshot:
 
     @property
     def path(self) -> Path:
-        """Its folder on this machine, where the data is in one."""
+        """Its local folder, where the data is in a folder."""
         return Path(self.address)
 
     def address_of(self, facts: TableFacts) -> str:
-        """Where one of its files is, for DuckDB and other engines."""
+        """The address of one of its files, for DuckDB and other engines."""
         return self._objects.address_of(f"{self.key}/{facts.path}")
 
     @property
@@ -99,20 +71,15 @@ class Snapshot:
 
     @property
     def holds_publications(self) -> bool:
-        """Whether it is of the library, not only of what belongs to it."""
+        """Whether it has the publications, rather than other resources alone."""
         return "publications" in self.manifest.resources
-
-    @property
-    def notes(self) -> list[str]:
-        """What a person should know of the proofs although they hold."""
-        return self.manifest.notes
 
 
 class DataFolder:
-    """What bookferry.toml names as `data`, and where everything in it is (design: what is on disk).
+    """The data folder that bookferry.toml names as `data`, and the places in it.
 
-    `path` is the folder on this machine that holds what only its runs need; `objects` are the snapshots and stored files, in the
-    same folder unless they are in a bucket. `keys` read and write what is personal.
+    `path` is the local folder for everything that only runs need. `objects` are the snapshots and stored files: in the same folder, or in a
+    bucket. `keys` encrypt and decrypt personal data.
     """
 
     def __init__(self, path: Path, keys: PersonalKeys | None = None, objects: Objects | None = None) -> None:
@@ -124,7 +91,7 @@ class DataFolder:
         self.catalogue_path = path / "library.duckdb"
 
     def prepare(self) -> None:
-        """Make the folder if it is missing."""
+        """Create the folder if it is missing."""
         if any(sign in str(self.path) for sign in "?\\"):
             raise ConfigurationError(
                 f"{self.path}: DuckDB cannot open files in a folder with ? or \\ in its path. Name another folder as `data`."
@@ -134,9 +101,9 @@ class DataFolder:
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[None]:
-        """The right to read `tenant`, for one run at a time; the kernel takes it back when the process dies.
+        """The exclusive right to read `tenant` for the length of the block. The kernel releases it when the process dies.
 
-        Raises `TenantBusyError` at once when another run holds it: waiting would read the library twice in a row.
+        Raises `TenantBusyError` at once where another run holds it: waiting would read the library twice in a row.
         """
         self.prepare()
         lock = FileLock(self.path / f".lease-{tenant}.lock", thread_local=False)
@@ -144,7 +111,7 @@ class DataFolder:
             lock.acquire(blocking=False)
         except Timeout:  # is an OSError too
             raise TenantBusyError(
-                f"Another run is at work on '{tenant}' at this moment (a backup or a migration), and one library never has two at once. "
+                f"Another run is at work on '{tenant}' at this moment (a backup or a migration), and one library has one run at a time. "
                 "Wait until it ends (`bookferry ui` shows it), then run this again if you still need to."
             ) from None
         except OSError as error:
@@ -155,20 +122,20 @@ class DataFolder:
             lock.release()
 
     def capture(self, tenant: str, key: str) -> Capture:
-        """The capture that the run `key` has begun."""
+        """The capture of the run `key`."""
         return Capture.open(self.work_path / f"tenant={tenant}" / key, self.keys)
 
     def publish(self, capture: Capture, now: datetime) -> Snapshot:
-        """Turn a finished capture into a snapshot: checksums, manifest last, seen as a whole or not at all."""
+        """Turn a finished capture into a snapshot: checksums first, the manifest last. Readers see all of it or nothing."""
         facts = capture.facts
         _check_finished(capture)
-        capture.tidy()
+        capture.remove_strays()
         with storage_errors(capture.path):
             for table in facts.tables.values():
                 file = capture.path / table.path
                 table.sha256, table.bytes = sha256_of(file), file.stat().st_size
-            manifest = _manifest(facts, now)
-            write_atomically(capture.path / MANIFEST, sealed(manifest))
+            manifest = compose_manifest(facts, now)
+            write_atomically(capture.path / MANIFEST, encode_manifest(manifest))
             files = [*(table.path for table in facts.tables.values()), MANIFEST]
             if (published := self._published(facts)) is not None:
                 shutil.rmtree(capture.path)
@@ -181,30 +148,26 @@ class DataFolder:
         return Snapshot(self.objects, manifest)
 
     def _published(self, facts: CaptureFacts) -> Snapshot | None:
-        """What an earlier attempt published, the answer to which was lost."""
+        """The snapshot that an earlier attempt published without learning of its success."""
         key = snapshot_key(facts.tenant, facts.snapshot)
         with suppress(FileNotFoundError, NotADirectoryError):
-            found = as_snapshot(self.objects, key, self.objects.read(f"{key}/{MANIFEST}"))
-            if found.manifest.tables == facts.tables:
-                return found
+            snapshot = as_snapshot(self.objects, key, self.objects.read(f"{key}/{MANIFEST}"))
+            if snapshot.manifest.tables == facts.tables:
+                return snapshot
         return None
 
-    def blob_path(self, sha256: str) -> Path:
-        """The file of a blob, where the data is in a folder."""
-        return self.path / blob_key(sha256)
-
     def tenants(self) -> list[str]:
-        """Those that have snapshots, damaged ones too."""
+        """The tenants with snapshots, damaged ones included."""
         return [
             name.removeprefix("tenant=") for name in self.objects.folders("snapshots") if name.startswith("tenant=")
         ]
 
     def snapshot_keys(self, tenant: str | None = None) -> list[str]:
-        """The folders that hold snapshots of one tenant or of all, whatever else is in them."""
+        """The folders of the snapshots of one tenant or of all, whatever they contain."""
         return [
-            f"snapshots/tenant={one}/{name}"
-            for one in (self.tenants() if tenant is None else [tenant])
-            for name in self.objects.folders(f"snapshots/tenant={one}")
+            f"snapshots/tenant={owner}/{name}"
+            for owner in (self.tenants() if tenant is None else [tenant])
+            for name in self.objects.folders(f"snapshots/tenant={owner}")
             if name.startswith("snapshot=")
         ]
 
@@ -220,15 +183,15 @@ class DataFolder:
         return sorted(found, key=lambda snapshot: (snapshot.manifest.snapshot, snapshot.manifest.tenant))
 
     def find_snapshot(self, name: str) -> Snapshot:
-        """The snapshot a person names: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete one.
+        """The snapshot of a name: `tenant/20261120T020000Z`, the id alone, or a tenant for its newest complete snapshot.
 
-        One that was made of some resources by name, without the publications, is that only where there is no other.
+        A snapshot without the publications stands for its tenant only where there is no other.
         """
         found = self.snapshots()
         matches = [snapshot for snapshot in found if name in (snapshot.name, snapshot.manifest.snapshot)]
         if len(matches) > 1:
             raise ConfigurationError(
-                f"'{name}' names snapshots of several tenants: {', '.join(one.name for one in matches)}. Name one of them."
+                f"'{name}' names snapshots of several tenants: {', '.join(match.name for match in matches)}. Name one of them."
             )
         of_tenant = [snapshot for snapshot in found if snapshot.manifest.tenant == name]
         chosen = matches[-1] if matches else newest_complete(of_tenant)
@@ -244,7 +207,7 @@ class DataFolder:
         )
 
     def free_snapshot_id(self, tenant: str, now: datetime) -> str:
-        """The id of a capture that begins now; no snapshot has it."""
+        """An unused snapshot id for a capture that begins now."""
         moment = now.astimezone(UTC)
         while next(self.objects.below(snapshot_key(tenant, snapshot_id(moment))), None) is not None:
             moment += timedelta(seconds=1)
@@ -257,45 +220,28 @@ def snapshot_key(tenant: str, snapshot: str) -> str:
 
 
 def blob_key(sha256: str) -> str:
-    """Where a file's bytes are kept, once under their SHA-256."""
+    """The key of a blob: its SHA-256 below the folder of blobs."""
     return f"{BLOBS}/{sha256[:2]}/{sha256}"
 
 
 def newest_complete(found: Iterable[Snapshot]) -> Snapshot | None:
-    """The newest complete one of a tenant's snapshots, oldest first; one without the publications only where there is no other."""
+    """The newest complete one of a tenant's snapshots, given oldest first. One without the publications counts if there is no other."""
     complete = [snapshot for snapshot in found if snapshot.manifest.complete]
     chosen = [snapshot for snapshot in complete if snapshot.holds_publications] or complete
     return chosen[-1] if chosen else None
 
 
-_SEAL = re.compile(rb'"manifest_sha256": "([0-9a-f]{64})"')
-
-
-def sealed(manifest: Manifest) -> bytes:
-    """The content of manifest.json: it carries its own checksum, so that no bit of it changes unseen."""
-    unsealed = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(manifest, manifest_sha256="")))
-    digest = hashlib.sha256(unsealed).hexdigest().encode()
-    return unsealed.replace(b'"manifest_sha256": ""', b'"manifest_sha256": "' + digest + b'"')
-
-
-def is_sealed(content: bytes) -> bool:
-    """Whether the content of a manifest.json is what `sealed` made, to the last bit."""
-    found = _SEAL.findall(content)
-    unsealed = _SEAL.sub(b'"manifest_sha256": ""', content)
-    return found == [hashlib.sha256(unsealed).hexdigest().encode()]
-
-
 def snapshot_id(moment: datetime) -> str:
-    """`20261120T020000Z`."""
+    """The snapshot id of an instant, such as `20261120T020000Z`."""
     return moment.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def _check_finished(capture: Capture) -> None:
-    """Only what was read and staged to the end is published, even when a person repeats single steps."""
+    """Raises unless everything was read and staged to the end. A person may have repeated single steps."""
     facts = capture.facts
     if facts.unreadable and not facts.resources:
         raise AccessDeniedError(
-            f"Nothing could be read, so there is no snapshot. {' '.join(one.message for one in facts.unreadable.values())}"
+            f"Nothing could be read, so there is no snapshot. {' '.join(refusal.message for refusal in facts.unreadable.values())}"
         )
     wanted = [f"raw_{resource}" for resource in facts.resources]
     wanted += [table.name for resource in facts.resources for table in STAGED[resource]]
@@ -303,93 +249,18 @@ def _check_finished(capture: Capture) -> None:
     missing += ["files"] if PUBLICATION_FILES.name in facts.tables and facts.files is None else []
     if missing or not facts.resources:
         raise StorageError(
-            f"{capture.path}: not published, because {', '.join(missing) or 'every table'} is still to be made. "
+            f"{capture.path}: not published, because {', '.join(missing) or 'every table'} is still missing. "
             "Run the whole backup again: `bookferry backup`, or the job from its raw table on."
         )
 
 
-def _manifest(facts: CaptureFacts, now: datetime) -> Manifest:
-    missing = {partial: _not_read(facts, partial=partial) for partial in (True, False)}
-    problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
-    notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
-    problems += missing[True] + _failed_files(facts)
-    notes += missing[False] + _files_not_fetched(facts)
-    return Manifest(
-        tenant=facts.tenant,
-        snapshot=facts.snapshot,
-        base_url=facts.base_url,
-        api=facts.api,
-        complete=not problems and all(found.complete for found in facts.resources.values()),
-        problems=problems,
-        notes=notes,
-        started_at=facts.started_at,
-        finished_at=now.isoformat(timespec="seconds"),
-        seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
-        requests=sum(one.requests for one in facts.resources.values())
-        + sum(one.requests for one in facts.unreadable.values())
-        + facts.files_requests,
-        tool=f"bookferry {VERSION}",
-        resources={name: facts.resources[name] for name in sorted(facts.resources, key=_place)},
-        unreadable=facts.unreadable,
-        files=facts.files or FileTotals(),
-        tables=facts.tables,
-        residue=facts.residue,
-    )
-
-
-def _place(resource: str) -> int:
-    """Where a resource stands in every list, in whatever order they were read."""
-    return RESOURCES.index(resource) if resource in RESOURCES else len(RESOURCES)
-
-
-_WITHOUT = "To do without it for good, name the others in `resources = [...]` of the tenant in bookferry.toml."
-
-
-def _not_read(facts: CaptureFacts, *, partial: bool) -> list[str]:
-    return [
-        f"{resource}: could not be read, so the snapshot has none of it. {found.message} {_WITHOUT}"
-        for resource, found in facts.unreadable.items()
-        if found.partial == partial
-    ]
-
-
-def _failed_files(facts: CaptureFacts) -> list[str]:
-    files = facts.files or FileTotals()
-    if not files.failed:
-        return []
-    first = f" The first: {files.failures[0].problem}." if files.failures else ""
-    count = f"files: {files.failed:,} of {files.count:,} could not be had, so the snapshot lacks their content.{first}"
-    return [f"{count} `bookferry snapshots show` names them; publication_files has all, with the status failed."]
-
-
-def _files_not_fetched(facts: CaptureFacts) -> list[str]:
-    files = facts.files or FileTotals()
-    count = f"files: the content of {files.not_fetched:,} was not fetched, as --no-files or `files = false` of the tenant says."
-    return [count] if files.not_fetched else []
-
-
-class _Heading(msgspec.Struct):
-    """What can be read of the manifest of any version."""
-
-    format: int
-    tool: str = "unknown"
-
-
 def as_snapshot(objects: Objects, key: str, content: bytes) -> Snapshot:
-    """The snapshot that the content of `key`/manifest.json describes."""
+    """Decodes `key`/manifest.json. Raises `StorageError` where it is damaged, too new, or in the wrong folder."""
     where = objects.address_of(f"{key}/{MANIFEST}")
-    try:
-        heading = msgspec.json.decode(content, type=_Heading)
-        manifest = msgspec.json.decode(content, type=Manifest) if heading.format <= FORMAT else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise StorageError(
-            f"{where} is damaged ({error}). Put it back from a copy, or move that snapshot's folder away."
-        ) from None
-    if manifest is None:
-        raise StorageError(f"{where} was written by a newer version ({heading.tool}). Update Bookferry to read it.")
+    manifest = decode_manifest(content, where)
     if key != snapshot_key(manifest.tenant, manifest.snapshot):
         raise StorageError(
-            f"{where} belongs into a folder tenant={manifest.tenant}/snapshot={manifest.snapshot}. Give the folder back that name, or move "
-            "it away from here."
+            f"{where} belongs in a folder tenant={manifest.tenant}/snapshot={manifest.snapshot}. Rename the folder to that, or move it "
+            "away from here."
         )
     return Snapshot(objects, manifest)

@@ -1,6 +1,6 @@
-"""Captures under way: begun by one run, and gone on with by the next one where that was broken off (I9).
+"""Captures in progress: a run begins one, and the next run continues it after an interruption (I9).
 
-All of it happens under the tenant's lease.
+All functions need the tenant's lease.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from pipelines.version import VERSION
 def begin_capture(
     data: DataFolder, tenant: str, run: str, wanted: Collection[str], *, base_url: str, api: str, now: datetime
 ) -> Capture:
-    """A new capture for `run`, which reads the resources `wanted`.
+    """Create a capture for `run`, which reads the resources `wanted`.
 
-    What another run left unfinished of the same resources is removed: this one has not gone on with it.
+    Unfinished captures of the same resources are removed: this run did not continue them.
     """
     facts = CaptureFacts(
         tenant=tenant,
@@ -44,31 +44,31 @@ def begin_capture(
 def resume_capture(
     data: DataFolder, tenant: str, run: str, wanted: Collection[str], *, base_url: str, api: str, begun_after: datetime
 ) -> Capture | None:
-    """What a run that was broken off has captured of the same resources, now for `run`; `None` where there is nothing.
+    """Hand the unfinished capture of an interrupted run, of the same resources, to `run`. Returns None where there is none.
 
-    What was begun at `begun_after` or before is too old to go on with, and is removed.
+    Captures that began at `begun_after` or before are too old to continue, and are removed.
     """
-    found, alike = None, (sorted(wanted), base_url, api, VERSION, data.keys.to_write())
+    resumable, current = None, (sorted(wanted), base_url, api, VERSION, data.keys.to_write())
     for path, unfinished in _unfinished(data, tenant):
         if unfinished is None or datetime.fromisoformat(unfinished.facts.started_at) <= begun_after:
             _remove(path)
             continue
         facts = unfinished.facts
-        if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == alike:
-            found = path
-    if found is None:
+        if (facts.wanted, facts.base_url, facts.api, facts.tool, unfinished.key) == current:
+            resumable = path
+    if resumable is None:
         return None
-    with storage_errors(found):
-        found.rename(_path(data, tenant, run))
+    with storage_errors(resumable):
+        resumable.rename(_path(data, tenant, run))
     return data.capture(tenant, run)
 
 
 def _unfinished(data: DataFolder, tenant: str) -> Iterator[tuple[Path, Capture | None]]:
-    """The folders in which captures were begun and not published; without a capture where it cannot be read."""
+    """Yields the folders of unpublished captures, each with its capture, or with None where that cannot be read."""
     for path in sorted(_path(data, tenant, "").glob("*")):
         try:
             yield path, Capture.open(path, data.keys)
-        except (StorageError, ConfigurationError):  # damaged, or of a key that is not there any more
+        except (StorageError, ConfigurationError):  # damaged, or its key is missing
             yield path, None
 
 

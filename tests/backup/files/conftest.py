@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from pipelines.service import redaction
-from tests.backup.files.shelf import Desk, Shelf
+from tests.backup.files.file_library import FileLibrary
+from tests.backup.runner import BackupRunner
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Script, ScriptedServer
 
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy of the machine that runs the tests; somebody's sign-in; no secret that another test has kept."""
+    """No proxy from the environment, made-up credentials, and no secrets registered by other tests."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("TEST_USER", "somebody")
@@ -24,20 +25,20 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def shelf() -> Iterator[Shelf]:
+def file_library() -> Iterator[FileLibrary]:
     """An empty library and its storage."""
-    with Shelf() as shelf:
-        yield shelf
+    with FileLibrary() as file_library:
+        yield file_library
 
 
 @pytest.fixture
-def desk(tmp_path: Path, shelf: Shelf) -> Desk:
-    """A desk at the shelf, with a clock whose waits are over at once."""
-    return Desk(tmp_path, shelf.library.url, clock=ManualClock())
+def runner(tmp_path: Path, file_library: FileLibrary) -> BackupRunner:
+    """Backups of `file_library`, with a clock whose waits end at once."""
+    return BackupRunner(tmp_path, file_library.library.url, clock=ManualClock())
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
-    """Starts servers that answer by script; they end with the test."""
+    """Starts scripted servers, which end with the test."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedServer(script))

@@ -1,4 +1,4 @@
-"""The content of files in a backup, from services on real sockets to blobs: kept once, asked for once, and told where it is missing."""
+"""The content of files in a backup, from services on real sockets to blobs: fetched once, stored once, and reported where it is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from pipelines.backup import fetching
 from pipelines.store.maintenance.verification import Part, verify_named
 from pipelines.store.snapshots.file_list import FILE_LIST
-from tests.backup.files.shelf import SIGNATURE, Desk, Shelf, cut, everything_but_payloads, files_of, stored_file
+from pipelines.store.snapshots.snapshots import blob_key
+from tests.backup.files.file_library import SIGNATURE, FileLibrary, cut, everything_but_payloads, files_of, stored_file
+from tests.backup.runner import BackupRunner
 from tests.service.manual_clock import MIDNIGHT, ManualClock
 from tests.service.scripted import Answer, Received
 
@@ -24,151 +26,157 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-class TestNights:
-    """What is kept once is never fetched again, and costs no request (I12)."""
+class TestFurtherBackups:
+    """Stored content is never fetched again, and costs no request (I12)."""
 
-    def test_five_hundred_files_cost_the_second_night_nothing(self, desk: Desk, shelf: Shelf) -> None:
-        """Neither a byte nor a request: ceil(N/50) for the records and not one more."""
+    def test_a_second_backup_of_five_hundred_files_fetches_none(
+        self, runner: BackupRunner, file_library: FileLibrary
+    ) -> None:
+        """It costs no byte and no request beyond the ceil(N/50) for the records."""
         for number in range(500):
-            shelf.add(f"content {number}".encode())
-        first = desk.back_up("first")
+            file_library.add(f"content {number}".encode())
+        first = runner.back_up("first")
         assert (first.manifest.complete, first.manifest.problems, first.manifest.notes) == (True, [], [])
         files = first.manifest.files
         size = sum(len(f"content {number}") for number in range(500))
         assert (files.count, files.kept, files.new, files.bytes, files.failed) == (500, 500, 500, size, 0)
-        assert sorted(shelf.fetched()) == sorted(f"/file-{number}" for number in range(1, 501))
-        shelf.forget()
-        second = desk.back_up("second")
-        assert (shelf.fetched(), len(shelf.library.received)) == ([], 10)
+        assert sorted(file_library.fetched()) == sorted(f"/file-{number}" for number in range(1, 501))
+        file_library.start_over()
+        second = runner.back_up("second")
+        assert (file_library.fetched(), len(file_library.library.received)) == ([], 10)
         assert (second.manifest.requests, second.manifest.files.new, second.manifest.files.bytes) == (10, 0, size)
         assert [(row["sha256"], row["status"]) for row in files_of(second)] == [
             (row["sha256"], "kept") for row in files_of(first)
         ]
 
-    def test_only_what_changed_is_fetched(self, desk: Desk, shelf: Shelf) -> None:
-        """A file that was replaced has another id; a new one was never seen."""
+    def test_only_what_changed_is_fetched(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """A replaced file has another id; a new one is unknown."""
         for number in range(5):
-            shelf.add(f"content {number}".encode())
-        desk.back_up("first")
-        shelf.forget()
-        shelf.publications[3]["assets"][0] |= {"file": stored_file("other", 5), "url": "other"}
-        shelf.stored["/other"] = b"other"
-        shelf.add(b"new")
-        second = desk.back_up("second")
-        assert sorted(shelf.fetched()) == ["/file-6", "/other"]
+            file_library.add(f"content {number}".encode())
+        runner.back_up("first")
+        file_library.start_over()
+        file_library.publications[3]["assets"][0] |= {"file": stored_file("other", 5), "url": "other"}
+        file_library.stored["/other"] = b"other"
+        file_library.add(b"new")
+        second = runner.back_up("second")
+        assert sorted(file_library.fetched()) == ["/file-6", "/other"]
         assert second.manifest.files.new == 2
         assert files_of(second)[2]["sha256"] == sha256(b"other")
 
-    def test_what_a_partial_night_kept_is_not_fetched_again(self, desk: Desk, shelf: Shelf) -> None:
-        """And what failed is tried again."""
-        shelf.add(CONTENT)
-        shelf.add(b"later")
-        later = shelf.stored.pop("/file-2")
-        assert not desk.back_up("first").manifest.complete
-        shelf.forget()
-        shelf.stored["/file-2"] = later
-        assert desk.back_up("second").manifest.complete
-        assert shelf.fetched() == ["/file-2"]
+    def test_a_partial_snapshots_content_is_not_fetched_again(
+        self, runner: BackupRunner, file_library: FileLibrary
+    ) -> None:
+        """Failed files are tried again."""
+        file_library.add(CONTENT)
+        file_library.add(b"later")
+        later = file_library.stored.pop("/file-2")
+        assert not runner.back_up("first").manifest.complete
+        file_library.start_over()
+        file_library.stored["/file-2"] = later
+        assert runner.back_up("second").manifest.complete
+        assert file_library.fetched() == ["/file-2"]
 
-    def test_a_blob_that_went_missing_is_fetched_again(self, desk: Desk, shelf: Shelf) -> None:
-        """Also one that lost some of its bytes."""
-        shelf.add(CONTENT)
-        shelf.add(b"another")
-        desk.back_up("first")
-        folder = desk.data / "files" / "sha256"
+    def test_a_blob_that_went_missing_is_fetched_again(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """A blob with a wrong size counts as missing."""
+        file_library.add(CONTENT)
+        file_library.add(b"another")
+        runner.back_up("first")
+        folder = runner.data / "files" / "sha256"
         (folder / sha256(CONTENT)[:2] / sha256(CONTENT)).unlink()
         (folder / sha256(b"another")[:2] / sha256(b"another")).write_bytes(b"anoth")
-        shelf.forget()
-        assert desk.back_up("second").manifest.files.new == 2
-        assert desk.blobs() == {sha256(CONTENT): CONTENT, sha256(b"another"): b"another"}
+        file_library.start_over()
+        assert runner.back_up("second").manifest.files.new == 2
+        assert runner.blobs() == {sha256(CONTENT): CONTENT, sha256(b"another"): b"another"}
 
-    def test_what_no_record_tells_the_storage_is_asked(self, desk: Desk, shelf: Shelf) -> None:
-        """Neither an id nor a size: a request that the storage may answer with 304."""
-        shelf.add(CONTENT, file=None)
+    def test_a_file_without_id_and_size_is_checked_with_the_storage(
+        self, runner: BackupRunner, file_library: FileLibrary
+    ) -> None:
+        """One conditional request, which the storage may answer with 304."""
+        file_library.add(CONTENT, file=None)
 
         def conditional(request: Received) -> Answer:
             known = request.headers.get("if-none-match") == '"v1"'
             return Answer(b"" if known else CONTENT, status=304 if known else 200, headers={"etag": '"v1"'})
 
-        shelf.stored["/file-1"] = conditional
-        assert desk.back_up("first").manifest.files.new == 1
-        shelf.forget()
-        second = desk.back_up("second")
-        assert (second.manifest.complete, second.manifest.files.new, shelf.fetched()) == (True, 0, ["/file-1"])
+        file_library.stored["/file-1"] = conditional
+        assert runner.back_up("first").manifest.files.new == 1
+        file_library.start_over()
+        second = runner.back_up("second")
+        assert (second.manifest.complete, second.manifest.files.new, file_library.fetched()) == (True, 0, ["/file-1"])
         [row] = files_of(second)
         assert (row["status"], row["sha256"], row["bytes"], row["etag"]) == ("kept", sha256(CONTENT), 22, '"v1"')
 
     @pytest.mark.parametrize("more", ["files = false", ""])
-    def test_without_files(self, tmp_path: Path, shelf: Shelf, more: str) -> None:
-        """Nothing is fetched, the snapshot is complete, and says so; the next night with files fetches them."""
-        desk = Desk(tmp_path, shelf.library.url, more)
-        shelf.add(CONTENT)
-        snapshot = desk.back_up(with_files=bool(more))
-        assert (snapshot.manifest.complete, shelf.fetched()) == (True, [])
+    def test_without_files(self, tmp_path: Path, file_library: FileLibrary, more: str) -> None:
+        """Nothing is fetched, the snapshot is complete and says so; the next backup with files fetches them."""
+        runner = BackupRunner(tmp_path, file_library.library.url, more)
+        file_library.add(CONTENT)
+        snapshot = runner.back_up(with_files=bool(more))
+        assert (snapshot.manifest.complete, file_library.fetched()) == (True, [])
         assert "was not fetched" in snapshot.manifest.notes[0]
         assert (snapshot.manifest.files.count, snapshot.manifest.files.not_fetched) == (1, 1)
         assert [(row["status"], row["sha256"]) for row in files_of(snapshot)] == [("not_fetched", None)]
-        assert Desk(tmp_path, shelf.library.url).back_up("second").manifest.files.new == 1
+        assert BackupRunner(tmp_path, file_library.library.url).back_up("second").manifest.files.new == 1
 
 
 class TestContents:
-    """Each content once, whatever it is called (I12, I13)."""
+    """Each content is stored once, whatever its name (I12, I13)."""
 
-    def test_two_records_of_one_file_are_one_transfer(self, desk: Desk, shelf: Shelf) -> None:
-        """And two files of one content are one blob."""
-        shelf.add(CONTENT)
-        shelf.add(CONTENT, name="file-1")
-        shelf.add(CONTENT)
-        manifest = desk.back_up().manifest
-        assert sorted(shelf.fetched()) == ["/file-1", "/file-3"]
+    def test_two_records_of_one_file_are_one_transfer(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """Two files with the same content are one blob."""
+        file_library.add(CONTENT)
+        file_library.add(CONTENT, name="file-1")
+        file_library.add(CONTENT)
+        manifest = runner.back_up().manifest
+        assert sorted(file_library.fetched()) == ["/file-1", "/file-3"]
         assert (manifest.files.count, manifest.files.kept, manifest.files.bytes) == (3, 3, len(CONTENT))
-        assert desk.blobs() == {sha256(CONTENT): CONTENT}
+        assert runner.blobs() == {sha256(CONTENT): CONTENT}
 
-    def test_covers_are_files_too(self, desk: Desk, shelf: Shelf) -> None:
-        """Fetched by the address in their publication."""
-        shelf.add(CONTENT)
-        shelf.publications[1]["cover"] = {**stored_file("cover", 5), "url": "cover"}
-        shelf.stored["/cover"] = b"cover"
-        snapshot = desk.back_up()
+    def test_covers_are_files_too(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """A cover is fetched from the address in its publication."""
+        file_library.add(CONTENT)
+        file_library.publications[1]["cover"] = {**stored_file("cover", 5), "url": "cover"}
+        file_library.stored["/cover"] = b"cover"
+        snapshot = runner.back_up()
         assert {row["kind"]: row["sha256"] for row in files_of(snapshot)} == {
             "asset": sha256(CONTENT),
             "cover": sha256(b"cover"),
         }
 
-    def test_names_from_outside_are_no_paths(self, desk: Desk, shelf: Shelf) -> None:
-        """Below the data folder there are blobs under their SHA-256, and nothing beside it (I13)."""
-        shelf.add(CONTENT, file=stored_file("../../outside", len(CONTENT)))
-        desk.back_up()
-        assert list(desk.blobs()) == [sha256(CONTENT)]
-        assert sorted(path.name for path in desk.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
+    def test_names_from_outside_are_not_used_as_paths(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The data folder has blobs under their SHA-256 and nothing beside them (I13)."""
+        file_library.add(CONTENT, file=stored_file("../../outside", len(CONTENT)))
+        runner.back_up()
+        assert list(runner.blobs()) == [sha256(CONTENT)]
+        assert sorted(path.name for path in runner.config.parent.iterdir()) == ["bookferry.toml", "library-data"]
 
-    def test_no_sign_in_and_no_signature_anywhere(self, desk: Desk, shelf: Shelf) -> None:
-        """Storage sees no credentials (I2, trap A1); a signed address is in payloads only (I10)."""
-        shelf.add(CONTENT)
-        shelf.add(b"gone")
-        del shelf.stored["/file-2"]
-        desk.back_up()
-        assert shelf.storage.received
-        for request in shelf.storage.received:
+    def test_no_sign_in_and_no_signature_anywhere(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """Storage sees no credentials (I2); a signed address is in payloads only (I10)."""
+        file_library.add(CONTENT)
+        file_library.add(b"gone")
+        del file_library.stored["/file-2"]
+        runner.back_up()
+        assert file_library.storage.received
+        for request in file_library.storage.received:
             assert not {"authorization", "cookie"} & set(request.headers)
-        assert SIGNATURE not in everything_but_payloads(desk.data)
-        assert not list(desk.data.rglob(f"{FILE_LIST}*"))
+        assert SIGNATURE not in everything_but_payloads(runner.data)
+        assert not list(runner.data.rglob(f"{FILE_LIST}*"))
 
-    def test_verify_proves_them(self, desk: Desk, shelf: Shelf) -> None:
-        """A flipped bit in a blob is found and named; their size is that of what came, whatever the record says."""
-        shelf.add(CONTENT, file=stored_file("file-1", None))
-        snapshot = desk.back_up()
-        with desk.library() as library:
+    def test_verify_proves_them(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """A flipped bit in a blob is found and named. The size is that of the content, whatever the record says."""
+        file_library.add(CONTENT, file=stored_file("file-1", None))
+        snapshot = runner.back_up()
+        with runner.library() as library:
             [result] = verify_named(library.data, snapshot.name, Part(), now=MIDNIGHT)
             assert (result.ok, result.blobs, result.blobs_read) == (True, 1, 1)
-            path = library.data.blob_path(sha256(CONTENT))
+            path = library.data.path / blob_key(sha256(CONTENT))
             path.write_bytes(b"T" + CONTENT[1:])
             [result] = verify_named(library.data, snapshot.name, Part(), now=MIDNIGHT)
         assert str(path) in result.problems[0]
 
 
-class TestWhatCannotBeHad:
-    """A file that cannot be had makes the snapshot partial, and is listed."""
+class TestFailedFiles:
+    """A file that cannot be fetched makes the snapshot partial, and is listed."""
 
     @pytest.mark.parametrize(
         ("answer", "declared", "words"),
@@ -190,159 +198,165 @@ class TestWhatCannotBeHad:
         ],
     )
     def test_it_is_listed_with_its_reason(
-        self, desk: Desk, shelf: Shelf, answer: Any, declared: int, words: str
+        self, runner: BackupRunner, file_library: FileLibrary, answer: Any, declared: int, words: str
     ) -> None:
-        """The other files are kept; nothing of this one is."""
-        shelf.add(CONTENT)
-        shelf.add(b"", file=stored_file("file-2", declared))
-        shelf.stored["/file-2"] = answer
+        """The other files are stored; nothing of this one is."""
+        file_library.add(CONTENT)
+        file_library.add(b"", file=stored_file("file-2", declared))
+        file_library.stored["/file-2"] = answer
         if answer is None:
-            del shelf.stored["/file-2"]
-        manifest = desk.back_up().manifest
+            del file_library.stored["/file-2"]
+        manifest = runner.back_up().manifest
         assert not manifest.complete
         [problem] = manifest.problems
-        assert problem.startswith("files: 1 of 2 could not be had, so the snapshot lacks their content. The first: ")
+        assert problem.startswith(
+            "files: 1 of 2 could not be fetched, so the snapshot lacks their content. The first: "
+        )
         assert words in problem
         [failure] = manifest.files.failures
         assert (failure.publication_id, failure.kind, failure.asset_id, failure.name) == (2, "asset", 1002, "File 2")
         assert words in failure.problem
         assert (manifest.files.kept, manifest.files.failed) == (1, 1)
-        assert list(desk.blobs()) == [sha256(CONTENT)]
+        assert list(runner.blobs()) == [sha256(CONTENT)]
 
-    def test_an_expired_address_is_asked_for_again(self, desk: Desk, shelf: Shelf) -> None:
-        """One request for a fresh one, charged to the budget and counted."""
-        shelf.add(CONTENT)
-        shelf.publications[1]["cover"] = {**stored_file("cover", 5), "url": "cover"}
-        shelf.stored["/cover"] = b"cover"
-        shelf.expired, shelf.issue = 1, 1
-        shelf.refusals = _Renewing(shelf)
-        manifest = desk.back_up().manifest
+    def test_an_expired_address_is_asked_for_again(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """One request for a fresh address, charged to the budget and counted."""
+        file_library.add(CONTENT)
+        file_library.publications[1]["cover"] = {**stored_file("cover", 5), "url": "cover"}
+        file_library.stored["/cover"] = b"cover"
+        file_library.expired, file_library.issue = 1, 1
+        file_library.refusals = _Renewing(file_library)
+        manifest = runner.back_up().manifest
         assert (manifest.complete, manifest.files.kept) == (True, 2)
-        assert sorted(shelf.asked()) == ["/assets/1001", "/publications/1"]
+        assert sorted(file_library.asked()) == ["/assets/1001", "/publications/1"]
         assert manifest.requests == 3
 
-    def test_at_most_two_fresh_addresses(self, desk: Desk, shelf: Shelf) -> None:
-        """Of a file that the storage refuses for ever."""
-        shelf.add(CONTENT)
-        shelf.expired = 99
-        manifest = desk.back_up().manifest
-        assert (shelf.asked(), len(shelf.fetched())) == (["/assets/1001"] * 2, 3)
+    def test_at_most_two_fresh_addresses(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """For a file that the storage always refuses."""
+        file_library.add(CONTENT)
+        file_library.expired = 99
+        manifest = runner.back_up().manifest
+        assert (file_library.asked(), len(file_library.fetched())) == (["/assets/1001"] * 2, 3)
         assert "AccessDenied: Request has expired" in manifest.files.failures[0].problem
 
-    def test_a_record_that_is_gone_meanwhile(self, desk: Desk, shelf: Shelf) -> None:
-        """It says so."""
-        shelf.add(CONTENT)
-        shelf.expired = 99
-        shelf.refusals["/assets/1001"] = Answer({"error": {"code": "RecordNotFound", "message": "Gone"}}, status=404)
-        assert "gone from the library since it was listed" in desk.back_up().manifest.problems[0]
+    def test_a_record_that_is_gone_meanwhile(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The problem says so."""
+        file_library.add(CONTENT)
+        file_library.expired = 99
+        file_library.refusals["/assets/1001"] = Answer(
+            {"error": {"code": "RecordNotFound", "message": "Gone"}}, status=404
+        )
+        assert "gone from the library since it was listed" in runner.back_up().manifest.problems[0]
 
-    def test_a_record_without_an_address_is_asked_for_once(self, desk: Desk, shelf: Shelf) -> None:
-        """Trap A11: a missing url is an error, not "no file"; one 403 is enough for all of them."""
+    def test_a_record_without_an_address_is_asked_for_once(
+        self, runner: BackupRunner, file_library: FileLibrary
+    ) -> None:
+        """A missing url is an error, not "no file" (service.md#scopes); one 403 is enough for all of them."""
         for _ in range(20):
-            shelf.add(CONTENT, url=None)
+            file_library.add(CONTENT, url=None)
         for number in range(1001, 1021):
-            shelf.refusals[f"/assets/{number}"] = Answer(status=403)
-        manifest = desk.back_up().manifest
-        assert (len(shelf.asked()), shelf.fetched()) == (1, [])
+            file_library.refusals[f"/assets/{number}"] = Answer(status=403)
+        manifest = runner.back_up().manifest
+        assert (len(file_library.asked()), file_library.fetched()) == (1, [])
         assert (manifest.files.failed, manifest.complete) == (20, False)
         assert "answered 403" in manifest.problems[0]
 
-    def test_an_address_that_only_the_asset_itself_has(self, desk: Desk, shelf: Shelf) -> None:
-        """Then it is fetched."""
-        shelf.add(CONTENT, url=None)
-        asset = {**shelf.publications[1]["assets"][0], "url": f"{shelf.storage.url}/file-1?{SIGNATURE}=9"}
-        shelf.refusals["/assets/1001"] = Answer(asset)
-        assert desk.back_up().manifest.complete
+    def test_an_address_that_only_the_asset_itself_has(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The asset's own address is used."""
+        file_library.add(CONTENT, url=None)
+        asset = {**file_library.publications[1]["assets"][0], "url": f"{file_library.storage.url}/file-1?{SIGNATURE}=9"}
+        file_library.refusals["/assets/1001"] = Answer(asset)
+        assert runner.back_up().manifest.complete
 
     def test_a_storage_that_is_down_is_not_tried_for_every_file(
-        self, desk: Desk, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+        self, runner: BackupRunner, file_library: FileLibrary, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """After some in a row the rest is only named; the next night tries them again."""
-        monkeypatch.setattr(fetching, "MOST_IN_A_ROW", 5)
+        """After some failures in a row the rest is only listed; the next backup tries again."""
+        monkeypatch.setattr(fetching, "MOST_FAILURES_IN_A_ROW", 5)
         for number in range(100):
-            shelf.add(f"content {number}".encode())
-        contents, shelf.stored = shelf.stored, _Down()
-        manifest = desk.back_up("first").manifest
+            file_library.add(f"content {number}".encode())
+        contents, file_library.stored = file_library.stored, _Down()
+        manifest = runner.back_up("first").manifest
         assert (manifest.files.failed, len(manifest.files.failures)) == (100, 100)
-        assert len(shelf.fetched()) < 200
-        assert any("not tried, after 5 in a row that failed" in one.problem for one in manifest.files.failures)
-        shelf.stored = contents
-        assert desk.back_up("second").manifest.complete
+        assert len(file_library.fetched()) < 200
+        assert any("not tried, after 5 failures in a row" in one.problem for one in manifest.files.failures)
+        file_library.stored = contents
+        assert runner.back_up("second").manifest.complete
 
 
 class _Renewing(dict[str, Answer]):
-    """A library whose addresses are good as soon as somebody asks for a record again."""
+    """A library that gives good addresses from the second request for a record on."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, file_library: FileLibrary) -> None:
         super().__init__()
-        self._shelf = shelf
+        self._file_library = file_library
 
     def __contains__(self, path: object) -> bool:
-        self._shelf.issue = 1 if path == "/publications/all" else 2
+        self._file_library.issue = 1 if path == "/publications/all" else 2
         return False
 
 
 class _Down(dict[str, bytes | Callable[[Received], Answer]]):
-    """A storage that answers 503 to everything."""
+    """A storage that answers every request with 503."""
 
     def get(self, _path: str, _default: object = None) -> Any:
         return lambda _request: Answer(status=503)
 
 
 class TestTheLibrarysOwnHost:
-    """An address there is charged to the budget; below /api/ it goes signed in (I1, I2)."""
+    """Files on the library's host are charged to the budget; below /api/ the request is signed in (I1, I2)."""
 
-    def test_below_the_api(self, desk: Desk, shelf: Shelf) -> None:
-        """As the API asks for a sign-in, it gets one."""
-        shelf.add(CONTENT, url=f"{shelf.library.url}/api/v2/content/1")
-        shelf.stored["/api/v2/content/1"] = CONTENT
-        manifest = desk.back_up().manifest
-        [request] = [one for one in shelf.library.received if one.path.endswith("/content/1")]
+    def test_below_the_api(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """The API needs a sign-in, and gets it."""
+        file_library.add(CONTENT, url=f"{file_library.library.url}/api/v2/content/1")
+        file_library.stored["/api/v2/content/1"] = CONTENT
+        manifest = runner.back_up().manifest
+        [request] = [one for one in file_library.library.received if one.path.endswith("/content/1")]
         assert "authorization" in request.headers
-        assert (manifest.complete, manifest.requests, shelf.fetched()) == (True, 2, [])
+        assert (manifest.complete, manifest.requests, file_library.fetched()) == (True, 2, [])
 
-    def test_beside_the_api(self, desk: Desk, shelf: Shelf) -> None:
-        """Without a sign-in, and charged all the same."""
-        shelf.add(CONTENT, url=f"{shelf.library.url}/downloads/1")
-        shelf.stored["/downloads/1"] = CONTENT
-        manifest = desk.back_up().manifest
-        [request] = [one for one in shelf.library.received if one.path == "/downloads/1"]
+    def test_beside_the_api(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """Not signed in, and charged all the same."""
+        file_library.add(CONTENT, url=f"{file_library.library.url}/downloads/1")
+        file_library.stored["/downloads/1"] = CONTENT
+        manifest = runner.back_up().manifest
+        [request] = [one for one in file_library.library.received if one.path == "/downloads/1"]
         assert "authorization" not in request.headers
         assert (manifest.complete, manifest.requests) == (True, 2)
 
-    def test_a_redirect_to_it_is_not_signed_in(self, desk: Desk, shelf: Shelf) -> None:
-        """A storage cannot make us ask the library for what it likes."""
-        shelf.add(CONTENT)
-        target = f"{shelf.library.url}/api/v2/content/1"
-        shelf.stored |= {
+    def test_a_redirect_to_it_is_not_signed_in(self, runner: BackupRunner, file_library: FileLibrary) -> None:
+        """A storage cannot make us send signed-in requests to the library."""
+        file_library.add(CONTENT)
+        target = f"{file_library.library.url}/api/v2/content/1"
+        file_library.stored |= {
             "/file-1": lambda _: Answer(status=307, headers={"location": target}),
             "/api/v2/content/1": CONTENT,
         }
-        desk.back_up()
-        [request] = [one for one in shelf.library.received if one.path.endswith("/content/1")]
+        runner.back_up()
+        [request] = [one for one in file_library.library.received if one.path.endswith("/content/1")]
         assert "authorization" not in request.headers
 
 
-def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, shelf: Shelf) -> None:
-    """Addresses that expire cost a request each: the next page is not read while files of an earlier one have waited for minutes."""
+def test_the_listing_waits_for_files_that_have_waited_long(tmp_path: Path, file_library: FileLibrary) -> None:
+    """Expired addresses cost a request each: the next page is not read while files of an earlier one have waited for minutes."""
     clock = ManualClock()
-    desk = Desk(tmp_path, shelf.library.url, clock=clock)
+    runner = BackupRunner(tmp_path, file_library.library.url, clock=clock)
     for number in range(120):
-        shelf.add(f"content {number}".encode())
-    first = shelf.stored["/file-1"]
+        file_library.add(f"content {number}".encode())
+    first = file_library.stored["/file-1"]
     assert isinstance(first, bytes)
 
     def late(_request: Received) -> Answer:
-        clock.sleep(fetching.PATIENCE + 1)
+        clock.sleep(fetching.MOST_SECONDS_WAITING + 1)
         return Answer(first)
 
-    shelf.stored["/file-1"] = late
-    assert desk.back_up().manifest.files.new == 120
+    file_library.stored["/file-1"] = late
+    assert runner.back_up().manifest.files.new == 120
 
 
-def test_a_stop_waits_for_no_storage(desk: Desk, shelf: Shelf) -> None:
-    """Ctrl-C while a file is under way: it is left for the next run, which has it."""
-    shelf.add(CONTENT)
+def test_a_stop_does_not_wait_for_a_storage(runner: BackupRunner, file_library: FileLibrary) -> None:
+    """Ctrl-C during a download leaves the file to the next run."""
+    file_library.add(CONTENT)
     asked, release, answered = threading.Event(), threading.Event(), []
 
     def hanging(_request: Received) -> Answer:
@@ -355,9 +369,9 @@ def test_a_stop_waits_for_no_storage(desk: Desk, shelf: Shelf) -> None:
         assert asked.wait(60)
         raise KeyboardInterrupt
 
-    shelf.stored["/file-1"] = hanging
-    with pytest.raises(KeyboardInterrupt), desk.library(on_progress=stop) as library:
+    file_library.stored["/file-1"] = hanging
+    with pytest.raises(KeyboardInterrupt), runner.library(on_progress=stop) as library:
         library.read_raw("old", "run", "publications")
     assert answered == []
     release.set()
-    assert desk.back_up("run").manifest.files.kept == 1
+    assert runner.back_up("run").manifest.files.kept == 1

@@ -1,4 +1,4 @@
-"""Killed while files are fetched, and run again: what is kept is not fetched again, and no blob is damaged (I9)."""
+"""A kill during downloads, and another run: stored content is not fetched again, and no blob is damaged (I9)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import sys
 import threading
 from pathlib import Path
 
-from tests.backup.files.shelf import Desk, Shelf
+from tests.backup.files.file_library import FileLibrary
+from tests.backup.runner import BackupRunner
 from tests.cli.command import ROOT, environment
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Received
@@ -16,23 +17,25 @@ from tests.service.scripted import Answer, Received
 FETCH = """
 import sys
 from pathlib import Path
-from pipelines.library import Library
-with Library.open(Path(sys.argv[1])) as library:
+from pipelines.backup.flow import Backup
+with Backup.open(Path(sys.argv[1])) as library:
     library.fetch_files("old", "run")
 """
 
 
-def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> None:
-    """Kill -9 while one file is on its way and others are whole: those are not asked for again."""
+def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, file_library: FileLibrary) -> None:
+    """Kill -9 while one file is being downloaded and others are stored: those are not requested again."""
     for number in range(30):
-        shelf.add(f"content {number}".encode() * 50)
-    desk = Desk(tmp_path, shelf.library.url, clock=ManualClock())
-    with desk.library(with_files=False) as library:
+        file_library.add(f"content {number}".encode() * 50)
+    runner = BackupRunner(tmp_path, file_library.library.url, clock=ManualClock())
+    with runner.library(with_files=False) as library:
         library.read_raw("old", "run", "publications")
         library.stage("old", "run", "publications")
-    for publication in shelf.publications.values():
-        shelf.refusals[f"/assets/{publication['assets'][0]['id']}"] = Answer(shelf._signed(publication["assets"][0]))
-    reached, dead, content = threading.Event(), threading.Event(), shelf.stored["/file-20"]
+    for publication in file_library.publications.values():
+        file_library.refusals[f"/assets/{publication['assets'][0]['id']}"] = Answer(
+            file_library._signed(publication["assets"][0])
+        )
+    reached, dead, content = threading.Event(), threading.Event(), file_library.stored["/file-20"]
     assert isinstance(content, bytes)
 
     def half(_request: Received) -> Answer:
@@ -40,9 +43,9 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> Non
         dead.wait(120)
         return Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 99999\r\n\r\n" + content[:100])
 
-    shelf.stored["/file-20"] = half
+    file_library.stored["/file-20"] = half
     child = subprocess.Popen(
-        [sys.executable, "-c", FETCH, str(desk.config)],
+        [sys.executable, "-c", FETCH, str(runner.config)],
         cwd=ROOT,
         env=environment(TEST_USER="somebody", TEST_PASSWORD="made-up-for-this-test"),
     )
@@ -50,11 +53,11 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> Non
     child.kill()
     child.wait()
     dead.set()
-    before = desk.blobs()
+    before = runner.blobs()
     assert all(hashlib.sha256(blob).hexdigest() == name for name, blob in before.items() if not name.startswith("."))
-    shelf.stored["/file-20"] = content
-    shelf.storage.received.clear()
-    with desk.library() as library:
+    file_library.stored["/file-20"] = content
+    file_library.storage.received.clear()
+    with runner.library() as library:
         library.fetch_files("old", "run")
         manifest = library.publish("old", "run").manifest
     assert (manifest.complete, manifest.files.kept) == (True, 30)
@@ -62,7 +65,7 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, shelf: Shelf) -> Non
     sums = {
         f"/file-{number + 1}": hashlib.sha256(f"content {number}".encode() * 50).hexdigest() for number in range(30)
     }
-    again = [path for path in shelf.fetched() if sums[path] in kept_before]
+    again = [path for path in file_library.fetched() if sums[path] in kept_before]
     assert len(again) <= 8, "those that were kept in the instant before the list knew it"
-    assert {hashlib.sha256(blob).hexdigest() for blob in desk.blobs().values()} == set(sums.values())
-    assert not (desk.data / "files" / "tmp" / "tenant=old").exists()
+    assert {hashlib.sha256(blob).hexdigest() for blob in runner.blobs().values()} == set(sums.values())
+    assert not (runner.data / "files" / "tmp" / "tenant=old").exists()

@@ -1,4 +1,4 @@
-"""A sandbox with two libraries, and a desk from which version 3 of one is backed up."""
+"""A sandbox with one library, and backups of its version 3."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ requests_per_minute = 100000
 
 @pytest.fixture(scope="session")
 def shared_sandbox() -> Iterator[SandboxProcess]:
-    """One process for all tests; use `sandbox`."""
+    """One process for all tests; tests use `sandbox`."""
     with SandboxProcess(f"--tenant=library=real:{RECORDS}", "--requests-per-minute", "0") as sandbox:
         yield sandbox
 
 
 @pytest.fixture
 def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
-    """The library without liberties, faults and counts; the account of version 2 is in the environment."""
+    """The sandbox in its initial state, with the account of version 2 in the environment."""
     shared_sandbox.reset()
     shared_sandbox.change(requests_per_minute=0)
     monkeypatch.setenv("TEST_USER", shared_sandbox.user)
@@ -59,25 +59,25 @@ def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @dataclass
-class Desk:
-    """A folder with a configuration of the tenant `new` (v3) and `old` (v2) of one library."""
+class TwoVersionRunner:
+    """Runs backups with a configuration of one library as two tenants: `new` (v3) and `old` (v2)."""
 
     config: Path
 
     @classmethod
-    def at(cls, folder: Path, base_url: str, more: str = "") -> Desk:
+    def at(cls, folder: Path, base_url: str, more: str = "") -> TwoVersionRunner:
         """Write the configuration."""
         config = folder / "bookferry.toml"
         config.write_text(CONFIG.format(base_url=base_url, more=more))
         return cls(config)
 
     def library(self, asked: tuple[str, ...] = (), waits: list[Waiting] | None = None) -> Backup:
-        """A library of its own, as each run has one."""
+        """A new `Backup`, as each run has one."""
         settings = Backup.open(self.config).settings
         return Backup(settings, asked=asked, on_wait=(waits if waits is not None else []).append)
 
     def back_up(self, *wanted: str, tenant: str = "new", run: str = "run") -> Snapshot:
-        """A backup of the resources that are wanted by name, or of every night's."""
+        """Run a backup of these resources, or of those of every night."""
         with self.library(wanted) as library:
             resources = checked_resources(library.settings.tenant(tenant), wanted)
             for resource in resources:
@@ -89,34 +89,34 @@ class Desk:
             return library.publish(tenant, run)
 
     def sign_in(self, sandbox: SandboxProcess, scopes: tuple[str, ...] = READ) -> str:
-        """Sign in to the sandbox; the token."""
+        """Sign in to the sandbox. Returns the token."""
         return sign_in(self.config, "new", sandbox, scopes=scopes)
 
 
 @pytest.fixture
-def desk(sandbox: SandboxProcess, tmp_path: Path) -> Desk:
-    """A desk that is signed in with every scope that reads."""
-    desk = Desk.at(tmp_path, sandbox.base_url())
-    desk.sign_in(sandbox)
-    return desk
+def runner(sandbox: SandboxProcess, tmp_path: Path) -> TwoVersionRunner:
+    """Backups of a user who is signed in with every scope for reading."""
+    runner = TwoVersionRunner.at(tmp_path, sandbox.base_url())
+    runner.sign_in(sandbox)
+    return runner
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[Desk, ScriptedServer]]]:
-    """A service of the test's own, and a desk that is signed in to it."""
+def serve(tmp_path: Path) -> Iterator[Callable[..., tuple[TwoVersionRunner, ScriptedServer]]]:
+    """Starts scripted services, and returns signed-in backups of them."""
     with ExitStack() as stack:
 
-        def start(script: Script, more: str = "") -> tuple[Desk, ScriptedServer]:
+        def start(script: Script, more: str = "") -> tuple[TwoVersionRunner, ScriptedServer]:
             server = stack.enter_context(ScriptedServer(lambda request: _no_asset(request) or script(request)))
-            desk = Desk.at(tmp_path, server.url, more)
-            keep_token(desk.config, "new", "a-token-that-occurs-nowhere-else")
-            return desk, server
+            runner = TwoVersionRunner.at(tmp_path, server.url, more)
+            keep_token(runner.config, "new", "a-token-that-occurs-nowhere-else")
+            return runner, server
 
         yield start
 
 
 def _no_asset(request: Received) -> Answer | None:
-    """None of these services tells of an asset by itself."""
+    """These services have no assets of their own."""
     return Answer({"error": {"code": "RecordNotFound"}}, status=404) if "/assets/" in request.path else None
 
 

@@ -1,4 +1,4 @@
-"""A sign-in to v3 without the way through a browser: a token of the sandbox's control endpoint, kept where `bookferry login` keeps it."""
+"""A sign-in to v3 without a browser: a token of the sandbox's control endpoint, stored where `bookferry login` stores it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pipelines.settings.loading import load_settings
 from tests.sandbox.process import SandboxProcess
 
 READ = ("library:read", "assets:read", "users:read", "tasks:read")
-"""What a backup of everything needs."""
+"""The scopes for a backup of everything."""
 
 
 def keep_token(config: Path, tenant: str, token: str, scopes: tuple[str, ...] = READ) -> None:
-    """Keep an access token as the sign-in of a tenant, whose client in the configuration is `test`."""
+    """Store an access token as the sign-in of a tenant with the configured client `test`."""
     settings, clock = load_settings(config), SystemClock()
     grant = Grant(
         client_id="test",
@@ -34,7 +34,7 @@ def keep_token(config: Path, tenant: str, token: str, scopes: tuple[str, ...] = 
 def sign_in(
     config: Path, tenant: str, sandbox: SandboxProcess, library: str = "library", scopes: tuple[str, ...] = READ
 ) -> str:
-    """Sign in to a library of the sandbox with these scopes; the token."""
+    """Sign in to a library of the sandbox with these scopes. Returns the token."""
     answer = sandbox.control("POST", "tokens", {"tenant": library, "scopes": list(scopes)})
     token = str(answer["access_token"])
     keep_token(config, tenant, token, scopes)

@@ -1,7 +1,7 @@
-"""A service that is not our sandbox and uses other freedoms of the document: bare arrays, other envelopes, no paging headers, more fields.
+"""A service other than the sandbox, with other variations: bare arrays, other envelopes, no paging headers, more fields.
 
-service-api.md shows the list of publications; "Exact path shapes, query parameters and payloads of hard copies, locations, authorities,
-collections and tasks: not shown".
+The service documents the list of publications only: paths, parameters and payloads of hard copies, locations, authorities, collections and
+tasks are not shown (service.md#not-shown).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.backup.other_resources.conftest import Desk, rows
+from tests.backup.other_resources.conftest import TwoVersionRunner, rows
 from tests.service.scripted import Answer, Received, Script, ScriptedServer
 
-Serve = Callable[..., tuple[Desk, ScriptedServer]]
+Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 
 SIGNED = "https://files.example/f?Signature=abc"
 NOT_FOUND = Answer({"error": {"code": "RecordNotFound", "message": "Requested record not found"}}, status=404)
@@ -52,7 +52,7 @@ TASKS = [{"id": "0b6e-a1", "title": "Dust"}, {"id": "0b6e-a2", "title": "Dust ag
 
 
 def service(request: Received) -> Answer:
-    """Publications by X-Total alone, users named after themselves, hard copies as one bare array, tasks by pages of ten, no collections."""
+    """Publications with X-Total alone, users under their own name, hard copies as one bare array, tasks by pages of ten, no collections."""
     resource = request.path.removeprefix("/api/v3/")
     first = (int(request.query["page"]) - 1) * int(request.query["per_page"])
     if resource == "publications":
@@ -69,10 +69,10 @@ def service(request: Received) -> Answer:
     return Answer(whole[resource]) if resource in whole else NOT_FOUND
 
 
-def test_everything_that_is_there_is_backed_up(serve: Serve) -> None:
-    """Each list is read whole, in whatever form; nothing is asked for twice that was understood the first time."""
-    desk, server = serve(service)
-    manifest = desk.back_up().manifest
+def test_every_existing_list_is_backed_up(serve: Serve) -> None:
+    """Each list is read completely, in any form, without a repeated request."""
+    runner, server = serve(service)
+    manifest = runner.back_up().manifest
     assert {name: facts.records for name, facts in manifest.resources.items()} == {
         "publications": 70,
         "users": 2,
@@ -91,8 +91,8 @@ def test_everything_that_is_there_is_backed_up(serve: Serve) -> None:
     assert all(facts.complete for facts in manifest.resources.values()), manifest.problems
 
 
-def test_what_is_not_there_and_what_is_not_understood(serve: Serve) -> None:
-    """A list that is refused is a note; one that is there in a form that nobody understands makes it partial: something is lost."""
+def test_a_refused_list_and_an_unknown_form(serve: Serve) -> None:
+    """A refused list is a note; one in an unknown form makes the snapshot partial, because records are lost."""
     manifest = serve(service)[0].back_up().manifest
     assert not manifest.complete
     assert {name: (one.status, one.partial) for name, one in manifest.unreadable.items()} == {
@@ -105,16 +105,16 @@ def test_what_is_not_there_and_what_is_not_understood(serve: Serve) -> None:
     assert any(note.startswith("collections: could not be read") for note in manifest.notes)
 
 
-def test_what_is_said_of_proofs_and_files(serve: Serve) -> None:
-    """Lists without `X-Total` say so; files that have no address, not even when asked for, say so (trap A11)."""
+def test_notes_on_proofs_and_files(serve: Serve) -> None:
+    """The manifest notes lists without `X-Total`, and files that have no address even when asked for (service.md#scopes)."""
     manifest = serve(service)[0].back_up().manifest
     without_total = {note.partition(":")[0] for note in manifest.notes if "sent no X-Total" in note}
     assert without_total == {"users", "hard_copies", "locations", "tasks"}
-    assert any("files: 70 of 70 could not be had" in problem for problem in manifest.problems)
+    assert any("files: 70 of 70 could not be fetched" in problem for problem in manifest.problems)
 
 
 def test_other_fields_are_residue(serve: Serve) -> None:
-    """Ids as digits are ids, nested objects are kept whole, signed addresses stay in the payload (I6, I10)."""
+    """Ids as digits are ids, nested objects are stored as they are, signed addresses stay in the payload (I6, I10)."""
     snapshot = serve(service)[0].back_up()
     first, *_ = rows(snapshot, "publications")
     assert (first["contributor_id"], first["contributor_name"], first["organization_id"]) == (3, "C. Ontributor", None)
@@ -144,12 +144,12 @@ def test_other_fields_are_residue(serve: Serve) -> None:
     assert snapshot.manifest.residue["hard_copies"] == {"acquired_on": 130, "location": 130}
 
 
-def test_ids_that_are_no_numbers_are_told_apart(serve: Serve) -> None:
-    """Of tasks the document shows no id: texts prove a list as numbers do, and are kept in the residue."""
+def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
+    """The id of a task is not documented: texts prove a list as numbers do, and are in the residue."""
     snapshot = serve(service)[0].back_up("publications", "tasks")
     facts = snapshot.manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any("ids that are no whole numbers" in note for note in facts.notes)
+    assert any("ids that are not whole numbers" in note for note in facts.notes)
     assert [(row["id"], json.loads(row["residue"])["id"]) for row in rows(snapshot, "tasks")] == [
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),
@@ -158,7 +158,7 @@ def test_ids_that_are_no_numbers_are_told_apart(serve: Serve) -> None:
 
 @pytest.mark.parametrize("ids", [["a", "a"], ["a", 1, "a", None]])
 def test_text_ids_that_come_twice(serve: Serve, ids: list[object]) -> None:
-    """A list that repeats a record is not proved, whatever its ids are."""
+    """A list with a repeated record is not proved, whatever its ids are."""
 
     def script(request: Received) -> Answer:
         records = [{"id": one} for one in ids] if request.query["page"] == "1" else []
@@ -180,6 +180,6 @@ def _growing(resource: str) -> Script:
 
 
 def test_pages_without_headers_are_read_to_the_empty_one(serve: Serve) -> None:
-    """Trap A2: "where there is neither, until an empty page"."""
+    """Without `Link` and `X-Total`, the list ends with an empty page (service.md#lists)."""
     manifest = serve(_growing("/users"))[0].back_up("publications", "users").manifest
     assert manifest.resources["users"].records == 200

@@ -1,4 +1,4 @@
-"""Users backed up with a key, as people run it: nothing of a person is anywhere on the disk, even after kill -9 in the middle."""
+"""Users backed up with a key, by commands: no personal data is on the disk in the clear, even after kill -9 in the middle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from pipelines.errors import BookferryError
 from pipelines.service.clock import SystemClock
 from pipelines.store.encryption import PersonalKey
-from tests.backup.other_resources.conftest import Desk
+from tests.backup.other_resources.conftest import TwoVersionRunner
 from tests.cli.command import BOOKFERRY, Outcome, environment, run
 from tests.service.scripted import Answer, Received, ScriptedServer
 
@@ -25,7 +25,7 @@ VARIABLE = "BOOKFERRY_PERSONAL_KEY"
 
 
 def user(number: int) -> dict[str, object]:
-    """One user; everything in it but id and roles is marked."""
+    """One user; each value but id and roles has a mark."""
     return {
         "id": number,
         "email": f"person{number}@{MARK}.example",
@@ -35,15 +35,15 @@ def user(number: int) -> dict[str, object]:
     }
 
 
-class Library:
-    """A service with users only, which keeps whoever asks for the page `silent` waiting until it is told to go on."""
+class UserService:
+    """A service with users only. It does not answer the page `silent` until the test says so."""
 
     def __init__(self) -> None:
         self.silent: int | None = None
         self.go_on = threading.Event()
 
     def __call__(self, request: Received) -> Answer:
-        """What it answers."""
+        """The response to a request."""
         if not request.path.endswith("/users"):
             return Answer({"error": {"code": "RecordNotFound", "message": "Requested record not found"}}, status=404)
         page = int(request.query["page"])
@@ -54,31 +54,31 @@ class Library:
 
 
 @pytest.fixture
-def library() -> Iterator[Library]:
-    """The service; nobody waits for it when the test is over."""
-    library = Library()
+def library() -> Iterator[UserService]:
+    """The service; no request is waiting when the test ends."""
+    library = UserService()
     yield library
     library.go_on.set()
 
 
-Serve = Callable[..., tuple[Desk, ScriptedServer]]
+Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 
 
 @pytest.fixture
-def desk(serve: Serve, library: Library) -> Desk:
-    """Signed in, with a key for personal data."""
-    desk, _server = serve(library)
-    desk.config.write_text(f'personal_key_env = "{VARIABLE}"\n{desk.config.read_text()}')
-    return desk
+def runner(serve: Serve, library: UserService) -> TwoVersionRunner:
+    """A signed-in configuration with a key for personal data."""
+    runner, _server = serve(library)
+    runner.config.write_text(f'personal_key_env = "{VARIABLE}"\n{runner.config.read_text()}')
+    return runner
 
 
-def bookferry(desk: Desk, *arguments: str, key: str | None = KEY.text) -> Outcome:
-    """`bookferry ARGUMENTS` by somebody with this key."""
-    return run(*arguments, folder=desk.config.parent, variables={VARIABLE: key} if key else {})
+def bookferry(runner: TwoVersionRunner, *arguments: str, key: str | None = KEY.text) -> Outcome:
+    """Run `bookferry ARGUMENTS` with this key."""
+    return run(*arguments, folder=runner.config.parent, variables={VARIABLE: key} if key else {})
 
 
 def files_with(folder: Path, *words: bytes) -> list[str]:
-    """Files, in whatever folder, that hold one of the words as it stands."""
+    """Files in any folder that contain one of the words in the clear."""
     return [
         f"{path}: {word!r}"
         for path in folder.rglob("*")
@@ -92,9 +92,9 @@ SECRETS = (MARK.encode(), KEY.text.encode(), KEY.secret)
 
 
 @pytest.mark.timeout(400)
-def test_killed_in_the_middle_of_the_users_and_run_again(desk: Desk, library: Library) -> None:
-    """I9, I10: pages on their way, tables, catalogue, state, Dagster's history: none of them holds an address, a name or the key."""
-    folder, library.silent = desk.config.parent, 4
+def test_killed_in_the_middle_of_the_users_and_run_again(runner: TwoVersionRunner, library: UserService) -> None:
+    """I9, I10: page logs, tables, catalogue, state and Dagster's history contain no address, no name and not the key."""
+    folder, library.silent = runner.config.parent, 4
     killed = subprocess.Popen(
         [*BOOKFERRY, "backup", "new", "--resources", "users"],
         cwd=folder,
@@ -114,37 +114,40 @@ def test_killed_in_the_middle_of_the_users_and_run_again(desk: Desk, library: Li
 
     library.silent = None
     library.go_on.set()
-    done = bookferry(desk, "backup", "new", "--resources", "users", "--json")
+    done = bookferry(runner, "backup", "new", "--resources", "users", "--json")
     assert done.status == 0, done.err
     assert done.document["counts"] == {"users": COUNT}
     sql = "SELECT email, residue->>'phone' AS phone FROM users WHERE id = 100"
-    asked = bookferry(desk, "query", "--personal", sql, "--json")
+    asked = bookferry(runner, "query", "--personal", sql, "--json")
     assert asked.document["rows"] == [{"email": f"person100@{MARK}.example", "phone": f"{MARK}-100"}]
     assert files_with(folder, *SECRETS) == []
     assert not [word for word in SECRETS[:2] if word.decode() in done.out + done.err]
 
-    bookferry(desk, "backup", "new", "--json", key=None).assert_failed(
+    bookferry(runner, "backup", "new", "--json", key=None).assert_failed(
         2, f"names the environment variable {VARIABLE}, which is not set", "openssl rand -base64 32"
     )
-    bookferry(desk, "query", "--personal", "SELECT * FROM users", key=None).assert_failed(
+    bookferry(runner, "query", "--personal", "SELECT * FROM users", key=None).assert_failed(
         2, f"encrypted with the personal key {KEY.fingerprint}", f"{VARIABLE}, which is not set"
     )
-    verified = bookferry(desk, "snapshots", "verify", key=OTHER.text)
+    verified = bookferry(runner, "snapshots", "verify", key=OTHER.text)
     assert verified.status == 0
     assert (
-        verified.out.count(f"Its rows were not counted: it is encrypted with the personal key {KEY.fingerprint}") == 3
+        verified.out.count(
+            f"Its rows were not counted, because it is encrypted with the personal key {KEY.fingerprint}"
+        )
+        == 3
     )
 
 
 @pytest.mark.timeout(200)
-def test_without_a_key_only_the_tables_hold_what_is_personal(serve: Serve, library: Library) -> None:
-    """What a backup says and keeps beside its tables has no address and no name: messages, manifest, catalogue, Dagster's history."""
-    desk, _server = serve(library)
-    done = run("backup", "new", "--resources", "users", "--json", folder=desk.config.parent)
+def test_without_a_key_only_the_tables_have_personal_data(serve: Serve, library: UserService) -> None:
+    """Messages, manifest, catalogue and Dagster's history contain no address and no name."""
+    runner, _server = serve(library)
+    done = run("backup", "new", "--resources", "users", "--json", folder=runner.config.parent)
     assert done.status == 0, done.err
     assert MARK not in done.out + done.err
     tables = {"raw/users.parquet", "users.parquet"}
-    found = [one.partition(": ")[0] for one in files_with(desk.config.parent, MARK.encode())]
+    found = [one.partition(": ")[0] for one in files_with(runner.config.parent, MARK.encode())]
     assert found
     assert {Path(one).relative_to(done.document["path"]).as_posix() for one in found} <= tables
 
@@ -157,10 +160,8 @@ def test_without_a_key_only_the_tables_hold_what_is_personal(serve: Serve, libra
         f'{{"records": "{MARK}"}}',
     ],
 )
-def test_an_answer_that_is_not_understood_is_not_quoted(
-    serve: Serve, body: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever is wrong with a page of users: the message names the page. A minute of asking again is over in a second."""
+def test_an_unknown_response_is_not_quoted(serve: Serve, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the page of users and quotes nothing of it. A minute of retries takes a second here."""
     patient = SystemClock.sleep
     monkeypatch.setattr(SystemClock, "sleep", lambda clock, seconds: patient(clock, seconds / 50))
 
@@ -169,22 +170,22 @@ def test_an_answer_that_is_not_understood_is_not_quoted(
             return Answer([user(number) for number in range(1, 51)], headers={"X-Total": "80"})
         return Answer(body.encode(), headers={"X-Total": "80"})
 
-    desk, _server = serve(service)
-    with pytest.raises(BookferryError) as told, desk.library() as library:
+    runner, _server = serve(service)
+    with pytest.raises(BookferryError) as told, runner.library() as library:
         library.read_raw("new", "run", "users", ("users",))
     assert MARK not in "".join(traceback.format_exception(told.value))
 
 
-def test_ids_that_are_texts_are_not_told(serve: Serve) -> None:
-    """They may be addresses. That some came twice is told."""
+def test_ids_that_are_texts_are_not_quoted(serve: Serve) -> None:
+    """They may be addresses. The manifest says that some came twice."""
     people = [{**user(number), "id": f"person{number % 3}@{MARK}.example"} for number in range(1, 6)]
-    desk, _server = serve(lambda _: Answer(people, headers={"X-Total": "5"}))
-    manifest = desk.back_up("users").manifest
+    runner, _server = serve(lambda _: Answer(people, headers={"X-Total": "5"}))
+    manifest = runner.back_up("users").manifest
     assert [one for one in manifest.problems if "were listed twice, for example id (not shown)" in one]
     assert MARK not in str(manifest)
 
 
-def test_what_the_data_dictionary_says(desk: Desk) -> None:
-    """Which columns are personal, and how they are seen."""
-    columns = bookferry(desk, "tables", "users", "--json").document["columns"]
+def test_the_data_dictionary_marks_personal_columns(runner: TwoVersionRunner) -> None:
+    """It says which columns are personal, and how to see them."""
+    columns = bookferry(runner, "tables", "users", "--json").document["columns"]
     assert {one["column"] for one in columns if one["personal"]} == {"email", "name", "residue", "sha256"}

@@ -1,4 +1,4 @@
-"""`snapshots diff`: every record is added, removed, changed or the same, and of changed ones the fields are named."""
+"""`snapshots diff`: each record is added, removed, changed or equal, and changed records come with their fields."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError
-from pipelines.store.maintenance.differences import Changed, Differences, ResourceDifferences, compare
-from pipelines.store.snapshots.snapshots import MANIFEST, DataFolder, Snapshot, sealed
-from tests.store.steps import NIGHT, make_snapshot, records
+from pipelines.store.maintenance.differences import ChangedRecord, Differences, ResourceDifferences, compare
+from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot, publication_payloads
 
 SIGNED = "https://storage.example.org/{name}?X-Amz-Date=20261120T020000Z&X-Amz-Signature={signature}"
 
@@ -22,8 +23,8 @@ def record(number: object, **members: object) -> str:
 
 
 def differences(data: DataFolder, before: list[str], after: list[str], **options: int) -> ResourceDifferences:
-    """Between two nights."""
-    a, b = (make_snapshot(data, rows, now=NIGHT + timedelta(days=day)) for day, rows in enumerate((before, after)))
+    """The differences between two snapshots with these records."""
+    a, b = (make_snapshot(data, rows, now=STARTED_AT + timedelta(days=day)) for day, rows in enumerate((before, after)))
     found = compare(data, a, b, **options).resources["publications"]
     back = compare(data, b, a, **options).resources["publications"]
     assert (found.added, found.removed, found.changed) == (back.removed, back.added, back.changed)
@@ -45,12 +46,12 @@ def test_every_kind(data: DataFolder) -> None:
     )
     assert (found.added, found.removed, found.changed, found.unchanged, found.rewritten) == (1, 1, 2, 2, 1)
     assert (found.added_ids, found.removed_ids) == (["4"], ["3"])
-    assert found.changed_records == [Changed("2", ["note", "year"]), Changed("10", ["extra"])]
+    assert found.changed_records == [ChangedRecord("2", ["note", "year"]), ChangedRecord("10", ["extra"])]
     assert found.fields == {"extra": 1, "note": 1, "year": 1}
 
 
 def test_a_new_signature_is_no_change(data: DataFolder) -> None:
-    """Addresses of files are signed anew with every listing; another file is a change all the same."""
+    """Addresses of files have a new signature in every listing; another file is a change."""
 
     def signed(name: str, signature: str) -> str:
         return record(1, cover={"id": "c", "url": SIGNED.format(name=name, signature=signature)}, url="/item?id=1")
@@ -80,13 +81,13 @@ def test_members_of_any_name(data: DataFolder, name: str) -> None:
 
 
 def test_payloads_that_duckdb_does_not_read(data: DataFolder) -> None:
-    """Half a surrogate pair is JSON to others: the record has changed, and nobody knows where."""
+    """Half a surrogate pair is JSON to other parsers: the record counts as changed, without a field."""
     found = differences(data, ['{"id": 1, "t": "\\ud800"}'], ['{"id": 1, "t": "\\ud801"}'])
-    assert (found.changed, found.changed_records) == (1, [Changed("1", [])])
+    assert (found.changed, found.changed_records) == (1, [ChangedRecord("1", [])])
 
 
-def test_the_examples_are_limited_the_numbers_are_not(data: DataFolder) -> None:
-    found = differences(data, records(5), records(9, first=3), limit=2)
+def test_examples_are_limited_and_numbers_are_not(data: DataFolder) -> None:
+    found = differences(data, publication_payloads(5), publication_payloads(9, first=3), limit=2)
     assert (found.added, found.removed, found.added_ids, found.removed_ids) == (6, 2, ["6", "7"], ["1", "2"])
 
 
@@ -96,7 +97,9 @@ library = st.dictionaries(st.integers(1, 12), member, max_size=12)
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(library, library)
-def test_it_is_what_python_says(data: DataFolder, before: dict[int, dict], after: dict[int, dict]) -> None:  # type: ignore[type-arg]
+def test_the_result_equals_a_comparison_in_python(
+    data: DataFolder, before: dict[int, dict], after: dict[int, dict]
+) -> None:  # type: ignore[type-arg]
     """For any two small libraries."""
     found = differences(
         data,
@@ -113,7 +116,7 @@ def test_it_is_what_python_says(data: DataFolder, before: dict[int, dict], after
         )
         for number in both
     }
-    expected = [Changed(str(number), names) for number, names in sorted(changed.items()) if names]
+    expected = [ChangedRecord(str(number), names) for number, names in sorted(changed.items()) if names]
     assert found.changed_records == expected
     assert found.added_ids == [str(number) for number in sorted(after.keys() - before.keys())]
     assert found.removed_ids == [str(number) for number in sorted(before.keys() - after.keys())]
@@ -121,23 +124,23 @@ def test_it_is_what_python_says(data: DataFolder, before: dict[int, dict], after
 
 
 class TestSnapshots:
-    """What is told of the two as a whole."""
+    """Notes and errors about the two snapshots."""
 
     def found(self, data: DataFolder, a: Snapshot, b: Snapshot, resource: str | None = None) -> Differences:
-        """Their differences."""
+        """The differences of two snapshots."""
         return compare(data, a, b, resource)
 
-    def test_a_resource_that_one_does_not_hold(self, data: DataFolder) -> None:
-        """It was not read, so that none of its records was removed (trap A4)."""
-        a, b = make_snapshot(data), make_snapshot(data, now=NIGHT + timedelta(days=1))
+    def test_a_resource_that_one_snapshot_lacks(self, data: DataFolder) -> None:
+        """A resource that was not read is compared with nothing: none of its records counts as removed (I4)."""
+        a, b = make_snapshot(data), make_snapshot(data, now=STARTED_AT + timedelta(days=1))
         b.manifest.tables, b.manifest.resources = {}, {}
-        (b.path / MANIFEST).write_bytes(sealed(b.manifest))
+        (b.path / MANIFEST).write_bytes(encode_manifest(b.manifest))
         found = self.found(data, a, b)
         assert (found.equal, found.resources["publications"].only_in) == (False, a.name)
         assert found.resources["publications"].removed == 0
 
-    def test_partial_ones_and_other_tenants_are_told(self, data: DataFolder) -> None:
-        """Equal all the same."""
+    def test_partial_snapshots_and_two_tenants_are_noted(self, data: DataFolder) -> None:
+        """The records are equal all the same."""
         a, b = make_snapshot(data), make_snapshot(data, tenant="other", complete=False)
         found = self.found(data, a, b)
         assert found.equal
@@ -146,8 +149,8 @@ class TestSnapshots:
             "These are snapshots of two tenants",
         ]
 
-    def test_a_resource_that_neither_holds(self, data: DataFolder) -> None:
+    def test_a_resource_that_both_snapshots_lack(self, data: DataFolder) -> None:
         """Exit 2: a typing mistake must not look like "no differences"."""
         a = make_snapshot(data)
-        with pytest.raises(ConfigurationError, match="they hold publications"):
+        with pytest.raises(ConfigurationError, match="they have publications"):
             self.found(data, a, a, "publikations")

@@ -1,4 +1,4 @@
-"""`snapshots prune`: what the policy keeps, what it never removes, and a process that is killed in the middle."""
+"""`snapshots prune`: what the policy keeps, what is never removed, and a kill in the middle."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from hypothesis import strategies as st
 
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.store.catalogue import open_catalogue
-from pipelines.store.maintenance.retention import Policy, Pruning, prune, reasons_to_keep
-from pipelines.store.maintenance.verification import keep, last_verification, verify
-from pipelines.store.snapshots.captures import ResourceFacts
-from pipelines.store.snapshots.snapshots import (
-    DataFolder,
-    FileTotals,
-    Manifest,
-    Snapshot,
-    blob_key,
-    newest_complete,
-    snapshot_id,
-)
+from pipelines.store.maintenance.retention import Policy, PruneResult, prune, reasons_to_keep
+from pipelines.store.maintenance.verification import VERIFICATIONS, verify
+from pipelines.store.snapshots.captures import FileTotals, ResourceFacts
+from pipelines.store.snapshots.manifest import Manifest
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, newest_complete, snapshot_id
 from tests.store.maintenance.test_verification import write_files
-from tests.store.steps import NIGHT, assert_whole, begin, files_below, make_snapshot, records
+from tests.store.snapshot_factory import (
+    STARTED_AT,
+    assert_intact,
+    files_below,
+    make_snapshot,
+    new_capture,
+    publication_payloads,
+)
 from tests.store.worker import Worker
 
 UTC_ZONE = ZoneInfo("UTC")
@@ -50,7 +50,7 @@ FACTS = ResourceFacts(
 
 
 def snapshot(moment: datetime, *, complete: bool = True, resources: Sequence[str] = ("publications",)) -> Snapshot:
-    """A snapshot that is only a manifest."""
+    """A snapshot with a manifest only."""
     manifest = Manifest(
         tenant="old",
         snapshot=snapshot_id(moment),
@@ -72,23 +72,23 @@ def snapshot(moment: datetime, *, complete: bool = True, resources: Sequence[str
 
 
 def kept(found: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy: int) -> list[str]:
-    """The days and hours that are kept."""
+    """The days and hours of the kept snapshots."""
     why = reasons_to_keep(found, Policy(**policy), zone)
     return [one.manifest.snapshot[4:11] for one in found if one.name in why]
 
 
-def nights(count: int, **options: bool) -> list[Snapshot]:
+def daily_snapshots(count: int, **options: bool) -> list[Snapshot]:
     """A snapshot every night at 02:00 from the 1st of October 2026, oldest first."""
     first = datetime(2026, 10, 1, 2, tzinfo=UTC)
     return [snapshot(first + timedelta(days=day), **options) for day in range(count)]
 
 
 class TestPolicy:
-    """One for each of the newest days, weeks and months; the newest of each."""
+    """One snapshot for each of the newest days, weeks and months: the newest of each."""
 
     def test_days_weeks_and_months(self) -> None:
         """From the 1st of October to the 9th of November: a Monday."""
-        assert kept(nights(40), daily=2, weekly=3, monthly=12) == [
+        assert kept(daily_snapshots(40), daily=2, weekly=3, monthly=12) == [
             "1031T02",
             "1101T02",
             "1108T02",
@@ -96,11 +96,11 @@ class TestPolicy:
         ]
 
     def test_the_newest_of_a_day(self) -> None:
-        """Several on one day, of which one is partial and the newest."""
+        """Several on one day; the newest is partial."""
         found = [
-            snapshot(NIGHT),
-            snapshot(NIGHT + timedelta(hours=1)),
-            snapshot(NIGHT + timedelta(hours=2), complete=False),
+            snapshot(STARTED_AT),
+            snapshot(STARTED_AT + timedelta(hours=1)),
+            snapshot(STARTED_AT + timedelta(hours=2), complete=False),
         ]
         assert kept(found, daily=7) == ["1120T03"]
 
@@ -110,23 +110,23 @@ class TestPolicy:
         assert kept(found, daily=2) == ["1119T23"]
         assert kept(found, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
 
-    def test_partial_nights_take_no_complete_ones_place(self) -> None:
-        """A week of partial nights does not push the complete ones out; they are kept beside them."""
-        found = [*nights(5), *(snapshot(NIGHT + timedelta(days=day), complete=False) for day in range(3))]
+    def test_partial_snapshots_displace_no_complete_ones(self) -> None:
+        """After a week of partial snapshots, the complete ones and the partial ones are kept."""
+        found = [*daily_snapshots(5), *(snapshot(STARTED_AT + timedelta(days=day), complete=False) for day in range(3))]
         assert kept(found, daily=3) == ["1003T02", "1004T02", "1005T02", "1120T02", "1121T02", "1122T02"]
 
-    def test_one_of_some_resources_does_not_stand_for_the_library(self) -> None:
-        """It stays while it is the newest of what it holds, beside the night's own."""
+    def test_a_snapshot_of_some_resources_does_not_represent_the_library(self) -> None:
+        """It stays while it is the newest of its resources, beside the day's own."""
         found = [
-            snapshot(NIGHT),
-            snapshot(NIGHT + timedelta(hours=1), resources=["users"]),
-            snapshot(NIGHT + timedelta(hours=2), resources=["users"]),
+            snapshot(STARTED_AT),
+            snapshot(STARTED_AT + timedelta(hours=1), resources=["users"]),
+            snapshot(STARTED_AT + timedelta(hours=2), resources=["users"]),
         ]
         assert kept(found, daily=7) == ["1120T02", "1120T04"]
 
     def test_a_tenant_of_users_only(self) -> None:
-        """Where no snapshot holds publications, any complete one stands for its day."""
-        found = [snapshot(NIGHT + timedelta(days=day), resources=["users"]) for day in range(5)]
+        """Where no snapshot has publications, any complete one represents its day."""
+        found = [snapshot(STARTED_AT + timedelta(days=day), resources=["users"]) for day in range(5)]
         assert kept(found, daily=2) == ["1123T02", "1124T02"]
 
     def test_years_of_iso_weeks(self) -> None:
@@ -135,7 +135,7 @@ class TestPolicy:
         assert kept(found, weekly=5) == ["0101T00"]
 
     def test_an_empty_policy_is_refused(self) -> None:
-        """Whoever forgot the options did not mean to remove everything."""
+        """Missing options are a mistake, not the wish to remove everything."""
         with pytest.raises(ConfigurationError, match="--keep-daily 7"):
             Policy().check()
 
@@ -156,11 +156,11 @@ zones = st.sampled_from(["UTC", "Europe/Vienna", "Pacific/Auckland", "America/Lo
 
 
 class TestProperties:
-    """What holds for any history and any policy."""
+    """Properties of any history and any policy."""
 
     @given(histories, policies, zones)
     def test_the_newest_complete_one_stays(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
-        """And so does the newest complete one of every resource: no view loses its rows."""
+        """The newest complete snapshot of every resource stays, too: no view loses its rows."""
         why = reasons_to_keep(found, policy, zone)
         newest = newest_complete(found)
         assert newest is None or newest.name in why
@@ -169,8 +169,8 @@ class TestProperties:
             assert not holding or holding[-1].name in why
 
     @given(histories, policies, zones)
-    def test_what_is_kept_stays_kept(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
-        """Run twice, the second run removes nothing."""
+    def test_a_second_run_removes_nothing(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+        """Kept snapshots stay kept."""
         first = reasons_to_keep(found, policy, zone)
         left = [one for one in found if one.name in first]
         assert set(reasons_to_keep(left, policy, zone)) == set(first)
@@ -179,7 +179,7 @@ class TestProperties:
     def test_a_partial_one_never_stands_beside_a_complete_one_of_its_day(
         self, found: list[Snapshot], policy: Policy, zone: ZoneInfo
     ) -> None:
-        """Partial snapshots never count as a day's keeper when a complete one exists."""
+        """A partial snapshot never represents a day with a complete one."""
         why = reasons_to_keep(found, policy, zone)
         for partial, good in itertools.product(found, found):
             if partial.manifest.complete or not (good.manifest.complete and good.holds_publications):
@@ -189,8 +189,8 @@ class TestProperties:
             assert f"daily {moment.astimezone(zone):%Y-%m-%d}" not in shared
 
     @given(histories, policies, zones)
-    def test_as_many_as_asked_for(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
-        """Never more than the rules add up to, twice where partial ones come along; every day asked for that has one is there."""
+    def test_the_number_of_kept_snapshots(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+        """At most the sum of the rules, twice with partial ones; every requested day with a snapshot is represented."""
         why = reasons_to_keep(found, policy, zone)
         most = 2 * (policy.last + policy.daily + policy.weekly + policy.monthly) + 2
         assert len(why) <= most
@@ -203,13 +203,13 @@ class TestProperties:
             assert any(f"daily {day}" in reasons for reasons in why.values())
 
     @given(histories, policies, zones)
-    def test_a_bigger_policy_keeps_no_less(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
-        """One day more never costs a snapshot that was kept, unless a complete one has come in a partial one's place."""
+    def test_a_larger_policy_keeps_no_less(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
+        """One day more never costs a kept snapshot, unless a complete one replaces a partial one."""
         more = Policy(policy.last, policy.daily + 1, policy.weekly, policy.monthly)
         assert set(reasons_to_keep(found, policy, zone)) <= set(reasons_to_keep(found, more, zone))
 
 
-def pruned(data: DataFolder, *, tenant: str | None = None, dry_run: bool = False, **policy: int) -> Pruning:
+def pruned(data: DataFolder, *, tenant: str | None = None, dry_run: bool = False, **policy: int) -> PruneResult:
     return prune(data, ["old", "other"], Policy(**policy), UTC_ZONE, tenant=tenant, dry_run=dry_run)
 
 
@@ -219,15 +219,15 @@ def names(data: DataFolder) -> list[str]:
 
 @pytest.fixture
 def week(data: DataFolder) -> DataFolder:
-    """Four nights of one tenant, the last partial, and one of another."""
+    """Four snapshots of one tenant, the last one partial, and one of another."""
     for day in range(4):
-        make_snapshot(data, records(day + 1), now=NIGHT + timedelta(days=day), complete=day < 3)
-    make_snapshot(data, records(2), tenant="other")
+        make_snapshot(data, publication_payloads(day + 1), now=STARTED_AT + timedelta(days=day), complete=day < 3)
+    make_snapshot(data, publication_payloads(2), tenant="other")
     return data
 
 
-def test_a_dry_run_changes_nothing_and_tells_the_same(week: DataFolder) -> None:
-    """What it names is what the removal then removes."""
+def test_a_dry_run_changes_nothing_and_lists_the_same(week: DataFolder) -> None:
+    """The removal then removes what the dry run listed."""
     before = files_below(week.path)
     dry = pruned(week, daily=1, dry_run=True)
     assert files_below(week.path) == before
@@ -238,8 +238,8 @@ def test_a_dry_run_changes_nothing_and_tells_the_same(week: DataFolder) -> None:
     assert not (week.path / "trash").exists()
 
 
-def test_the_catalogue_shows_what_is_left(week: DataFolder) -> None:
-    """Also to clients that open the file themselves."""
+def test_the_catalogue_has_the_remaining_snapshots(week: DataFolder) -> None:
+    """Other clients of the file see the same."""
     pruned(week, last=1)
     with open_catalogue(week) as database:
         rows = database.execute(
@@ -255,13 +255,13 @@ def test_one_tenant_only(week: DataFolder) -> None:
     assert names(week) == ["other 20", "old 22", "old 23"]
 
 
-def test_the_dates_of_verifications_go_too(week: DataFolder) -> None:
+def test_the_results_of_verifications_are_removed_too(week: DataFolder) -> None:
     first, *_, last = week.snapshots("old")
     for one in (first, last):
-        keep(week, verify(week, one.key, now=NIGHT))
+        VERIFICATIONS.save(week, verify(week, one.key, now=STARTED_AT))
     pruned(week, last=1)
-    assert last_verification(week, *first.name.split("/")) is None
-    assert last_verification(week, *last.name.split("/")) is not None
+    assert VERIFICATIONS.last(week, *first.name.split("/")) is None
+    assert VERIFICATIONS.last(week, *last.name.split("/")) is not None
 
 
 def test_nothing_is_removed_while_a_backup_runs_or_a_manifest_is_damaged(week: DataFolder) -> None:
@@ -275,11 +275,11 @@ def test_nothing_is_removed_while_a_backup_runs_or_a_manifest_is_damaged(week: D
 
 
 class TestBlobs:
-    """Mark and sweep: a blob that any snapshot names stays."""
+    """Mark and sweep: a blob that a snapshot refers to stays."""
 
     @pytest.fixture
     def blobs(self, week: DataFolder) -> list[str]:
-        """One blob for each snapshot, one for two of them, and one that nobody names; in the order of the snapshots."""
+        """One blob for each snapshot, one for two of them, and one without a reference; in the order of the snapshots."""
         contents = [hashlib.sha256(bytes([number])).hexdigest() for number in range(7)]
         for number, name in enumerate(contents):
             (week.path / blob_key(name)).parent.mkdir(parents=True, exist_ok=True)
@@ -288,22 +288,22 @@ class TestBlobs:
             write_files(one, [contents[number], contents[5] if number in (0, 4) else None], [1, None])
         return contents
 
-    def there(self, data: DataFolder, blobs: list[str]) -> list[int]:
-        """Which of the blobs are on the disk."""
+    def present(self, data: DataFolder, blobs: list[str]) -> list[int]:
+        """The indexes of the blobs on the disk."""
         return [number for number, name in enumerate(blobs) if (data.path / blob_key(name)).exists()]
 
-    def test_only_what_no_snapshot_names_goes(self, week: DataFolder, blobs: list[str]) -> None:
+    def test_only_unreferenced_blobs_are_removed(self, week: DataFolder, blobs: list[str]) -> None:
         """Snapshots in order: old 20, other 20, old 21, old 22, old 23 (partial)."""
         dry = pruned(week, tenant="old", last=1, dry_run=True)
-        assert self.there(week, blobs) == list(range(7))
+        assert self.present(week, blobs) == list(range(7))
         real = pruned(week, tenant="old", last=1)
         assert (real.blobs_removed, real.blobs_bytes) == (dry.blobs_removed, dry.blobs_bytes) == (3, 3)
-        assert self.there(week, blobs) == [1, 3, 4, 5]
+        assert self.present(week, blobs) == [1, 3, 4, 5]
         for one in week.snapshots():
-            assert verify(week, one.key, now=NIGHT).ok
+            assert verify(week, one.key, now=STARTED_AT).ok
 
-    def test_not_while_what_names_them_is_damaged(self, week: DataFolder, blobs: list[str]) -> None:
-        """Readable, but not what was published: a table with a wrong bit names other blobs than the snapshot needs."""
+    def test_not_while_a_referring_table_is_damaged(self, week: DataFolder, blobs: list[str]) -> None:
+        """The table is readable but wrong: a flipped bit makes it refer to other blobs."""
         *_, gone, last = (one.path / "publication_files.parquet" for one in week.snapshots("old"))
         whole = last.read_bytes()
         last.write_bytes(gone.read_bytes())
@@ -312,45 +312,45 @@ class TestBlobs:
             with pytest.raises(StorageError, match=r"publication_files.parquet was changed .* nothing was removed"):
                 pruned(week, last=1, dry_run=dry_run)
         assert files_below(week.path / "snapshots") == before
-        assert self.there(week, blobs) == list(range(7))
+        assert self.present(week, blobs) == list(range(7))
         last.write_bytes(whole)
         pruned(week, last=1)
-        assert self.there(week, blobs) == [1, 3, 4, 5]
+        assert self.present(week, blobs) == [1, 3, 4, 5]
 
     def test_not_while_another_tenant_is_read(self, week: DataFolder, blobs: list[str]) -> None:
-        """Its backup may have stored files that no snapshot names yet."""
+        """Its backup may have stored blobs without a reference yet."""
         with week.lease("other"):
             done = pruned(week, tenant="old", last=1)
         assert "until the next time" in done.notes[0]
-        assert self.there(week, blobs) == list(range(7))
+        assert self.present(week, blobs) == list(range(7))
         pruned(week, last=1)
-        assert self.there(week, blobs) == [1, 3, 4, 5]
+        assert self.present(week, blobs) == [1, 3, 4, 5]
 
     def test_not_while_a_backup_waits_to_be_resumed(self, week: DataFolder, blobs: list[str]) -> None:
-        """It was killed; what it has stored is needed by the run that goes on."""
-        capture = begin(week, tenant="other")
+        """The run that continues it needs its blobs."""
+        capture = new_capture(week, tenant="other")
         assert str(capture.path) in pruned(week, last=1).notes[0]
-        assert self.there(week, blobs) == list(range(7))
+        assert self.present(week, blobs) == list(range(7))
 
 
 DEATHS = 8
 
 
 def test_killed_at_any_instant(data: DataFolder) -> None:
-    """Kill -9 before any call: only whole snapshots are seen, the newest complete one is among them, the next run ends the work."""
+    """Kill -9 before any call: visible snapshots are complete, the newest complete one is among them, the next run finishes the work."""
     with Worker(data.path) as worker:
-        for night in range(5):
-            worker(night=night)
+        for day in range(5):
+            worker(day=day)
         whole = data.path.with_name("whole")
         shutil.copytree(data.path, whole)
-        steps = worker(prune=2)["steps"]
+        steps = worker(prune=2)["calls"]
         for death in range(DEATHS):
             shutil.rmtree(data.path)
             shutil.copytree(whole, data.path)
             assert worker(prune=2, kill_at=1 + steps * death // DEATHS)["exit"] == -signal.SIGKILL
             for one in data.snapshots():
-                assert_whole(one)
-                assert verify(data, one.key, now=NIGHT).ok
+                assert_intact(one)
+                assert verify(data, one.key, now=STARTED_AT).ok
             assert names(data)[-2:] == ["old 23", "old 24"]
             assert worker(prune=2)["exit"] == 0
             assert names(data) == ["old 23", "old 24"]

@@ -1,4 +1,4 @@
-"""`snapshots verify`: a flipped bit in any file is found and named; the result is dated and kept."""
+"""`snapshots verify`: a flipped bit in any file is found and named; the result is stored with its date."""
 
 from __future__ import annotations
 
@@ -15,37 +15,31 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.durable import sha256_of
-from pipelines.store.maintenance.verification import (
-    Part,
-    forget_missing,
-    keep,
-    keys_to_verify,
-    last_verification,
-    tenants_without_complete,
-    verify,
-)
-from pipelines.store.snapshots.snapshots import MANIFEST, DataFolder, Snapshot, blob_key, sealed, snapshot_key
-from tests.store.steps import ID, NIGHT, make_snapshot, records
+from pipelines.store.maintenance.verification import VERIFICATIONS, Part, verify
+from pipelines.store.maintenance.verification_targets import keys_to_verify, tenants_without_complete
+from pipelines.store.snapshots.manifest import MANIFEST, encode_manifest
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
+from tests.store.snapshot_factory import SNAPSHOT_ID, STARTED_AT, make_snapshot, publication_payloads
 
-TOMORROW = NIGHT + timedelta(days=1)
+TOMORROW = STARTED_AT + timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    """One snapshot that tests copy before they harm it."""
-    return make_snapshot(DataFolder(tmp_path_factory.mktemp("published") / "data"), records(40))
+    """One snapshot. Tests copy it before they damage it."""
+    return make_snapshot(DataFolder(tmp_path_factory.mktemp("published") / "data"), publication_payloads(40))
 
 
 @pytest.fixture
 def snapshot(published: Snapshot, data: DataFolder) -> Snapshot:
-    """A copy of it in a data folder of its own."""
-    folder = data.path / snapshot_key("old", ID)
+    """A copy of it in a new data folder."""
+    folder = data.path / snapshot_key("old", SNAPSHOT_ID)
     shutil.copytree(published.path, folder)
     return data.find_snapshot("old")
 
 
 def problems(data: DataFolder, snapshot: Snapshot) -> list[str]:
-    result = verify(data, snapshot.key, now=NIGHT)
+    result = verify(data, snapshot.key, now=STARTED_AT)
     assert result.ok is not bool(result.problems)
     return result.problems
 
@@ -60,16 +54,16 @@ def files_of(snapshot: Snapshot) -> Iterator[Path]:
     yield from sorted(path for path in snapshot.path.rglob("*") if path.is_file())
 
 
-def test_what_was_published_is_good(data: DataFolder, snapshot: Snapshot) -> None:
-    """Every file is read to its last byte."""
-    result = verify(data, snapshot.key, now=NIGHT)
-    assert (result.ok, result.problems, result.name) == (True, [], f"old/{ID}")
+def test_an_untouched_snapshot_is_good(data: DataFolder, snapshot: Snapshot) -> None:
+    """Every file is read completely."""
+    result = verify(data, snapshot.key, now=STARTED_AT)
+    assert (result.ok, result.problems, result.name) == (True, [], f"old/{SNAPSHOT_ID}")
     assert result.files == len(list(files_of(snapshot)))
     assert result.bytes == sum(path.stat().st_size for path in files_of(snapshot))
 
 
 def test_a_flipped_bit_in_any_file_is_found_and_named(data: DataFolder, snapshot: Snapshot) -> None:
-    """At the beginning, in the middle, at the end, and at places between, of every kind of file."""
+    """At the beginning, in the middle, at the end and in between, of every kind of file."""
     for path in files_of(snapshot):
         size = path.stat().st_size
         for step, byte in enumerate({0, 5, size // 3, size // 2, size - 9, size - 1}):
@@ -81,7 +75,7 @@ def test_a_flipped_bit_in_any_file_is_found_and_named(data: DataFolder, snapshot
 
 
 def test_a_flipped_bit_anywhere_in_the_manifest(data: DataFolder, snapshot: Snapshot) -> None:
-    """It carries a checksum of itself: no other number of requests, no other letter of a note goes unseen."""
+    """The manifest has its own checksum: no number and no letter changes unnoticed."""
     path = snapshot.path / MANIFEST
     for byte in range(0, path.stat().st_size, 7):
         flip(path, byte, byte % 7)
@@ -102,7 +96,7 @@ def test_missing_added_and_shortened_files(data: DataFolder, snapshot: Snapshot)
     assert len(found) == 3
 
 
-def test_a_manifest_that_is_not_there_or_of_the_future(data: DataFolder, snapshot: Snapshot) -> None:
+def test_a_missing_manifest_and_one_of_a_newer_version(data: DataFolder, snapshot: Snapshot) -> None:
     path = snapshot.path / MANIFEST
     content = path.read_text()
     path.write_text(content.replace('"format": 1', '"format": 2'))
@@ -112,23 +106,23 @@ def test_a_manifest_that_is_not_there_or_of_the_future(data: DataFolder, snapsho
 
 
 def test_counts_that_contradict_each_other(data: DataFolder, snapshot: Snapshot) -> None:
-    """Whoever seals a manifest anew still has to get the numbers right (I4)."""
+    """Contradictions are found even under a valid checksum (I4)."""
     manifest = snapshot.manifest
     manifest.resources["publications"].x_total = 41
     manifest.tables["raw_publications"].rows = 39
     manifest.tables["publications"].path = "../../../elsewhere.parquet"
-    (snapshot.path / MANIFEST).write_bytes(sealed(manifest))
+    (snapshot.path / MANIFEST).write_bytes(encode_manifest(manifest))
     found = "\n".join(problems(data, snapshot))
     for words in ("40 records listed, 39 kept, 40 staged", "X-Total 41", "has 40 rows; the manifest says 39", "not in"):
         assert words in found
 
 
 class TestBlobs:
-    """Files by their SHA-256 that records name."""
+    """Blobs that the records refer to."""
 
     @pytest.fixture
     def blobs(self, data: DataFolder, snapshot: Snapshot) -> list[str]:
-        """Sixty blobs, named by the snapshot's `publication_files`."""
+        """Sixty blobs in the snapshot's `publication_files`."""
         contents = [f"content {number}".encode() for number in range(60)]
         names = [hashlib.sha256(content).hexdigest() for content in contents]
         for name, content in zip(names, contents, strict=True):
@@ -139,19 +133,17 @@ class TestBlobs:
         write_files(snapshot, [*names, names[0], None], [*sizes, sizes[0], None])
         return names
 
-    def test_all_are_read_unless_somebody_says_which(
-        self, data: DataFolder, snapshot: Snapshot, blobs: list[str]
-    ) -> None:
-        """The default proves all."""
-        result = verify(data, snapshot.key, now=NIGHT)
+    def test_all_blobs_are_read_by_default(self, data: DataFolder, snapshot: Snapshot, blobs: list[str]) -> None:
+        """The default proves every blob."""
+        result = verify(data, snapshot.key, now=STARTED_AT)
         assert (result.ok, result.blobs, result.blobs_read) == (True, len(blobs), 60)
 
     def test_a_part_each_day_proves_them_all_in_as_many_days(
         self, data: DataFolder, snapshot: Snapshot, blobs: list[str]
     ) -> None:
-        """And a flipped bit is found on exactly one of the days."""
+        """A flipped bit is found on exactly one of the days."""
         flip((data.path / blob_key(blobs[7])), 3, 1)
-        nights = [verify(data, snapshot.key, Part(1, 7), now=NIGHT + timedelta(days=day)) for day in range(7)]
+        nights = [verify(data, snapshot.key, Part(1, 7), now=STARTED_AT + timedelta(days=day)) for day in range(7)]
         assert sum(night.blobs_read for night in nights) == 60
         assert max(night.blobs_read for night in nights) < 30
         (found,) = [night.problems for night in nights if not night.ok]
@@ -160,26 +152,26 @@ class TestBlobs:
     def test_a_missing_and_a_shortened_one_are_found_without_reading(
         self, data: DataFolder, snapshot: Snapshot, blobs: list[str]
     ) -> None:
-        """Presence and size cost no reading, so every verification looks at all of them."""
+        """Presence and size need no reading, so every verification checks all blobs."""
         (data.path / blob_key(blobs[1])).unlink()
         os.truncate((data.path / blob_key(blobs[2])), 2)
-        found = "\n".join(verify(data, snapshot.key, Part(1, 9999), now=NIGHT).problems)
+        found = "\n".join(verify(data, snapshot.key, Part(1, 9999), now=STARTED_AT).problems)
         assert f"{(data.path / blob_key(blobs[1]))} is missing" in found
         assert f"{(data.path / blob_key(blobs[2]))} has 2 bytes" in found
 
-    def test_a_name_that_is_no_hash_is_no_path(self, data: DataFolder, snapshot: Snapshot) -> None:
+    def test_a_name_that_is_no_hash_is_not_used_as_a_path(self, data: DataFolder, snapshot: Snapshot) -> None:
         """No path leaves its folder (I13)."""
         write_files(snapshot, ["../../../../etc/passwd"], [1])
         assert "is not a SHA-256" in problems(data, snapshot)[0]
 
 
 def write_files(snapshot: Snapshot, names: list[str | None], sizes: list[int | None]) -> None:
-    """Give the snapshot a `publication_files` table with these blobs, and a manifest that fits."""
+    """Write a `publication_files` table with these blobs into a snapshot, and a matching manifest."""
     facts = snapshot.manifest.tables["publication_files"]
     path = snapshot.path / facts.path
     pq.write_table(pa.table({"sha256": pa.array(names, pa.string()), "bytes": pa.array(sizes, pa.int64())}), path)
     facts.rows, facts.bytes, facts.sha256 = len(names), path.stat().st_size, sha256_of(path)
-    (snapshot.path / MANIFEST).write_bytes(sealed(snapshot.manifest))
+    (snapshot.path / MANIFEST).write_bytes(encode_manifest(snapshot.manifest))
 
 
 @pytest.mark.parametrize("text", ["", "1", "0/7", "8/7", "1/0", "-1/7", "1/7x", "١/٧"])
@@ -195,11 +187,11 @@ def test_every_blob_is_in_exactly_one_part() -> None:
     assert sum(parts) == sum(days) == 1
 
 
-class TestWhich:
+class TestTargets:
     """Without a name: the newest complete snapshot of every tenant."""
 
     def test_the_newest_complete_of_each(self, data: DataFolder) -> None:
-        """And any other by its name; of a tenant without a complete one, nothing."""
+        """Any other snapshot by its name; nothing of a tenant without a complete one."""
         make_snapshot(data, tenant="old")
         newest = make_snapshot(data, tenant="old", now=TOMORROW)
         make_snapshot(data, tenant="old", now=TOMORROW + timedelta(days=1), complete=False)
@@ -207,12 +199,12 @@ class TestWhich:
         make_snapshot(data, tenant="torn", complete=False)
         assert keys_to_verify(data, None) == [newest.key, other.key]
         assert keys_to_verify(data, "old") == [newest.key]
-        assert keys_to_verify(data, f"old/{ID}") == [snapshot_key("old", ID)]
-        assert len(keys_to_verify(data, ID)) == 3
+        assert keys_to_verify(data, f"old/{SNAPSHOT_ID}") == [snapshot_key("old", SNAPSHOT_ID)]
+        assert len(keys_to_verify(data, SNAPSHOT_ID)) == 3
         assert tenants_without_complete(data) == ["torn"]
 
-    def test_a_snapshot_that_cannot_be_read_is_never_passed_over(self, data: DataFolder) -> None:
-        """Nor does it hide the one before."""
+    def test_an_unreadable_snapshot_is_never_skipped(self, data: DataFolder) -> None:
+        """Nor does it hide the previous one."""
         good = make_snapshot(data)
         torn = make_snapshot(data, now=TOMORROW)
         (torn.path / MANIFEST).write_text("{")
@@ -227,16 +219,16 @@ class TestWhich:
             keys_to_verify(data, "nobody")
 
 
-def test_the_result_is_kept_until_the_snapshot_is_gone(data: DataFolder) -> None:
-    """Beside the snapshots, which never change."""
+def test_the_result_is_stored_until_the_snapshot_is_gone(data: DataFolder) -> None:
+    """It is beside the snapshots, which never change."""
     snapshot = make_snapshot(data)
-    assert last_verification(data, "old", ID) is None
+    assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None
     result = verify(data, snapshot.key, now=TOMORROW)
-    keep(data, result)
-    assert last_verification(data, "old", ID) == result
+    VERIFICATIONS.save(data, result)
+    assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) == result
     assert problems(data, snapshot) == []
     shutil.rmtree(snapshot.path)
-    forget_missing(data)
-    assert last_verification(data, "old", ID) is None
-    keep(data, result)
-    assert last_verification(data, "old", ID) is None
+    VERIFICATIONS.remove_orphans(data)
+    assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None
+    VERIFICATIONS.save(data, result)
+    assert VERIFICATIONS.last(data, "old", SNAPSHOT_ID) is None

@@ -1,4 +1,4 @@
-"""A bucket that does not let us in, or is none: what was tried, what came back, what to do, and no secret."""
+"""A bucket that refuses access or does not exist: what was tried, what came back, what to do, and no secret."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.store.s3 import S3, SECRET
 
 
 def refusal(code: str, message: str, status: int = 403) -> Answer:
-    """What S3 says, with what it likes to add."""
+    """An error of S3 with its usual extras."""
     text = (
         f"<Error><Code>{code}</Code><Message>{message}</Message><AWSAccessKeyId>testing</AWSAccessKeyId>"
         f"<StringToSign>AWS4 {SECRET}</StringToSign></Error>"
@@ -40,7 +40,11 @@ def opened(endpoint: str, monkeypatch: pytest.MonkeyPatch, address: str = "s3://
             ConfigurationError,
             "there is no such bucket",
         ),
-        (refusal("InvalidAccessKeyId", "The key does not exist in our records."), ConfigurationError, "not accepted"),
+        (
+            refusal("InvalidAccessKeyId", "The key does not exist in our records."),
+            ConfigurationError,
+            "does not accept the credentials",
+        ),
         (
             refusal("SignatureDoesNotMatch", "The signature does not match."),
             ConfigurationError,
@@ -72,7 +76,7 @@ def test_a_refusal(
     attempt: Callable[[Bucket], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """By its kind, whatever was tried; what was signed, and how, is not shown (I10)."""
+    """The kind of error depends on the response alone. Messages reveal no signature (I10)."""
     with ScriptedServer(lambda _: answer) as server:
         with pytest.raises(kind) as caught:
             attempt(opened(server.url, monkeypatch))
@@ -83,7 +87,7 @@ def test_a_refusal(
 
 
 def test_an_endpoint_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be the network's fault, so it may pass."""
+    """The network may be at fault, so the error is temporary."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
@@ -92,7 +96,7 @@ def test_an_endpoint_where_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_http_is_for_this_machine_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked of a host on the way to which records could be read; also where the environment permits it."""
+    """No request goes to a remote host over http, even if the environment permits http."""
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     with pytest.raises(ConfigurationError, match=r"storage\.example\.org\) is http"):
         opened("http://key:secret@storage.example.org", monkeypatch)
@@ -106,7 +110,7 @@ def test_azure_without_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestDoctor:
-    """One small object, put twice, listed, read and deleted."""
+    """The check puts one small object twice, lists, reads and deletes it."""
 
     def test_a_good_store(self, s3: S3) -> None:
         """Nothing is left of the test."""
@@ -115,7 +119,7 @@ class TestDoctor:
         assert list(one.below(FOLDER)) == []
 
     def test_a_store_that_ignores_the_condition(self) -> None:
-        """Some that look like S3 do: two runs could then mix their snapshots."""
+        """Some S3-compatible services do: two runs could mix their snapshots there."""
 
         class Replacing(Bucket):
             def put(self, key: str, content: bytes) -> bool:
@@ -125,8 +129,8 @@ class TestDoctor:
         found = bucket(Replacing(MemoryStore(), "s3://like", lambda: "me"))
         assert (found.status, "If-None-Match" in found.message) == (CheckStatus.PROBLEM, True)
 
-    def test_a_store_that_deletes_nothing(self) -> None:
-        """Such as one that locks every object."""
+    def test_a_store_that_does_not_delete(self) -> None:
+        """For example one that locks every object."""
 
         class Keeping(Bucket):
             def delete(self, key: str) -> None:
@@ -135,7 +139,7 @@ class TestDoctor:
         assert "deleted is still there" in bucket(Keeping(MemoryStore(), "s3://locked", lambda: "me")).message
 
     def test_no_bucket(self, s3: S3) -> None:
-        """The command's exit status is that of a configuration to mend."""
+        """The exit status is that of a configuration error."""
         found = bucket(open_bucket("s3://no-such-bucket", lambda: "me", s3.environ))
         assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ConfigurationError.exit_status)
         assert "no such bucket" in found.message

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipelines.errors import StorageError
-from pipelines.store.objects.buckets import PART
+from pipelines.store.objects.buckets import PART_BYTES
 from pipelines.store.objects.objects import ObjectInfo, Objects
 
 
@@ -29,17 +29,17 @@ def all_below(objects: Objects, folder: str) -> list[str]:
 
 
 class TestPut:
-    """What is there is never replaced by a put."""
+    """A put never replaces an object."""
 
-    def test_only_where_the_key_is_free(self, objects: Objects) -> None:
+    def test_a_put_needs_a_free_key(self, objects: Objects) -> None:
         """The second put changes nothing."""
         assert objects.put("a/b", b"first")
         assert not objects.put("a/b", b"second")
         assert objects.read("a/b") == b"first"
 
-    @pytest.mark.parametrize("size", [0, 1, PART, 2 * PART + 12345])
+    @pytest.mark.parametrize("size", [0, 1, PART_BYTES, 2 * PART_BYTES + 12345])
     def test_a_file_of_any_size(self, objects: Objects, tmp_path: Path, size: int) -> None:
-        """Small ones at once, large ones in parts."""
+        """Small files in one request, large ones in parts."""
         content = random.Random(size).randbytes(size)
         path = file_with(tmp_path, content)
         assert objects.put_file("a/file", path)
@@ -47,8 +47,8 @@ class TestPut:
         assert (objects.size("a/file"), objects.read("a/file") == content) == (size, True)
         assert path.read_bytes() == content, "the file stays"
 
-    def test_of_many_at_once_one_wins(self, objects: Objects) -> None:
-        """And the content is the winner's."""
+    def test_one_of_many_concurrent_puts_wins(self, objects: Objects) -> None:
+        """The content is the winner's."""
         together = Barrier(8)
 
         def put(number: int) -> bool:
@@ -60,9 +60,9 @@ class TestPut:
         assert won.count(True) == 1
         assert objects.read("claims/one") == str(won.index(True)).encode()
 
-    def test_of_many_large_ones_at_once_one_is_whole(self, objects: Objects, tmp_path: Path) -> None:
-        """Keys of large files are made from their content, or claimed; even otherwise nobody finds a mixture."""
-        contents = [bytes([number]) * (PART + 1) for number in range(3)]
+    def test_concurrent_large_puts_are_never_mixed(self, objects: Objects, tmp_path: Path) -> None:
+        """Keys of large files are made from their content, or claimed; even without that, nobody reads a mixture."""
+        contents = [bytes([number]) * (PART_BYTES + 1) for number in range(3)]
         paths = [tmp_path / str(number) for number in range(3)]
         for path, content in zip(paths, contents, strict=True):
             path.write_bytes(content)
@@ -71,14 +71,14 @@ class TestPut:
         assert objects.read("large") in contents
 
     def test_replace(self, objects: Objects) -> None:
-        """Only this one takes the place of what is there."""
+        """Only `replace` replaces an object."""
         for content in (b"first", b"second"):
             objects.replace("results/one", content)
             assert objects.read("results/one") == content
 
-    @pytest.mark.parametrize("size", [0, 2 * PART + 12345])
+    @pytest.mark.parametrize("size", [0, 2 * PART_BYTES + 12345])
     def test_replace_by_a_file(self, objects: Objects, tmp_path: Path, size: int) -> None:
-        """A large one in parts; a reader never finds a mixture, and a shorter one leaves nothing of a longer one."""
+        """Large files are uploaded in parts. A reader never gets a mixture, and a shorter file leaves nothing of a longer one."""
         contents = [b"first" * 99, random.Random(size).randbytes(size)]
         for content in contents:
             objects.replace_file("results/one", file_with(tmp_path, content))
@@ -103,7 +103,7 @@ class TestPut:
         ],
     )
     def test_a_hostile_key_leads_nowhere(self, objects: Objects, tmp_path: Path, key: str) -> None:
-        """No key leaves the store (I13)."""
+        """No key leads out of the store (I13)."""
         path = file_with(tmp_path, b"x")
         for attempt in (
             lambda: objects.put(key, b"x"),
@@ -123,7 +123,7 @@ class TestPut:
         "key", ["tenant=old/x=1", "with blank/ü.txt", "a%2Fb", "100%", "~", "a+b", "[a]*?", ".hidden"]
     )
     def test_an_unusual_key_is_a_key(self, objects: Objects, key: str) -> None:
-        """Signs that mean something elsewhere mean nothing here."""
+        """Characters with a meaning elsewhere have none in a key."""
         assert objects.put(key, b"here")
         assert objects.read(key) == b"here"
         if "/" in key:
@@ -131,10 +131,10 @@ class TestPut:
 
 
 class TestRead:
-    """What is not there is told as such; what is there is read from any place."""
+    """A missing object is reported as missing; an existing one is readable from any position."""
 
-    def test_what_is_not_there(self, objects: Objects) -> None:
-        """A folder is not there either."""
+    def test_a_missing_object(self, objects: Objects) -> None:
+        """A folder is not an object either."""
         objects.put("a/b", b"x")
         assert objects.size("a/c") is None
         assert objects.size("a") is None
@@ -145,14 +145,14 @@ class TestRead:
         assert (all_below(objects, "nowhere"), objects.folders("nowhere")) == ([], [])
 
     def test_many_at_once_in_their_order(self, objects: Objects) -> None:
-        """With a gap where one is missing."""
+        """A missing object is None in its place."""
         for number in range(40):
             objects.put(f"many/{number}", str(number).encode())
         keys = [f"many/{number}" for number in range(41)]
         assert list(objects.read_all(keys)) == [*(str(number).encode() for number in range(40)), None]
 
     def test_from_any_place(self, objects: Objects, tmp_path: Path) -> None:
-        """Forwards, backwards, over the end."""
+        """Forwards, backwards, past the end."""
         content = random.Random(1).randbytes(3 * 1024 * 1024 + 7)
         objects.put_file("a", file_with(tmp_path, content))
         with objects.open("a") as file:
@@ -164,7 +164,7 @@ class TestRead:
             assert (file.read(), file.read()) == (content[-7:], b"")
 
     def test_parquet(self, objects: Objects, tmp_path: Path) -> None:
-        """By pyarrow from a reader; by DuckDB by the address, in several threads."""
+        """Pyarrow reads by a reader, DuckDB by the address, in several threads."""
         table = pa.table({"n": range(300_000), "text": [f"row {number}" for number in range(300_000)]})
         pq.write_table(table, tmp_path / "file", row_group_size=20_000)
         objects.put_file("t/table.parquet", tmp_path / "file")
@@ -181,10 +181,10 @@ class TestRead:
 
 
 class TestList:
-    """In the order of the keys, whatever their folders are."""
+    """A listing is sorted by key, across folders."""
 
     def test_sorted_by_key(self, objects: Objects) -> None:
-        """By the bytes of the whole key."""
+        """The order is that of the key's bytes."""
         keys = ["l/a", "l/a-b", "l/a.b/c", "l/a0", "l/ab/c/d", "l/ab/c0", "l/b", "l/B", "l/é", "l/z/z"]
         for key in random.Random(3).sample(keys, len(keys)):
             objects.put(key, key.encode())
@@ -193,14 +193,14 @@ class TestList:
         assert all_below(objects, "l/a") == [], "a folder is not a prefix of names"
         assert objects.folders("l") == ["a.b", "ab", "z"]
 
-    def test_more_than_one_answer_holds(self, objects: Objects) -> None:
-        """S3 lists some at a time, and says how to go on."""
+    def test_a_listing_of_several_pages(self, objects: Objects) -> None:
+        """S3 lists some keys per response, with a token for the next ones."""
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: objects.put(f"l/{number:05}", b""), range(90)))
         assert all_below(objects, "l") == [f"l/{number:05}" for number in range(90)]
 
-    def test_what_was_deleted_is_gone(self, objects: Objects) -> None:
-        """And its key is free again."""
+    def test_a_deleted_object_is_gone(self, objects: Objects) -> None:
+        """Its key is free again."""
         for key in ("d/a", "d/b"):
             objects.put(key, b"x")
         objects.delete("d/a")

@@ -11,12 +11,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from pipelines.backup import files, staging
-from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.postgres import database, postgres_server
-from tests.store.steps import NIGHT, begin, read
+from tests.store.snapshot_factory import STARTED_AT, publish_records
 
 Ask = Callable[..., list[tuple[Any, ...]]]
 
@@ -30,20 +28,20 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def address(server: str) -> Iterator[str]:
-    """A database that nothing was written to yet."""
+    """An empty database."""
     with database(server) as one:
         yield one
 
 
 @pytest.fixture
 def postgres(address: str) -> Database:
-    """That database, as a load sees it; readers are waited for shortly."""
+    """That database as loads use it, with a short wait for readers."""
     return Database(address, seconds=20)
 
 
 @pytest.fixture
 def ask(address: str) -> Iterator[Ask]:
-    """Asks the database as an analyst would."""
+    """Runs SQL in the database, as an analyst would."""
     with psycopg.connect(address, autocommit=True) as connection:
 
         def rows(sql: str, *values: object) -> list[tuple[Any, ...]]:
@@ -57,12 +55,12 @@ def ask(address: str) -> Iterator[Ask]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> DataFolder:
-    """A data folder that nothing was written to yet."""
+    """A data folder that does not exist yet."""
     return DataFolder(tmp_path / "library-data")
 
 
 def library(count: int = 3, *, first: int = 1, **others: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Resource → the JSON of its records: some publications, and whatever else is named."""
+    """Resource → the JSON of its records: some publications, and the other resources that are given."""
     publications = [
         {
             "id": number,
@@ -84,7 +82,7 @@ def library(count: int = 3, *, first: int = 1, **others: Sequence[Mapping[str, A
     }
 
 
-def night(
+def library_snapshot(
     data: DataFolder,
     records: Mapping[str, Sequence[str]] | None = None,
     *,
@@ -92,15 +90,8 @@ def night(
     day: int = 0,
     complete: bool = True,
 ) -> Snapshot:
-    """A snapshot of some resources, made by the steps of a backup."""
-    found, now = library() if records is None else records, NIGHT + timedelta(days=day)
-    with data.lease(tenant):
-        capture = begin(data, tenant=tenant, wanted=list(found), now=now)
-        for resource, payloads in found.items():
-            read(capture, payloads, resource=resource, complete=complete)
-            staging.stage(capture, resource)
-        if "publications" in found:
-            files.leave_files(capture)
-        snapshot = data.publish(capture, now + timedelta(seconds=90))
-        rebuild_catalogue(data)
-        return snapshot
+    """A snapshot of some resources, by default those of `library`, begun `day` days after the first."""
+    started_at = STARTED_AT + timedelta(days=day)
+    return publish_records(
+        data, library() if records is None else records, tenant=tenant, now=started_at, complete=complete
+    )

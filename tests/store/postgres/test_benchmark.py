@@ -1,4 +1,4 @@
-"""The benchmark measures what it says: everybody gets the same rows into Postgres."""
+"""The benchmark is fair: every peer loads the same rows into Postgres."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask
 
 
-def test_everybody_loads_the_same_publications(address: str, data: DataFolder, ask: Ask) -> None:
-    """Rows of all tables; pandas takes the first publications."""
+def test_every_peer_loads_the_same_publications(address: str, data: DataFolder, ask: Ask) -> None:
+    """Bookferry loads the rows of all tables; pandas loads the first publications."""
     make_snapshot(data, 100)
     (snapshot,) = data.snapshots()
     whole = by_bookferry(address, data, snapshot)

@@ -1,4 +1,4 @@
-"""Which snapshots are staged, after a backup and because somebody asks."""
+"""Which snapshots are staged after a backup, and which on request."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from pipelines.backup.database import open_database, stage_again, stage_new
 from pipelines.errors import ConfigurationError
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
-from pipelines.store.postgres.loading import Database, Staged
+from pipelines.store.postgres.loading import Database, LoadResult
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.postgres.conftest import Ask, library, night
+from tests.store.postgres.conftest import Ask, library, library_snapshot
 
 
-def names(staged: list[Staged]) -> list[str]:
-    """The snapshots that were loaded."""
+def names(staged: list[LoadResult]) -> list[str]:
+    """The loaded snapshots."""
     return [one.snapshot for one in staged]
 
 
-def test_a_backup_loads_what_is_new_and_no_partial_snapshot(data: DataFolder, postgres: Database, ask: Ask) -> None:
+def test_a_backup_loads_new_complete_snapshots(data: DataFolder, postgres: Database, ask: Ask) -> None:
     """I4: a partial snapshot is never the newest one. A snapshot of some resources alone changes their tables only."""
     assert stage_new(postgres, data, "old") == []
-    first = night(data).manifest.snapshot
+    first = library_snapshot(data).manifest.snapshot
     assert names(stage_new(postgres, data, "old")) == [first]
     assert stage_new(postgres, data, "old") == []
-    night(data, day=1, complete=False)
+    library_snapshot(data, day=1, complete=False)
     assert stage_new(postgres, data, "old") == []
-    shelves = night(data, {"locations": library(0, locations=[{"id": 1, "name": "Shelf"}])["locations"]}, day=2)
+    shelves = library_snapshot(
+        data, {"locations": library(0, locations=[{"id": 1, "name": "Shelf"}])["locations"]}, day=2
+    )
     assert names(stage_new(postgres, data, "old")) == [shelves.manifest.snapshot]
     assert ask("SELECT DISTINCT snapshot FROM publications") == [(first,)]
     assert ask("SELECT snapshot, resources FROM snapshots WHERE complete ORDER BY 1") == [
@@ -37,13 +39,11 @@ def test_a_backup_loads_what_is_new_and_no_partial_snapshot(data: DataFolder, po
     ]
 
 
-def test_people_load_the_newest_again_or_one_by_name_or_all_that_is_missing(
-    data: DataFolder, postgres: Database
-) -> None:
-    """What there is not is an error that says what there is."""
+def test_a_request_loads_the_newest_again_or_one_by_name_or_all_missing(data: DataFolder, postgres: Database) -> None:
+    """An unknown name is an error that lists the snapshots."""
     with pytest.raises(ConfigurationError, match="'old' has no complete snapshot yet"):
         stage_again(postgres, data, "old")
-    first, second, third = (night(data, day=day).manifest.snapshot for day in range(3))
+    first, second, third = (library_snapshot(data, day=day).manifest.snapshot for day in range(3))
     assert names(stage_again(postgres, data, "old")) == names(stage_again(postgres, data, "old")) == [third]
     assert names(stage_again(postgres, data, "old", f"old/{first}")) == [first]
     assert names(stage_again(postgres, data, "old", history=True)) == [second]
@@ -58,7 +58,7 @@ def settings(folder: Path, text: str) -> Settings:
 
 
 def test_tables_need_not_be_staged(tmp_path: Path) -> None:
-    """Without a database, or where it is for sign-ins only."""
+    """Without a database, or with one for sign-ins only, staging is an error that says so."""
     named = 'postgres_env = "TEST_POSTGRES"'
     environ = {"TEST_POSTGRES": "postgresql://me:sesame-open@127.0.0.1:1/nothing"}
     assert settings(tmp_path, named).stages

@@ -1,4 +1,4 @@
-"""Who reads what: the analysts' role sees nothing personal, and a user without many rights can load all the same."""
+"""Access: the analysts' role sees nothing personal, and a user with few rights can load."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.postgres.analysts import ROLE, WITHOUT
+from pipelines.store.postgres.analysts import ROLE, ROLE_MISSING
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.postgres.conftest import Ask, library, night
+from tests.store.postgres.conftest import Ask, library, library_snapshot
 
 USER = {"id": 1, "email": "a@example.org", "name": "A", "roles": ["admin"], "phone": "1"}
 
 
-def test_analysts_read_all_that_is_not_personal(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Through the views and the tables, after every load, also where default privileges would give more."""
+def test_analysts_read_everything_that_is_not_personal(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Through views and tables, after every load, even where default privileges would grant more."""
     ask(f"DO $$ BEGIN CREATE ROLE {ROLE} NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     ask(f"ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO {ROLE}")
     for day in range(2):
-        postgres.load(data, night(data, library(2, users=[USER]), day=day))
+        postgres.load(data, library_snapshot(data, library(2, users=[USER]), day=day))
     ask(f"SET ROLE {ROLE}")
     assert ask("SELECT count(*) FROM publications_deleted") == [(0,)]
     assert ask("SELECT count(*) FROM publications_as_of('old', now())") == [(2,)]
@@ -38,10 +38,12 @@ def test_analysts_read_all_that_is_not_personal(data: DataFolder, postgres: Data
     assert ask("SELECT email, residue->>'phone' FROM old.users") == [("a@example.org", "1")]
 
 
-def test_people_are_loaded_only_where_the_key_is(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Without it their tables are left out and told; the rest is there, and says which resources it is."""
+def test_people_are_loaded_only_with_the_key(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Without it their tables are left out with a note; the others are loaded, and `snapshots` names their resources."""
     keys = PersonalKeys([PersonalKey(bytes(range(32)))])
-    locked = night(DataFolder(data.path, keys), library(1, users=[USER], tasks=[{"id": 2, "assignee_id": 1}]))
+    locked = library_snapshot(
+        DataFolder(data.path, keys), library(1, users=[USER], tasks=[{"id": 2, "assignee_id": 1}])
+    )
     staged = postgres.load(data, locked)
     assert [note.partition(":")[0] for note in staged.notes] == ["users, user_roles"]
     assert ask("SELECT resources FROM snapshots") == [("publications,tasks",)]
@@ -54,8 +56,8 @@ def test_people_are_loaded_only_where_the_key_is(data: DataFolder, postgres: Dat
 
 
 @pytest.fixture
-def modest(address: str, ask: Ask) -> Iterator[Database]:
-    """The database for a user who may do nothing but connect."""
+def restricted(address: str, ask: Ask) -> Iterator[Database]:
+    """The database of a user who may only connect."""
     database = sa.make_url(address).database
     name = f"modest_{database}"
     ask(f"CREATE ROLE {name} LOGIN")
@@ -63,13 +65,13 @@ def modest(address: str, ask: Ask) -> Iterator[Database]:
     ask(f"DROP OWNED BY {name}; DROP ROLE {name}")
 
 
-def test_a_user_with_few_rights(data: DataFolder, modest: Database, ask: Ask) -> None:
-    """The right to make schemas is needed, and the message says so; a role for analysts is made where that may be done."""
-    one = night(data)
+def test_a_user_with_few_rights(data: DataFolder, restricted: Database, ask: Ask) -> None:
+    """The message names the missing right to make schemas. The role of the analysts is created if the user may do so."""
+    one = library_snapshot(data)
     with pytest.raises(ConfigurationError, match=r"permission denied.*SQLSTATE 42501.*GRANT CREATE ON DATABASE"):
-        modest.load(data, one)
+        restricted.load(data, one)
     (database,) = ask("SELECT current_database()")[0]
     ask(f"GRANT CREATE ON DATABASE {database} TO modest_{database}")
     existed = bool(ask("SELECT 1 FROM pg_roles WHERE rolname = %s", ROLE))
-    assert modest.load(data, one).notes == ([] if existed else [WITHOUT])
+    assert restricted.load(data, one).notes == ([] if existed else [ROLE_MISSING])
     assert ask("SELECT count(*) FROM publications") == [(3,)]

@@ -1,4 +1,4 @@
-"""I5: whoever reads while tables are exchanged sees the old snapshot or the new one; never an error, a mixture or nothing."""
+"""I5: readers during a swap see the old snapshot or the new one; never an error, a mixture or nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from pipelines.errors import TemporaryError
 from pipelines.store.postgres.loading import Database
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-from tests.store.postgres.conftest import Ask, library, night
+from tests.store.postgres.conftest import Ask, library, library_snapshot
 
 Answer = tuple[str, int, bool]
-"""Snapshot, rows, whether all tables in the query showed the same snapshot."""
+"""Snapshot, rows, whether all tables in the query had the same snapshot."""
 
 DIRECT = """
     SELECT p.snapshot, count(*), bool_and(i.snapshot = p.snapshot)
@@ -44,9 +44,9 @@ READERS = [
 ]
 
 
-def test_ten_exchanges_under_the_eyes_of_readers(address: str, data: DataFolder, postgres: Database) -> None:
-    """Each answer is one whole snapshot, in its own size, whatever the query goes through; and readers see each of the eleven come."""
-    nights = [night(data, library(count), day=count) for count in range(1, 12)]
+def test_ten_swaps_during_queries(address: str, data: DataFolder, postgres: Database) -> None:
+    """Each result is one complete snapshot, by every way of querying; and the readers see each of the eleven."""
+    nights = [library_snapshot(data, library(count), day=count) for count in range(1, 12)]
     sizes = {one.manifest.snapshot: 2 * count for count, one in enumerate(nights, start=1)}
     postgres.load(data, nights[0])
     ended = Event()
@@ -77,7 +77,7 @@ def test_ten_exchanges_under_the_eyes_of_readers(address: str, data: DataFolder,
 
 @contextmanager
 def transaction(address: str, *statements: str) -> Iterator[psycopg.Connection]:
-    """A session in which some statements were run, and that has not ended its transaction."""
+    """A session with an open transaction after these statements."""
     with psycopg.connect(address, application_name="a long report") as connection:
         for statement in statements:
             connection.execute(statement.encode())
@@ -85,9 +85,9 @@ def transaction(address: str, *statements: str) -> Iterator[psycopg.Connection]:
 
 
 @pytest.fixture
-def two(data: DataFolder, postgres: Database) -> Iterator[tuple[Snapshot, Snapshot]]:
-    """A snapshot that is shown, and a newer one that is not."""
-    first, second = night(data, library(1)), night(data, library(2), day=1)
+def loaded_and_new(data: DataFolder, postgres: Database) -> Iterator[tuple[Snapshot, Snapshot]]:
+    """A loaded snapshot, and a newer one that is not loaded."""
+    first, second = library_snapshot(data, library(1)), library_snapshot(data, library(2), day=1)
     postgres.load(data, first)
     yield first, second
     postgres.load(data, second)  # nothing is left that would hinder it
@@ -96,21 +96,21 @@ def two(data: DataFolder, postgres: Database) -> Iterator[tuple[Snapshot, Snapsh
 @pytest.mark.parametrize(
     ("held", "why"),
     [
-        (("SELECT * FROM old.publications",), "some transaction held locks"),
-        (("SELECT * FROM library.publication_authors",), "some transaction held locks"),
+        (("SELECT * FROM old.publications",), "a transaction held locks"),
+        (("SELECT * FROM library.publication_authors",), "a transaction held locks"),
         (
             ("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SELECT 1"),
-            "a transaction that is older than they are, and would have found them empty",
+            "a transaction that is older than they are, and would find them empty",
         ),
     ],
 )
-def test_a_reader_who_does_not_end_is_named_and_keeps_what_it_sees(
-    address: str, data: DataFolder, two: tuple[Snapshot, Snapshot], held: tuple[str, ...], why: str
+def test_a_reader_that_does_not_end_is_named_and_keeps_its_rows(
+    address: str, data: DataFolder, loaded_and_new: tuple[Snapshot, Snapshot], held: tuple[str, ...], why: str
 ) -> None:
-    """The old data stays and nothing is left behind; the message says who it is and what to run."""
+    """The old data stays and nothing is left behind. The message names the reader and the command to run."""
     with transaction(address, *held) as connection:
         with pytest.raises(TemporaryError, match=re.escape(why)) as caught:
-            Database(address, seconds=0.2).load(data, two[1])
+            Database(address, seconds=0.2).load(data, loaded_and_new[1])
         pid = connection.info.backend_pid
         for words in (
             f"process {pid}, user ",
@@ -125,12 +125,12 @@ def test_a_reader_who_does_not_end_is_named_and_keeps_what_it_sees(
         assert connection.execute(schemas.encode()).fetchall() == [(0,)]
 
 
-def test_a_reader_who_ends_in_time_is_waited_for(
-    address: str, data: DataFolder, postgres: Database, two: tuple[Snapshot, Snapshot], ask: Ask
+def test_the_swap_waits_for_a_reader_that_ends_in_time(
+    address: str, data: DataFolder, postgres: Database, loaded_and_new: tuple[Snapshot, Snapshot], ask: Ask
 ) -> None:
-    """Locks are asked for again and again; a reader that comes in between is not held up for longer than a moment."""
+    """Locks are requested in short tries; a new reader waits for a moment at most."""
     with ThreadPoolExecutor(1) as pool, transaction(address, "SELECT * FROM old.publications") as connection:
-        loading = pool.submit(postgres.load, data, two[1])
+        loading = pool.submit(postgres.load, data, loaded_and_new[1])
         while not ask("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
             assert not loading.done()
         assert ask("SELECT count(*) FROM publications") == [(1,)]

@@ -1,4 +1,4 @@
-"""What is in Postgres is what is in the snapshots: tables, keys, comments, history, and the views over all libraries."""
+"""Postgres has the data of the snapshots: tables, keys, comments, history, and the views over all libraries."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pipelines.errors import ConfigurationError
 from pipelines.records.tables import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue
 from pipelines.store.postgres.loading import Database
-from pipelines.store.postgres.views import shown
+from pipelines.store.postgres.views import public_views
 from pipelines.store.snapshots.snapshots import DataFolder
-from tests.store.postgres.conftest import Ask, library, night
+from tests.store.postgres.conftest import Ask, library, library_snapshot
 
 EVERYTHING: dict[str, list[dict[str, Any]]] = {
     "users": [{"id": 1, "email": "a@example.org", "name": "A", "roles": ["admin", "librarian"], "phone": "1"}],
@@ -31,27 +31,27 @@ EVERYTHING: dict[str, list[dict[str, Any]]] = {
 
 
 def comparable(value: object) -> object:
-    """A value as both databases can have it: JSON is parsed, an instant is in UTC whatever that is called."""
+    """A value in a form that both databases share: JSON parsed, an instant in UTC."""
     if isinstance(value, datetime):
         return value.astimezone(UTC)
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
-def test_postgres_and_duckdb_show_the_same_rows_under_the_same_names(
+def test_postgres_and_duckdb_have_the_same_rows_under_the_same_names(
     data: DataFolder, postgres: Database, ask: Ask
 ) -> None:
-    """Every view of the catalogue, of two libraries with two nights each; one of them has the name of the schema of the views."""
+    """Every view of the catalogue, for two libraries with two snapshots each; one is named like the schema of the views."""
     snapshots = [
-        night(data, library(3, **EVERYTHING)),
-        night(data, library(2), tenant="library"),
-        night(data, library(4, first=3, **EVERYTHING), day=1),
-        night(data, library(2, first=2), tenant="library", day=1),
-        night(data, library(1), day=2, complete=False),
+        library_snapshot(data, library(3, **EVERYTHING)),
+        library_snapshot(data, library(2), tenant="library"),
+        library_snapshot(data, library(4, first=3, **EVERYTHING), day=1),
+        library_snapshot(data, library(2, first=2), tenant="library", day=1),
+        library_snapshot(data, library(1), day=2, complete=False),
     ]
     for snapshot in snapshots[:4]:
         postgres.load(data, snapshot)
     views = [SNAPSHOTS.name]
-    views += [view.name for table in TABLES.values() for view in shown(table)]
+    views += [view.name for table in TABLES.values() for view in public_views(table)]
     views += [f"{tables[0].name}_deleted" for tables in STAGED.values()]
     views += [f"{name}_as_of('old', '2026-11-20T12:00:00Z')" for name in TABLES]
     with open_catalogue(data) as duckdb:
@@ -74,9 +74,9 @@ def test_postgres_and_duckdb_show_the_same_rows_under_the_same_names(
     assert ask("SELECT DISTINCT key FROM publications, unnest(json_keys(residue)) AS key") == [("shelf_mark",)]
 
 
-def test_keys_and_comments_are_those_of_the_descriptions(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Each table is described once; its primary key, its foreign keys, the filled columns and all comments come from there."""
-    assert postgres.load(data, night(data, library(**EVERYTHING))).left_out == []
+def test_keys_and_comments_come_from_the_descriptions(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Primary keys, foreign keys, NOT NULL columns and all comments are those of the table descriptions."""
+    assert postgres.load(data, library_snapshot(data, library(**EVERYTHING))).left_out == []
     primary = ask(
         """SELECT conrelid::regclass::text, array_agg(attname::text ORDER BY place)
            FROM pg_constraint, unnest(conkey) WITH ORDINALITY AS k (number, place)
@@ -105,13 +105,13 @@ def test_keys_and_comments_are_those_of_the_descriptions(data: DataFolder, postg
     assert ask("SELECT obj_description('library.users'::regclass)")[0][0].startswith(TABLES["users"].comment)
 
 
-def test_data_that_breaks_a_key_is_loaded_and_told(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Text ids, rows without a parent, values too long for an index, NUL in texts and in JSON: the row counts."""
+def test_data_that_violates_a_key_is_loaded_and_reported(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Text ids, rows without a parent, values too long for an index, NUL in texts and in JSON: the rows are loaded."""
     records = library(1, hard_copies=[{"id": 1, "publication_id": 999}], locations=[{"id": "text", "name": "a\0b"}])
     records["publications"] += [
         json.dumps({"id": 2, "title": "NUL \0", "odd": "\0\0 \\u0000", "authors": [{"name": _random_text()}]})
     ]
-    staged = postgres.load(data, night(data, records))
+    staged = postgres.load(data, library_snapshot(data, records))
     assert staged.tables["publications"] == 2
     assert ask("SELECT title, residue->>'odd' FROM publications WHERE id = 2") == [
         ("NUL \ufffd", "\ufffd\ufffd \\u0000")
@@ -126,13 +126,13 @@ def test_data_that_breaks_a_key_is_loaded_and_told(data: DataFolder, postgres: D
 
 
 def _random_text() -> str:
-    """Longer than an index takes, and not to be compressed."""
+    """A text that is too long for an index and cannot be compressed."""
     return "".join(chr(0x4E00 + number * 7919 % 20000) for number in range(20_000))
 
 
 def test_history_follows_the_data_folder(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """An older snapshot goes into the history; what was pruned goes at the next load; a snapshot that is loaded again is there once."""
-    nights = [night(data, library(count), day=count) for count in (1, 2, 3)]
+    """An older snapshot goes into the history; a pruned one is dropped by the next load; a reloaded one is there once."""
+    nights = [library_snapshot(data, library(count), day=count) for count in (1, 2, 3)]
     for place in (2, 0, 1, 1):
         postgres.load(data, nights[place])
     history = "SELECT snapshot, count(*) FROM publications_history GROUP BY snapshot ORDER BY snapshot"
@@ -145,33 +145,33 @@ def test_history_follows_the_data_folder(data: DataFolder, postgres: Database, a
     assert [(count,) for _, count in ask(history)] == [(1,), (2,)]
     assert ask("SELECT count(*) FROM old.publications") == ask("SELECT count(*) FROM publications") == [(2,)]
     assert ask("SELECT snapshot FROM snapshots") == [(nights[1].manifest.snapshot,)]
-    assert "views of somebody hang on them" in staged.notes[0]
+    assert "other views depend on them" in staged.notes[0]
     ask("DROP VIEW public.mine")
     postgres.load(data, nights[1])
     assert [(count,) for _, count in ask(history)] == [(2,)]
-    assert postgres.held("old") == [nights[1].manifest.snapshot]
-    assert postgres.held("new") == []
+    assert postgres.loaded_snapshots("old") == [nights[1].manifest.snapshot]
+    assert postgres.loaded_snapshots("new") == []
 
 
-def test_tables_of_another_version_are_gone_on_with(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """A column that an older description lacked or had beside; one of another type is a clear error."""
-    first = night(data)
+def test_tables_of_another_version_are_continued(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """A description may gain and lose columns; a column of another type is a clear error."""
+    first = library_snapshot(data)
     postgres.load(data, first)
     ask("DROP SCHEMA library CASCADE")
     ask("ALTER TABLE old.publications_history DROP COLUMN abstract")
     ask("ALTER TABLE old.publications_history ADD COLUMN odd bigint")
     ask("UPDATE old.publications SET odd = 7 WHERE id = 1")
-    postgres.load(data, night(data, day=1))
+    postgres.load(data, library_snapshot(data, day=1))
     assert ask("SELECT abstract, odd FROM old.publications_history WHERE id = 1 ORDER BY snapshot") == [
         (None, 7),
         (None, None),
     ]
     ask("ALTER TABLE library.publications RENAME COLUMN title TO name")
-    postgres.load(data, night(data, day=2))
+    postgres.load(data, library_snapshot(data, day=2))
     assert ask("SELECT title FROM publications WHERE id = 1") == [("Title 1",)]
     ask("DROP SCHEMA library CASCADE")
     ask("ALTER TABLE old.publications_history ALTER odd TYPE text")
-    postgres.load(data, night(data, day=3))
+    postgres.load(data, library_snapshot(data, day=3))
     ask("DROP SCHEMA library CASCADE")
     ask("ALTER TABLE old.publications_history ALTER cover_id TYPE bytea USING NULL")
     with pytest.raises(ConfigurationError, match=r"cover_id is bytea there and text now.*stage old --history"):
@@ -180,7 +180,7 @@ def test_tables_of_another_version_are_gone_on_with(data: DataFolder, postgres: 
 
 
 def test_a_server_without_replicas_writes_rows_once(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """A table is made in the transaction that fills it: with `wal_level = minimal` its rows go into the table alone, not into the log."""
+    """A table is created in the transaction that fills it: with `wal_level = minimal`, its rows are not in the log."""
     if ask("SHOW wal_level") != [("minimal",)]:
         pytest.skip("this server logs every row")
     make_snapshot(data, 12_000)
@@ -190,18 +190,18 @@ def test_a_server_without_replicas_writes_rows_once(data: DataFolder, postgres: 
     assert logged < rows
 
 
-def test_a_schema_of_somebody_else_is_left_alone(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Whatever its name: neither a tenant's nor that of the views is taken from anybody."""
+def test_a_foreign_schema_is_left_alone(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """Whether it has the name of a tenant or of the views."""
     ask("CREATE SCHEMA old")
     with pytest.raises(ConfigurationError, match=r'a schema "old" already, and Bookferry did not make it'):
-        postgres.load(data, night(data))
+        postgres.load(data, library_snapshot(data))
     ask("DROP SCHEMA old; CREATE SCHEMA library")
     with pytest.raises(ConfigurationError, match=r'a schema "library" already'):
-        postgres.load(data, night(data, day=1))
+        postgres.load(data, library_snapshot(data, day=1))
     ask("DROP SCHEMA library")
-    postgres.load(data, night(data, tenant="pg_catalog", day=2))
-    postgres.load(data, night(data, tenant="public", day=2))
-    postgres.load(data, night(data, tenant="a" * 40, day=2))
+    postgres.load(data, library_snapshot(data, tenant="pg_catalog", day=2))
+    postgres.load(data, library_snapshot(data, tenant="public", day=2))
+    postgres.load(data, library_snapshot(data, tenant="a" * 40, day=2))
     assert ask("SELECT DISTINCT tenant FROM publications ORDER BY 1") == [("a" * 40,), ("pg_catalog",), ("public",)]
-    with pytest.raises(ConfigurationError, match="what Bookferry keeps there is the library public"):
-        postgres.load(data, night(data, tenant="bookferry_public", day=2))
+    with pytest.raises(ConfigurationError, match="Bookferry keeps the library public there"):
+        postgres.load(data, library_snapshot(data, tenant="bookferry_public", day=2))

@@ -1,4 +1,4 @@
-"""What goes wrong with a server, for real: the old data stays, the message is clear, and the next load works."""
+"""Real failures of a server: the old data stays, the message is clear, and the next load works."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ import pytest
 from pipelines.errors import ConfigurationError, StorageError, TemporaryError, TenantBusyError
 from pipelines.store.objects.folders import Folder
 from pipelines.store.postgres.loading import Database
-from pipelines.store.postgres.postgres_errors import _REMEDIES, complaints
+from pipelines.store.postgres.postgres_errors import _REMEDIES, statement_errors
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.postgres import postgres_user
-from tests.store.postgres.conftest import Ask, library, night
-from tests.store.steps import NIGHT, make_snapshot, records
+from tests.store.postgres.conftest import Ask, library, library_snapshot
+from tests.store.snapshot_factory import STARTED_AT, make_snapshot, publication_payloads
 
 
-class Watched(Folder):
-    """A folder in which something happens when the file of the authors is opened: the load is halfway then."""
+class FolderWithHook(Folder):
+    """A folder that calls `hook` when the file of the authors is opened, halfway through a load."""
 
-    def __init__(self, folder: Folder, happens: Callable[[], None]) -> None:
+    def __init__(self, folder: Folder, hook: Callable[[], None]) -> None:
         super().__init__(folder.path)
-        self._happens = happens
+        self._happens = hook
 
     def open(self, key: str) -> BufferedReader:
-        """As ever, but for that one."""
+        """Open a file; the hook comes first for that one."""
         if key.endswith("publication_authors.parquet"):
             self._happens()
         return super().open(key)
 
 
-def watched(data: DataFolder, happens: Callable[[], None]) -> DataFolder:
-    """The same data, with something that happens during a load."""
-    return DataFolder(data.path, objects=Watched(Folder(data.path), happens))
+def with_hook(data: DataFolder, hook: Callable[[], None]) -> DataFolder:
+    """The same data, with a hook during a load."""
+    return DataFolder(data.path, objects=FolderWithHook(Folder(data.path), hook))
 
 
 def test_a_connection_that_is_ended_midway(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """I5, I9: what a broken load leaves behind is seen by nobody, and cleared by the next one."""
-    first, second = night(data, library(1)), night(data, library(2), day=1)
+    """I5, I9: nobody sees the leftovers of a broken load, and the next load clears them."""
+    first, second = library_snapshot(data, library(1)), library_snapshot(data, library(2), day=1)
     postgres.load(data, first)
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bookferry'"
     with pytest.raises(
         TemporaryError, match=r"Loading old/.* into postgresql:///\S+ failed: .*untouched.*`bookferry stage old`"
     ):
-        postgres.load(watched(data, lambda: ask(end) and None), second)
+        postgres.load(with_hook(data, lambda: ask(end) and None), second)
     assert ask("SELECT count(*) FROM publications") == ask("SELECT count(*) FROM publications_history") == [(1,)]
     assert ask("SELECT count(*) FROM pg_tables WHERE schemaname = 'old_loading'") != [(0,)]
     postgres.load(data, second)
@@ -57,21 +57,19 @@ def test_a_connection_that_is_ended_midway(data: DataFolder, postgres: Database,
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'old_loading'") == [(0,)]
 
 
-def test_the_server_s_own_vacuum_keeps_away_until_tables_are_shown(
-    data: DataFolder, postgres: Database, ask: Ask
-) -> None:
-    """While it is at work on a table of many rows, which may take minutes, that can neither be renamed nor attached."""
+def test_autovacuum_stays_off_until_the_swap(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """A table cannot be renamed or attached while autovacuum works on it, which may take minutes."""
     options = """SELECT DISTINCT reloptions FROM pg_class
                  WHERE relkind = 'r' AND relnamespace = '{}'::regnamespace AND relname <> 'snapshots'"""
     meanwhile = list[object]()
-    postgres.load(watched(data, lambda: meanwhile.extend(ask(options.format("old_loading")))), night(data))
+    postgres.load(with_hook(data, lambda: meanwhile.extend(ask(options.format("old_loading")))), library_snapshot(data))
     assert meanwhile == [(["autovacuum_enabled=off"],)]
     assert ask(options.format("old")) == [(None,)]
 
 
 @pytest.fixture
 def small_disk(ask: Ask) -> Iterator[None]:
-    """New tables of the database go to a disk of eight megabytes, where this user may make one."""
+    """New tables go to a disk of eight megabytes, if this user may create one."""
     mount = Path(tempfile.mkdtemp(prefix="bookferry-small-"))
     made = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0777", "tmpfs", str(mount)], capture_output=True, check=False
@@ -96,9 +94,9 @@ def small_disk(ask: Ask) -> Iterator[None]:
 
 @pytest.mark.usefixtures("small_disk")
 def test_a_full_disk(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """I5: the old tables stay, what was loaded goes at once, so that the server has its room back."""
-    first = night(data, library(1))
-    many = make_snapshot(data, records(5000, letters=2500), now=NIGHT + timedelta(days=1))
+    """I5: the old tables stay, and the new ones are dropped at once, so that the server has its space back."""
+    first = library_snapshot(data, library(1))
+    many = make_snapshot(data, publication_payloads(5000, letters=2500), now=STARTED_AT + timedelta(days=1))
     postgres.load(data, first)
     with pytest.raises(
         StorageError, match=r"No space left on device \(SQLSTATE 53100\).*The disk of the Postgres server is full"
@@ -106,12 +104,12 @@ def test_a_full_disk(data: DataFolder, postgres: Database, ask: Ask) -> None:
         postgres.load(data, many)
     assert ask("SELECT count(*) FROM publications") == [(1,)]
     assert ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'old_loading'") == [(0,)]
-    assert postgres.load(data, night(data, library(2), day=2)).tables["publications"] == 2
+    assert postgres.load(data, library_snapshot(data, library(2), day=2)).tables["publications"] == 2
 
 
 def test_two_loads_of_one_library_at_once(data: DataFolder, postgres: Database) -> None:
-    """The second is told, at once; another library's load goes on beside."""
-    one, other = night(data), night(data, tenant="other")
+    """The second load fails at once; a load of another library continues."""
+    one, other = library_snapshot(data), library_snapshot(data, tenant="other")
     happened: list[int] = []
 
     def beside() -> None:
@@ -119,13 +117,13 @@ def test_two_loads_of_one_library_at_once(data: DataFolder, postgres: Database) 
             postgres.load(data, one)
         happened.append(postgres.load(data, other).rows)
 
-    postgres.load(watched(data, beside), one)
+    postgres.load(with_hook(data, beside), one)
     assert len(happened) == 1
 
 
-def test_a_damaged_file_is_told_as_such(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """Not in the words of the driver."""
-    one = night(data)
+def test_a_damaged_file_is_reported(data: DataFolder, postgres: Database, ask: Ask) -> None:
+    """The message is ours and not the driver's."""
+    one = library_snapshot(data)
     file = one.path / "publications.parquet"
     content = bytearray(file.read_bytes())
     content[4:200] = bytes(196)
@@ -146,25 +144,27 @@ def test_a_damaged_file_is_told_as_such(data: DataFolder, postgres: Database, as
 def test_a_server_that_cannot_be_reached(data: DataFolder, address: str, kind: type[Exception]) -> None:
     """The password is in no message (I10)."""
     with pytest.raises(kind) as caught:
-        Database(address).load(data, night(data))
+        Database(address).load(data, library_snapshot(data))
     assert "sesame" not in f"{caught.value!r}{caught.value.__cause__!r}"
     assert "postgres_env" in str(caught.value)
 
 
 def test_a_database_that_is_not_there(server: str, data: DataFolder) -> None:
-    """The address is wrong: a person must mend it."""
-    with pytest.raises(ConfigurationError, match=r'does not let us in: .*database "nobody" does not exist'):
-        Database(server.replace("/postgres?", "/nobody?")).load(data, night(data))
+    """A wrong address is a configuration error."""
+    with pytest.raises(ConfigurationError, match=r'refuses the connection: .*database "nobody" does not exist'):
+        Database(server.replace("/postgres?", "/nobody?")).load(data, library_snapshot(data))
 
 
-def test_the_server_s_own_words_and_what_to_do(ask: Ask) -> None:
-    """Each state that the server really raises is told with its remedy: a full disk, a limit, a standby, a lost connection."""
+def test_the_servers_message_and_the_remedy(ask: Ask) -> None:
+    """Each state that a server raises has its remedy: a full disk, a limit, a standby, a lost connection."""
     for state in (state for state in _REMEDIES if len(state) == 5):
         raising = (
             f"DO $$ BEGIN RAISE EXCEPTION 'said so' USING ERRCODE = '{state}', DETAIL = 'somebody''s data'; END $$"
         )
         kind, remedy = _REMEDIES[state]
-        with pytest.raises(kind) as caught, complaints("Loading x into", "y", "", "bookferry stage old"):
+        with pytest.raises(kind) as caught, statement_errors("Loading x into", "y", "", "bookferry stage old"):
             ask(raising)
-        assert str(caught.value).startswith(f"Loading x into y failed: said so (SQLSTATE {state}). What the database")
+        assert str(caught.value).startswith(
+            f"Loading x into y failed: said so (SQLSTATE {state}). The previous content of the database"
+        )
         assert str(caught.value).endswith(f"{remedy} `bookferry stage old`.")

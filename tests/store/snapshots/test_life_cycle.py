@@ -1,4 +1,4 @@
-"""A snapshot's life in every kind of store: published, listed, read, verified, compared, removed (I5), by processes that die anywhere."""
+"""A snapshot's life in every kind of store: published, listed, read, verified, compared, removed (I5), with a kill at any point."""
 
 from __future__ import annotations
 
@@ -17,29 +17,37 @@ from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.store.catalogue import open_catalogue, rebuild_catalogue
 from pipelines.store.maintenance.differences import compare
 from pipelines.store.maintenance.retention import Policy, prune
-from pipelines.store.maintenance.verification import keys_to_verify, last_verification, verify, verify_named
-from pipelines.store.objects import multipart_uploads
+from pipelines.store.maintenance.verification import VERIFICATIONS, verify, verify_named
+from pipelines.store.maintenance.verification_targets import keys_to_verify
+from pipelines.store.objects import claims
 from pipelines.store.objects.buckets import Bucket
-from pipelines.store.objects.multipart_uploads import CLAIMS
+from pipelines.store.objects.claims import CLAIMS
 from pipelines.store.objects.objects import Objects
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, blob_key, snapshot_key
 from tests.store.conftest import OWNER
-from tests.store.steps import ID, NIGHT, begin, make_snapshot, read, records
+from tests.store.snapshot_factory import (
+    SNAPSHOT_ID,
+    STARTED_AT,
+    make_snapshot,
+    new_capture,
+    publication_payloads,
+    write_raw,
+)
 
 NEXT = "20261121T020000Z"
 
 
-def everything(objects: Objects) -> list[str]:
+def all_keys(objects: Objects) -> list[str]:
     return [entry.key for folder in ("files", "snapshots", CLAIMS, "verifications") for entry in objects.below(folder)]
 
 
-def finished(data: DataFolder, count: int = 3) -> Capture:
-    """A capture that only waits to be published."""
-    capture = begin(data)
-    read(capture, records(count))
+def finished_capture(data: DataFolder, count: int = 3) -> Capture:
+    """A capture that is ready to be published."""
+    capture = new_capture(data)
+    write_raw(capture, publication_payloads(count))
     staging.stage(capture, "publications")
-    files.leave_files(capture)
+    files.skip_files(capture)
     return capture
 
 
@@ -47,38 +55,41 @@ def pruned(data: DataFolder, **policy: int) -> Any:
     return prune(data, [], Policy(**policy), ZoneInfo("UTC"), tenant=None, dry_run=False)
 
 
-def test_two_nights(stored: DataFolder) -> None:
-    """Everything that people do with snapshots."""
-    first, second = make_snapshot(stored), make_snapshot(stored, records(5), now=NIGHT + timedelta(days=1))
-    assert [one.name for one in stored.snapshots()] == [f"old/{ID}", f"old/{NEXT}"]
-    assert first.address == stored.objects.address_of(snapshot_key("old", ID))
+def test_two_snapshots(stored: DataFolder) -> None:
+    """Every operation on snapshots."""
+    first, second = (
+        make_snapshot(stored),
+        make_snapshot(stored, publication_payloads(5), now=STARTED_AT + timedelta(days=1)),
+    )
+    assert [one.name for one in stored.snapshots()] == [f"old/{SNAPSHOT_ID}", f"old/{NEXT}"]
+    assert first.address == stored.objects.address_of(snapshot_key("old", SNAPSHOT_ID))
     assert (first.uri.partition("://")[0] == "file") == first.address.startswith("/")
     assert not list(stored.work_path.rglob("*.parquet"))
     assert not list(stored.objects.below(CLAIMS))
 
-    results = verify_named(stored, None, now=NIGHT)
+    results = verify_named(stored, None, now=STARTED_AT)
     assert [(one.name, one.ok, one.problems) for one in results] == [(second.name, True, [])]
-    kept = last_verification(stored, "old", NEXT)
+    kept = VERIFICATIONS.last(stored, "old", NEXT)
     assert kept is not None
     assert kept.files == 1 + len(second.manifest.tables)
 
     assert compare(stored, first, second).resources["publications"].added == 2
     with open_catalogue(stored) as database:
         rows = "SELECT snapshot, count(*) FROM publications_history GROUP BY ALL ORDER BY ALL"
-        assert database.execute(rows).fetchall() == [(ID, 3), (NEXT, 5)]
+        assert database.execute(rows).fetchall() == [(SNAPSHOT_ID, 3), (NEXT, 5)]
         paths = database.execute("SELECT path FROM snapshots ORDER BY snapshot").fetchall()
         assert paths == [(first.address,), (second.address,)]
 
     done = pruned(stored, last=1)
     assert [one.snapshot for one in done.removed] == [first.name]
     assert [one.name for one in stored.snapshots()] == [second.name]
-    assert [key for key in everything(stored.objects) if ID in key] == []
+    assert [key for key in all_keys(stored.objects) if SNAPSHOT_ID in key] == []
     with open_catalogue(stored) as database:
         assert database.execute("SELECT count(*) FROM publications_history").fetchall() == [(5,)]
 
 
-def test_damage_is_named(stored: DataFolder) -> None:
-    """A flipped bit in the middle of any object, and an object more or less."""
+def test_damage_is_reported(stored: DataFolder) -> None:
+    """A flipped bit in the middle of any object, a missing object, and an unknown one."""
     snapshot = make_snapshot(stored)
     keys = [entry.key for entry in stored.objects.below(snapshot.key)]
     assert len(keys) == 1 + len(snapshot.manifest.tables)
@@ -90,15 +101,15 @@ def test_damage_is_named(stored: DataFolder) -> None:
             stored.objects.delete(key)
             if harmed is not None:
                 stored.objects.put(key, harmed)
-            found = "\n".join(verify(stored, snapshot.key, now=NIGHT).problems)
+            found = "\n".join(verify(stored, snapshot.key, now=STARTED_AT).problems)
             assert stored.objects.address_of(key) in found
         stored.objects.put(key, content)
     stored.objects.put(f"{snapshot.key}/raw/stranger", b"?")
-    assert "raw/stranger" in verify(stored, snapshot.key, now=NIGHT).problems[0]
+    assert "raw/stranger" in verify(stored, snapshot.key, now=STARTED_AT).problems[0]
 
 
-def test_blobs_are_removed_when_no_snapshot_names_them(stored: DataFolder) -> None:
-    """Never one that is used; what is no blob is left alone."""
+def test_unreferenced_blobs_are_removed(stored: DataFolder) -> None:
+    """A blob in use stays, and so does a file that is not a blob."""
     make_snapshot(stored)
     stray = hashlib.sha256(b"stray").hexdigest()
     stored.objects.put(blob_key(stray), b"stray")
@@ -108,12 +119,12 @@ def test_blobs_are_removed_when_no_snapshot_names_them(stored: DataFolder) -> No
     assert [entry.key for entry in stored.objects.below("files")] == ["files/sha256/aa/notes.txt"]
 
 
-class Death(BaseException):
-    """The process is gone: nothing after it happens."""
+class Killed(BaseException):
+    """A kill: nothing after it happens."""
 
 
-class Dying:
-    """A store in which the process dies before the given call, and counts calls otherwise."""
+class DyingStore:
+    """A store that kills the process before the given call, and counts the calls."""
 
     def __init__(self, bucket: Bucket, before: int = 0, owner: str = OWNER) -> None:
         self.owner = owner
@@ -129,22 +140,22 @@ class Dying:
         def counted(*arguments: Any) -> Any:
             self.calls += 1
             if self.calls == self.left:
-                raise Death
+                raise Killed
             return found(*arguments)
 
         return counted
 
     def publish(self, *arguments: Any) -> None:
-        """Through this store."""
-        multipart_uploads.publish(self, self.owner, *arguments)  # type: ignore[arg-type]
+        """Through the counting methods."""
+        claims.publish(self, self.owner, *arguments)  # type: ignore[arg-type]
 
     def hide(self, *arguments: Any) -> None:
-        """Through this store."""
-        multipart_uploads.hide(self, self.owner, *arguments)  # type: ignore[arg-type]
+        """Through the counting methods."""
+        claims.hide(self, self.owner, *arguments)  # type: ignore[arg-type]
 
     def clear(self, *arguments: Any) -> None:
-        """Through this store."""
-        multipart_uploads.clear(self, self.owner, *arguments)  # type: ignore[arg-type]
+        """Through the counting methods."""
+        claims.clear(self, self.owner, *arguments)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -153,122 +164,122 @@ def bucket() -> Bucket:
 
 
 def assert_only_whole_ones(data: DataFolder, names: Iterator[str] | list[str]) -> None:
-    """Whatever died: readers see these, and verification finds nothing wrong with what it is asked to look at."""
+    """After any kill, readers see these snapshots, and verification finds no damage."""
     assert [one.name for one in data.snapshots()] == list(names)
-    assert all(verify(data, key, now=NIGHT).ok for key in keys_to_verify(data, None))
+    assert all(verify(data, key, now=STARTED_AT).ok for key in keys_to_verify(data, None))
 
 
-class TestDeath:
+class TestKills:
     """Kill -9 before any request to a bucket."""
 
     def test_while_publishing(self, bucket: Bucket, tmp_path: Path) -> None:
-        """The same capture is published by the next attempt, and nothing is left over."""
-        good = make_snapshot(DataFolder(tmp_path / "before", objects=bucket), now=NIGHT - timedelta(days=1))
+        """The next attempt publishes the same capture, and nothing is left over."""
+        good = make_snapshot(DataFolder(tmp_path / "before", objects=bucket), now=STARTED_AT - timedelta(days=1))
         whole: set[str] = set()
         for death in range(1, 100):
             path = tmp_path / str(death)
-            dying = Dying(bucket, death)
-            capture = finished(DataFolder(path, objects=bucket))
+            dying = DyingStore(bucket, death)
+            capture = finished_capture(DataFolder(path, objects=bucket))
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(capture, "save", lambda: None)
                 try:
-                    DataFolder(path, objects=dying).publish(capture, NIGHT)  # type: ignore[arg-type]
-                except Death:
+                    DataFolder(path, objects=dying).publish(capture, STARTED_AT)  # type: ignore[arg-type]
+                except Killed:
                     seen = [one.name for one in DataFolder(path, objects=bucket).snapshots()]
                     assert_only_whole_ones(DataFolder(path, objects=bucket), seen)
                     data = DataFolder(path, objects=bucket)
-                    published = data.publish(data.capture("old", "run"), NIGHT)
+                    published = data.publish(data.capture("old", "run"), STARTED_AT)
                 else:
                     break
             assert [one.name for one in data.snapshots()] == [good.name, published.name]
-            assert verify(data, published.key, now=NIGHT).ok
+            assert verify(data, published.key, now=STARTED_AT).ok
             assert not data.work_path.joinpath("tenant=old", "run").exists()
             bucket.clear("snapshots/tenant=old")
             assert list(bucket.below(CLAIMS)) == []
-            whole.add(str(everything(bucket)))
+            whole.add(str(all_keys(bucket)))
             self._forget(bucket, published)
-        assert death > 8, "the deaths are those of a publication"
-        assert len(whole) == 1, "whatever died, the bucket holds the same in the end"
+        assert death > 8, "the kills happen during a publication"
+        assert len(whole) == 1, "after every kill, the bucket ends with the same content"
 
     def _forget(self, bucket: Bucket, snapshot: Snapshot) -> None:
         for entry in list(bucket.below(snapshot.key)):
             bucket.delete(entry.key)
 
-    def test_what_was_half_uploaded_is_cleared(self, bucket: Bucket, tmp_path: Path) -> None:
-        """By the next removal of old ones, although the capture is gone."""
+    def test_half_an_upload_is_cleared(self, bucket: Bucket, tmp_path: Path) -> None:
+        """The next removal of old snapshots clears it, although the capture is gone."""
         data = DataFolder(tmp_path, objects=bucket)
-        make_snapshot(data, now=NIGHT - timedelta(days=1))
-        before = everything(bucket)
-        with pytest.raises(Death):
-            DataFolder(tmp_path, objects=Dying(bucket, 6)).publish(finished(data), NIGHT)  # type: ignore[arg-type]
-        assert everything(bucket) != before
+        make_snapshot(data, now=STARTED_AT - timedelta(days=1))
+        before = all_keys(bucket)
+        with pytest.raises(Killed):
+            DataFolder(tmp_path, objects=DyingStore(bucket, 6)).publish(finished_capture(data), STARTED_AT)  # type: ignore[arg-type]
+        assert all_keys(bucket) != before
         pruned(data, last=5)
-        assert everything(bucket) == before
+        assert all_keys(bucket) == before
 
     def test_while_removing(self, bucket: Bucket, tmp_path: Path) -> None:
-        """Each snapshot is whole or not seen; the next removal ends the work."""
+        """Each snapshot is complete or invisible; the next removal finishes the work."""
         for day in range(3):
-            make_snapshot(DataFolder(tmp_path, objects=bucket), now=NIGHT + timedelta(days=day))
-        before = {key: bucket.read(key) for key in everything(bucket)}
+            make_snapshot(DataFolder(tmp_path, objects=bucket), now=STARTED_AT + timedelta(days=day))
+        before = {key: bucket.read(key) for key in all_keys(bucket)}
         for death in range(1, 200, 4):
             bucket = Bucket(MemoryStore(), bucket.address, lambda: OWNER)
             for key, content in before.items():
                 bucket.put(key, content)
             data = DataFolder(tmp_path, objects=bucket)
-            dying = DataFolder(tmp_path, objects=Dying(bucket, death))  # type: ignore[arg-type]
+            dying = DataFolder(tmp_path, objects=DyingStore(bucket, death))  # type: ignore[arg-type]
             try:
                 pruned(dying, last=1)
-            except Death:
+            except Killed:
                 for one in data.snapshots():
-                    assert verify(data, one.key, now=NIGHT).ok
-                assert all(verify(data, key, now=NIGHT).ok for key in keys_to_verify(data, None))
+                    assert verify(data, one.key, now=STARTED_AT).ok
+                assert all(verify(data, key, now=STARTED_AT).ok for key in keys_to_verify(data, None))
                 rebuild_catalogue(data)
                 pruned(data, last=1)
             else:
                 break
             assert [one.name for one in data.snapshots()] == ["old/20261122T020000Z"]
-            assert [key for key in everything(bucket) if "20261122" not in key] == []
-        assert death > 20, "the deaths are those of a removal"
+            assert [key for key in all_keys(bucket) if "20261122" not in key] == []
+        assert death > 20, "the kills happen during a removal"
 
 
-class TestOthers:
+class TestTwoMachines:
     """Two machines on one bucket do not harm each other's snapshots."""
 
     def test_an_upload_of_another_machine_is_left_alone(self, bucket: Bucket, tmp_path: Path) -> None:
-        """It is neither seen, nor damage, nor removed; and nobody writes into it."""
+        """An upload in progress is invisible, not damage, and not removed; nobody else writes into it."""
         here = DataFolder(tmp_path / "here", objects=bucket)
         there = DataFolder(tmp_path / "there", objects=Bucket(bucket._store, bucket.address, lambda: "another"))
-        mine, capture = finished(here), finished(there)
-        with pytest.raises(Death):
-            DataFolder(tmp_path / "there", objects=Dying(there.objects, 6, "another")).publish(capture, NIGHT)  # type: ignore[arg-type]
-        half = everything(bucket)
+        mine, capture = finished_capture(here), finished_capture(there)
+        with pytest.raises(Killed):
+            DataFolder(tmp_path / "there", objects=DyingStore(there.objects, 6, "another")).publish(capture, STARTED_AT)  # type: ignore[arg-type]
+        half = all_keys(bucket)
         assert half
         assert here.snapshots() == []
         with pytest.raises(ConfigurationError, match="no snapshot"):
             keys_to_verify(here, "old")
         bucket.clear("snapshots/tenant=old")
         with pytest.raises(TenantBusyError, match="another machine"):
-            here.publish(mine, NIGHT)
-        assert everything(bucket) == half
-        assert begin(here, run="next").facts.snapshot != ID
+            here.publish(mine, STARTED_AT)
+        assert all_keys(bucket) == half
+        assert new_capture(here, run="next").facts.snapshot != SNAPSHOT_ID
 
-    def test_what_is_in_the_way_is_not_replaced(self, bucket: Bucket, tmp_path: Path) -> None:
-        """Whoever put it there."""
+    def test_an_existing_object_is_not_replaced(self, bucket: Bucket, tmp_path: Path) -> None:
+        """Whoever wrote it."""
         data = DataFolder(tmp_path, objects=bucket)
-        capture = finished(data)
-        bucket.put(f"{snapshot_key('old', ID)}/publications.parquet", b"mine")
+        capture = finished_capture(data)
+        bucket.put(f"{snapshot_key('old', SNAPSHOT_ID)}/publications.parquet", b"mine")
         with pytest.raises(StorageError, match="is there already"):
-            data.publish(capture, NIGHT)
-        assert bucket.read(f"{snapshot_key('old', ID)}/publications.parquet") == b"mine"
+            data.publish(capture, STARTED_AT)
+        assert bucket.read(f"{snapshot_key('old', SNAPSHOT_ID)}/publications.parquet") == b"mine"
 
-    def test_a_store_that_loses_what_it_took_publishes_nothing(self, bucket: Bucket, tmp_path: Path) -> None:
+    def test_a_store_that_loses_objects_publishes_nothing(self, bucket: Bucket, tmp_path: Path) -> None:
         """The manifest is put only when everything else is listed in its size."""
 
-        class Losing(Bucket):
+        class LosingBucket(Bucket):
             def put_file(self, key: str, path: Path) -> bool:
                 return True if key.endswith("publications.parquet") else super().put_file(key, path)
 
-        data = DataFolder(tmp_path, objects=Losing(bucket._store, bucket.address, lambda: OWNER))
+        data = DataFolder(tmp_path, objects=LosingBucket(bucket._store, bucket.address, lambda: OWNER))
         with pytest.raises(StorageError, match="Nothing was published"):
-            data.publish(finished(data), NIGHT)
+            data.publish(finished_capture(data), STARTED_AT)
         assert data.snapshots() == []

@@ -1,4 +1,4 @@
-"""Snapshots: there as a whole or not at all (I5), and found by the names people give them."""
+"""Snapshots: they are there as a whole or not at all (I5), and are found by name."""
 
 from __future__ import annotations
 
@@ -21,41 +21,51 @@ from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.records.tables import STAGED
 from pipelines.store.snapshots.captures import Capture
-from pipelines.store.snapshots.snapshots import FORMAT, MANIFEST, DataFolder
-from tests.store.steps import ID, NIGHT, assert_whole, begin, files_below, make_snapshot, read, records
+from pipelines.store.snapshots.manifest import FORMAT, MANIFEST
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.store.snapshot_factory import (
+    SNAPSHOT_ID,
+    STARTED_AT,
+    assert_intact,
+    files_below,
+    make_snapshot,
+    new_capture,
+    publication_payloads,
+    write_raw,
+)
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
-    """Three nights of `old`, the last one partial; the first night of `other`; only a partial one of `poor`."""
+    """Three snapshots of `old`, the last one partial; one of `other`; only a partial one of `poor`."""
     data = DataFolder(tmp_path_factory.mktemp("data") / "library-data")
     for days, complete in ((0, True), (1, True), (2, False)):
-        make_snapshot(data, now=NIGHT + timedelta(days=days), complete=complete)
+        make_snapshot(data, now=STARTED_AT + timedelta(days=days), complete=complete)
     make_snapshot(data, tenant="other")
-    make_snapshot(data, tenant="poor", now=NIGHT + timedelta(days=5), complete=False)
+    make_snapshot(data, tenant="poor", now=STARTED_AT + timedelta(days=5), complete=False)
     return data
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two nights of one tenant, one of another."""
+    """Two snapshots of one tenant, one of another."""
     data = DataFolder(tmp_path_factory.mktemp("data") / "library-data")
-    make_snapshot(data, records(3))
-    make_snapshot(data, records(4), now=NIGHT + timedelta(days=1))
-    make_snapshot(data, records(5), tenant="other")
+    make_snapshot(data, publication_payloads(3))
+    make_snapshot(data, publication_payloads(4), now=STARTED_AT + timedelta(days=1))
+    make_snapshot(data, publication_payloads(5), tenant="other")
     return data.path / "snapshots"
 
 
 class TestPublication:
-    """A reader sees a whole snapshot or none (I5)."""
+    """A reader sees a complete snapshot or none (I5)."""
 
     def test_a_reader_at_any_instant_sees_all_or_nothing(self, data: DataFolder) -> None:
-        """Whoever lists snapshots between any two calls of `publish` sees the last one, and the new one only when it is whole."""
-        make_snapshot(data, now=NIGHT - timedelta(days=1))
-        capture = begin(data)
-        read(capture, records(3))
+        """A listing between any two calls of `publish` has the last snapshot, and the new one only when it is complete."""
+        make_snapshot(data, now=STARTED_AT - timedelta(days=1))
+        capture = new_capture(data)
+        write_raw(capture, publication_payloads(3))
         staging.stage(capture, "publications")
-        files.leave_files(capture)
+        files.skip_files(capture)
         seen = []
 
         def look(frame: FrameType, event: str, _argument: object) -> None:
@@ -64,29 +74,29 @@ class TestPublication:
                 found = data.snapshots()
                 seen.append(len(found))
                 if len(found) != seen[-2:][0]:
-                    assert_whole(found[-1])
+                    assert_intact(found[-1])
                 sys.setprofile(look)
 
         sys.setprofile(look)
         try:
-            published = data.publish(capture, NIGHT)
+            published = data.publish(capture, STARTED_AT)
         finally:
             sys.setprofile(None)
-        assert_whole(published)
+        assert_intact(published)
         assert sorted(seen) == seen
         assert {1, 2} == set(seen)
-        assert len(seen) > 100, "the instants are those of publish"
+        assert len(seen) > 100, "the listings happen during publish"
 
     def test_a_folder_without_manifest_is_no_snapshot(self, data: DataFolder) -> None:
-        """The manifest is written last (design 3.4: "a folder without it is not a snapshot and no reader sees it")."""
+        """The manifest is written last, so that a folder without one is not a snapshot, and no reader sees it (I5)."""
         snapshot = make_snapshot(data)
         (snapshot.path / MANIFEST).unlink()
         assert data.snapshots() == []
 
-    def test_the_manifest_tells_what_is_in_the_files(self, data: DataFolder) -> None:
+    def test_the_manifest_matches_the_files(self, data: DataFolder) -> None:
         """Rows, bytes and SHA-256 of every file are those of the file itself."""
-        snapshot = make_snapshot(data, records(7))
-        assert_whole(snapshot)
+        snapshot = make_snapshot(data, publication_payloads(7))
+        assert_intact(snapshot)
         tables = snapshot.manifest.tables
         assert set(tables) == {"raw_publications", *(table.name for table in STAGED["publications"])}
         assert {name: pq.read_metadata(snapshot.path / facts.path).num_rows for name, facts in tables.items()} == {
@@ -97,65 +107,65 @@ class TestPublication:
         assert snapshot.manifest.seconds == 90
 
     def test_nothing_of_the_capture_is_left(self, data: DataFolder) -> None:
-        """The work folder becomes the snapshot: nothing is copied, nothing stays behind."""
+        """The work folder becomes the snapshot: nothing is copied, nothing is left behind."""
         make_snapshot(data)
         assert [name for name in files_below(data.path) if name.startswith("work/")] == []
 
     def test_two_captures_in_one_second_get_names_of_their_own(self, data: DataFolder) -> None:
-        """A snapshot is never replaced, not even by one that began in the same second."""
+        """A snapshot is never replaced, even by one that began in the same second."""
         names = [make_snapshot(data).manifest.snapshot for _ in range(3)]
-        assert names == [ID, "20261120T020001Z", "20261120T020002Z"]
+        assert names == [SNAPSHOT_ID, "20261120T020001Z", "20261120T020002Z"]
 
     @pytest.mark.parametrize("missing", ["raw_publications", "publication_authors", None])
     def test_an_unfinished_capture_is_not_published(self, data: DataFolder, missing: str | None) -> None:
-        """Steps can be repeated one by one; a capture that lacks a table, or any resource, never becomes a snapshot."""
-        capture = begin(data)
+        """Steps can be repeated one by one, but a capture without a table, or without any resource, is never published."""
+        capture = new_capture(data)
         if missing is not None:
-            read(capture, records(1))
+            write_raw(capture, publication_payloads(1))
             staging.stage(capture, "publications")
-            files.leave_files(capture)
+            files.skip_files(capture)
             del capture.facts.tables[missing]
-        with pytest.raises(
-            StorageError, match=rf"not published, because {missing or 'every table'} is still to be made"
-        ):
-            data.publish(capture, NIGHT)
+        with pytest.raises(StorageError, match=rf"not published, because {missing or 'every table'} is still missing"):
+            data.publish(capture, STARTED_AT)
         assert data.snapshots() == []
 
     def test_a_file_that_vanished_is_not_published(self, data: DataFolder) -> None:
-        """Checksums are taken from the files on the disk."""
-        capture = begin(data)
-        read(capture, records(1))
+        """Checksums are computed from the files on the disk."""
+        capture = new_capture(data)
+        write_raw(capture, publication_payloads(1))
         staging.stage(capture, "publications")
-        files.leave_files(capture)
+        files.skip_files(capture)
         capture.raw_path("publications").unlink()
         with pytest.raises(StorageError, match="The last good snapshot is untouched"):
-            data.publish(capture, NIGHT)
+            data.publish(capture, STARTED_AT)
         assert data.snapshots() == []
 
-    @pytest.mark.parametrize("place", ["snapshots", "snapshots/tenant=old", f"snapshots/tenant=old/snapshot={ID}"])
+    @pytest.mark.parametrize(
+        "place", ["snapshots", "snapshots/tenant=old", f"snapshots/tenant=old/snapshot={SNAPSHOT_ID}"]
+    )
     def test_a_place_that_is_taken(self, data: DataFolder, place: str) -> None:
-        """Publishing that fails, wherever, can be repeated: the capture is still there."""
-        capture = begin(data)
-        read(capture, records(1))
+        """A failed publication can be repeated: the capture is still there."""
+        capture = new_capture(data)
+        write_raw(capture, publication_payloads(1))
         staging.stage(capture, "publications")
-        files.leave_files(capture)
+        files.skip_files(capture)
         (data.path / place).parent.mkdir(parents=True, exist_ok=True)
         (data.path / place).write_text("in the way")
         with pytest.raises(StorageError, match="The last good snapshot is untouched"):
-            data.publish(capture, NIGHT)
+            data.publish(capture, STARTED_AT)
         (data.path / place).unlink()
-        assert_whole(data.publish(data.capture("old", "run"), NIGHT))
+        assert_intact(data.publish(data.capture("old", "run"), STARTED_AT))
 
 
 class TestCaptures:
-    """A capture grows in a work folder of its own; what was left unfinished there is removed by the next run."""
+    """A capture grows in a work folder of its own. The next run removes an unfinished one."""
 
-    def test_the_next_run_removes_what_was_left_unfinished(self, data: DataFolder) -> None:
-        """Of the same resources; nothing of other ones, nor of another tenant."""
+    def test_the_next_run_removes_unfinished_captures(self, data: DataFolder) -> None:
+        """Those of the same resources; those of other resources and tenants stay."""
         for tenant, run in (("old", "killed"), ("other", "working")):
-            read(begin(data, tenant=tenant, run=run), records(1))
-        begin(data, tenant="old", run="users", wanted=["users"])
-        begin(data, tenant="old", run="next")
+            write_raw(new_capture(data, tenant=tenant, run=run), publication_payloads(1))
+        new_capture(data, tenant="old", run="users", wanted=["users"])
+        new_capture(data, tenant="old", run="next")
         assert files_below(data.work_path) == [
             "tenant=old/next/capture.json",
             "tenant=old/users/capture.json",
@@ -163,22 +173,22 @@ class TestCaptures:
             "tenant=other/working/raw/publications.parquet",
         ]
 
-    def test_a_capture_that_is_not_there(self, data: DataFolder) -> None:
-        """Staging or publishing alone, without a listing of the same run, says what to do instead."""
+    def test_a_missing_capture(self, data: DataFolder) -> None:
+        """Staging or publishing without a listing of the same run is an error with a remedy."""
         with pytest.raises(
             StorageError, match="materialize the raw table together with them, or run `bookferry backup`"
         ):
             data.capture("old", "run")
 
     def test_a_damaged_capture(self, data: DataFolder) -> None:
-        """A capture.json that cannot be read is told as such."""
-        (begin(data).path / Capture.FACTS).write_bytes(b'{"tenant": ')
+        """An unreadable capture.json is reported."""
+        (new_capture(data).path / Capture.FACTS).write_bytes(b'{"tenant": ')
         with pytest.raises(StorageError, match=r"no capture in progress that can be read \(.*truncated"):
             data.capture("old", "run")
 
 
 class TestManifests:
-    """A manifest that cannot be trusted stops whoever reads it, with the file's name and what to do."""
+    """A damaged manifest stops every reader, with the file's name and a remedy."""
 
     @pytest.mark.parametrize(
         "damage",
@@ -193,46 +203,46 @@ class TestManifests:
         ids=["half", "empty", "not UTF-8", "deep", "key", "type"],
     )
     def test_a_damaged_manifest(self, data: DataFolder, damage: Callable[[bytes], bytes]) -> None:
-        """Whatever is wrong with it, the message names the file; nobody is shown half a truth."""
+        """The message names the file, and no part of the snapshot is used."""
         path = make_snapshot(data).path / MANIFEST
         path.write_bytes(damage(path.read_bytes()))
         with pytest.raises(StorageError, match=r"manifest\.json is damaged .*Put it back from a copy"):
             data.snapshots()
 
     def test_a_newer_manifest(self, data: DataFolder) -> None:
-        """A newer format is refused by its number, whatever else it looks like."""
+        """A newer format is refused by its number, whatever else is in the file."""
         path = make_snapshot(data).path / MANIFEST
         path.write_text(json.dumps({"format": FORMAT + 1, "tool": "bookferry 9.0", "shape": "unheard of"}))
         with pytest.raises(StorageError, match=r"written by a newer version \(bookferry 9\.0\)\. Update Bookferry"):
             data.snapshots()
 
-    def test_keys_that_a_later_version_adds_are_no_reason_to_stop(self, data: DataFolder) -> None:
-        """Within one format more keys may come."""
+    def test_unknown_keys_are_ignored(self, data: DataFolder) -> None:
+        """Later versions may add keys within one format."""
         snapshot = make_snapshot(data)
         content = {**msgspec.to_builtins(snapshot.manifest), "verified_at": "2026-12-01"}
         (snapshot.path / MANIFEST).write_text(json.dumps(content))
         assert [one.name for one in data.snapshots()] == [snapshot.name]
 
     def test_a_copied_folder(self, data: DataFolder) -> None:
-        """A snapshot under another's name would be counted twice."""
+        """A copied snapshot would be counted twice."""
         snapshot = make_snapshot(data)
         shutil.copytree(snapshot.path, snapshot.path.with_name("snapshot=copy"))
-        with pytest.raises(StorageError, match=f"belongs into a folder tenant=old/snapshot={ID}"):
+        with pytest.raises(StorageError, match=f"belongs in a folder tenant=old/snapshot={SNAPSHOT_ID}"):
             data.snapshots()
 
     def test_a_snapshot_that_is_removed_while_others_are_listed(
         self, data: DataFolder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Pruning at the same time is no damage."""
+        """Pruning during a listing is no damage."""
         gone = make_snapshot(data)
-        make_snapshot(data, now=NIGHT + timedelta(days=1))
+        make_snapshot(data, now=STARTED_AT + timedelta(days=1))
         listed = data.snapshot_keys()
         shutil.rmtree(gone.path)
         monkeypatch.setattr(DataFolder, "snapshot_keys", lambda *_: listed)
         assert [one.manifest.snapshot for one in data.snapshots()] == ["20261121T020000Z"]
 
     def test_no_folder_yet(self, data: DataFolder) -> None:
-        """Before the first backup there is nothing, and that is no mistake."""
+        """Before the first backup there are no snapshots, which is no error."""
         assert data.snapshots() == []
 
 
@@ -252,7 +262,7 @@ class TestFinding:
         ],
     )
     def test_found(self, filled: DataFolder, name: str, found: str) -> None:
-        """Each form names exactly one; a partial one is found only by its own name (I4)."""
+        """Each form names exactly one snapshot; a partial one is found by its own name only (I4)."""
         assert filled.find_snapshot(name).name == found
 
     @pytest.mark.parametrize(
@@ -268,12 +278,12 @@ class TestFinding:
         ],
     )
     def test_not_found(self, filled: DataFolder, name: str, message: str) -> None:
-        """What names none, or several, is told with what there is."""
+        """A name that matches no snapshot, or several, is an error that lists the candidates."""
         with pytest.raises(ConfigurationError, match=message):
             filled.find_snapshot(name)
 
     def test_listed_oldest_first(self, filled: DataFolder) -> None:
-        """By the instant at which they began, of one tenant or of all."""
+        """The order is that of their start, for one tenant or all."""
         assert [one.name for one in filled.snapshots()] == [
             "old/20261120T020000Z",
             "other/20261120T020000Z",
@@ -285,10 +295,10 @@ class TestFinding:
 
 
 class TestReadWithoutBookferry:
-    """Design 3.4: "Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry"."""
+    """Any engine that reads Hive-partitioned Parquet can read the tables without Bookferry."""
 
     def test_duckdb(self, folder: Path) -> None:
-        """The folder names become columns, the raw records can be read the same way."""
+        """The folder names become columns, for staged tables and raw records alike."""
         sql = "SELECT tenant, snapshot::VARCHAR, count(*) FROM read_parquet(?, hive_partitioning = true) GROUP BY ALL ORDER BY ALL"
         for table in ("publications", "raw/publications"):
             with duckdb.connect() as database:
@@ -307,8 +317,8 @@ class TestReadWithoutBookferry:
             assert found.count_rows(filter=pyarrow.dataset.field("tenant") == "other") == 5
 
     def test_pandas(self, folder: Path) -> None:
-        """One file is a frame."""
+        """One file is a data frame."""
         frame = pd.read_parquet(
-            folder / "tenant=old" / f"snapshot={ID}" / "publications.parquet", dtype_backend="pyarrow"
+            folder / "tenant=old" / f"snapshot={SNAPSHOT_ID}" / "publications.parquet", dtype_backend="pyarrow"
         )
         assert list(frame["title"]) == ["Title 1", "Title 2", "Title 3"]

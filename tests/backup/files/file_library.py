@@ -1,4 +1,4 @@
-"""A library of a few publications with files, and the storage of their bytes, each on a real socket, both doing what a test says."""
+"""A library with files and the storage of their content, each on a real socket, both controlled by the test."""
 
 from __future__ import annotations
 
@@ -10,50 +10,37 @@ from typing import Any, Self
 
 import pyarrow.parquet as pq
 
-from pipelines.backup.flow import Backup
-from pipelines.service.clock import Clock
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.service.scripted import Answer, Received, ScriptedServer
 
 PER_PAGE = 50
 
-CONFIG = """
-data = "library-data"
-[tenants.old]
-base_url = "{base_url}"
-api = "v2"
-username_env = "TEST_USER"
-password_env = "TEST_PASSWORD"
-requests_per_minute = 100000
-{more}
-"""
-
 SIGNATURE = "X-Amz-Signature"
 
 
-class Shelf:
-    """Publications by their id, and what the storage answers by its path. `issue` is the number in every signature given out."""
+class FileLibrary:
+    """Publications by id, and the storage's responses by path. `issue` is the number in the current signatures."""
 
     def __init__(self) -> None:
         self.publications: dict[int, dict[str, Any]] = {}
         self.stored: dict[str, bytes | Callable[[Received], Answer]] = {}
         self.issue = 1
         self.expired = 0
-        """Signatures up to this number are refused."""
+        """Signatures up to this number have expired."""
         self.refusals: dict[str, Answer] = {}
-        """Path of the API → what it answers instead."""
+        """Path of the API → the response that replaces the normal one."""
 
     def __enter__(self) -> Self:
-        self._held = ExitStack()
-        self.library = self._held.enter_context(ScriptedServer(self._answer))
-        self.storage = self._held.enter_context(ScriptedServer(self._give))
+        self._servers = ExitStack()
+        self.library = self._servers.enter_context(ScriptedServer(self._answer))
+        self.storage = self._servers.enter_context(ScriptedServer(self._serve_file))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._held.close()
+        self._servers.close()
 
     def add(self, content: bytes, *, name: str | None = None, **changes: Any) -> int:
-        """One more publication with one asset, which is stored; its id. `changes` are to the asset."""
+        """Add a publication with one stored asset. Returns its id. `changes`: fields of the asset."""
         number = len(self.publications) + 1
         file_id = name or f"file-{number}"
         self.stored[f"/{file_id}"] = content
@@ -70,16 +57,16 @@ class Shelf:
         return number
 
     def fetched(self) -> list[str]:
-        """Paths that the storage was asked for, in order."""
+        """Requested paths of the storage, in order."""
         return [one.path for one in self.storage.received]
 
     def asked(self) -> list[str]:
-        """Paths below the API that the library was asked for, without the pages."""
+        """Requested paths of the API, without the pages of the listing."""
         paths = [one.path.removeprefix("/api/v2") for one in self.library.received]
         return [path for path in paths if path != "/publications/all"]
 
-    def forget(self) -> None:
-        """A new night: nobody was asked for anything, and signatures are new."""
+    def start_over(self) -> None:
+        """Clear the requests and renew the signatures, for another backup."""
         self.library.received.clear()
         self.storage.received.clear()
         self.issue += 1
@@ -105,7 +92,7 @@ class Shelf:
         )
 
     def _signed(self, value: Any) -> Any:
-        """The same, with a signed address in the place of each file's path."""
+        """Returns the value with signed addresses in place of the paths of files."""
         if isinstance(value, list):
             return [self._signed(one) for one in value]
         if not isinstance(value, dict):
@@ -115,7 +102,7 @@ class Shelf:
             signed["url"] = f"{self.storage.url}/{path}?{SIGNATURE}={self.issue}"
         return signed
 
-    def _give(self, request: Received) -> Answer:
+    def _serve_file(self, request: Received) -> Answer:
         if int(request.query.get(SIGNATURE, "0")) <= self.expired:
             return Answer(b"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", status=403)
         stored = self.stored.get(request.path)
@@ -125,45 +112,14 @@ class Shelf:
 
 
 def stored_file(file_id: str | None, size: int | None) -> dict[str, Any]:
-    """A file as a record describes it."""
+    """The description of a file in a record."""
     metadata = {"size": size, "filename": "../../../etc/passwd", "mime_type": "text/plain"}
     return {"id": file_id, "storage": "store", "metadata": metadata}
 
 
 def cut(_request: Received) -> Answer:
-    """A body that ends too early."""
+    """A response whose body ends too early."""
     return Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nnot a hundred")
-
-
-class Desk:
-    """A configuration at a shelf, and backups with it."""
-
-    def __init__(self, folder: Path, base_url: str, more: str = "", clock: Clock | None = None) -> None:
-        self.config = folder / "bookferry.toml"
-        self.config.write_text(CONFIG.format(base_url=base_url, more=more))
-        self._clock = clock
-
-    def library(self, **options: Any) -> Backup:
-        """A library of its own, as each run has one."""
-        return Backup(Backup.open(self.config).settings, **{"clock": self._clock, **options})
-
-    def back_up(self, run: str = "run", **options: Any) -> Snapshot:
-        """All steps of a backup."""
-        with self.library(**options) as library:
-            library.read_raw("old", run, "publications")
-            library.stage("old", run, "publications")
-            library.fetch_files("old", run)
-            return library.publish("old", run)
-
-    @property
-    def data(self) -> Path:
-        """The data folder."""
-        return self.config.parent / "library-data"
-
-    def blobs(self) -> dict[str, bytes]:
-        """SHA-256 → content, of everything in the folder of blobs."""
-        folder = self.data / "files" / "sha256"
-        return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def files_of(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -173,7 +129,7 @@ def files_of(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def everything_but_payloads(folder: Path) -> str:
-    """What is in a data folder, as text; of raw tables all but the payload."""
+    """The content of a data folder as text, without the payloads of raw tables."""
     texts = []
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".parquet":

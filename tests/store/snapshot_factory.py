@@ -1,11 +1,11 @@
-"""Makes snapshots by the steps of a backup, from records that the test names instead of a service."""
+"""Makes snapshots by the steps of a backup, from the test's own records."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,12 +20,12 @@ from pipelines.store.snapshots.captures import Capture, ResourceFacts, count_ids
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture
 
-NIGHT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
-ID = "20261120T020000Z"
+STARTED_AT = datetime(2026, 11, 20, 2, 0, tzinfo=UTC)
+SNAPSHOT_ID = "20261120T020000Z"
 
 
-def records(count: int, *, first: int = 1, letters: int = 20) -> list[str]:
-    """The JSON of `count` publications, alike in every run; `letters` random ones in each abstract fill the disk."""
+def publication_payloads(count: int, *, first: int = 1, letters: int = 20) -> list[str]:
+    """The JSON of `count` publications, the same in every run, with `letters` random letters in each abstract, to fill the disk."""
     chance = random.Random(first)
     return [
         json.dumps(
@@ -44,20 +44,22 @@ def records(count: int, *, first: int = 1, letters: int = 20) -> list[str]:
     ]
 
 
-def begin(
+def new_capture(
     data: DataFolder,
     *,
     tenant: str = "old",
     run: str = "run",
     wanted: Sequence[str] = ("publications",),
-    now: datetime = NIGHT,
+    now: datetime = STARTED_AT,
 ) -> Capture:
-    """A new capture, as the first step of a run begins it."""
+    """A new capture, as the first step of a run creates it."""
     return begin_capture(data, tenant, run, wanted, base_url="https://library.example.org", api="v2", now=now)
 
 
-def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True, resource: str = "publications") -> None:
-    """Write the raw table and note its proof, as if a listing had brought these records."""
+def write_raw(
+    capture: Capture, payloads: Sequence[str], *, complete: bool = True, resource: str = "publications"
+) -> None:
+    """Write the raw table and its proof, as if a listing had returned these payloads."""
     table = raw_table(resource)
     hashes = [hashlib.sha256(payload.encode()).hexdigest() for payload in payloads]
     columns = [record_ids([payload.encode() for payload in payloads]), [1] * len(payloads), list(payloads), hashes]
@@ -69,7 +71,7 @@ def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True, re
         endpoint=f"{resource}/all",
         records=ids.rows,
         distinct_ids=ids.distinct,
-        without_id=ids.without,
+        without_id=ids.without_id,
         pages=1,
         x_total=ids.distinct,
         requests=1,
@@ -80,29 +82,43 @@ def read(capture: Capture, payloads: Sequence[str], *, complete: bool = True, re
     capture.save()
 
 
-def make_snapshot(
+def publish_records(
     data: DataFolder,
-    payloads: Sequence[str] | None = None,
+    records: Mapping[str, Sequence[str]],
     *,
     tenant: str = "old",
-    now: datetime = NIGHT,
+    now: datetime = STARTED_AT,
     complete: bool = True,
-    resource: str = "publications",
 ) -> Snapshot:
-    """All steps of a backup, catalogue included."""
+    """Run all steps of a backup for these records (resource → payloads), catalogue included."""
     with data.lease(tenant):
-        capture = begin(data, tenant=tenant, now=now)
-        read(capture, records(3) if payloads is None else payloads, complete=complete, resource=resource)
-        staging.stage(capture, resource)
-        if resource == "publications":
-            files.leave_files(capture)
+        capture = new_capture(data, tenant=tenant, wanted=list(records), now=now)
+        for resource, payloads in records.items():
+            write_raw(capture, payloads, complete=complete, resource=resource)
+            staging.stage(capture, resource)
+        if "publications" in records:
+            files.skip_files(capture)
         snapshot = data.publish(capture, now + timedelta(seconds=90))
         rebuild_catalogue(data)
         return snapshot
 
 
-def assert_whole(snapshot: Snapshot) -> None:
-    """Every file that the manifest names is there and is what the manifest says, and there is no other."""
+def make_snapshot(
+    data: DataFolder,
+    payloads: Sequence[str] | None = None,
+    *,
+    tenant: str = "old",
+    now: datetime = STARTED_AT,
+    complete: bool = True,
+    resource: str = "publications",
+) -> Snapshot:
+    """Make a snapshot of one resource; of three publications by default."""
+    records = {resource: publication_payloads(3) if payloads is None else payloads}
+    return publish_records(data, records, tenant=tenant, now=now, complete=complete)
+
+
+def assert_intact(snapshot: Snapshot) -> None:
+    """Check that every file of the manifest is there unchanged, and that there is no other file."""
     manifest = snapshot.manifest
     named = {snapshot.path / facts.path for facts in manifest.tables.values()}
     assert {path for path in snapshot.path.rglob("*") if path.is_file()} == {*named, snapshot.path / "manifest.json"}

@@ -1,0 +1,150 @@
+"""manifest.json: its fields, its composition from a finished capture, its checksum, and its decoding."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import datetime
+
+import msgspec
+
+from pipelines.errors import StorageError
+from pipelines.inventory import RESOURCES
+from pipelines.store.snapshots.captures import CaptureFacts, FileTotals, ResourceFacts, TableFacts, Unreadable
+from pipelines.version import VERSION
+
+MANIFEST = "manifest.json"
+FORMAT = 1
+"""Version of the layout below `snapshots/`. A newer one is refused."""
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """The content of manifest.json. It is written last: a folder without it is not a snapshot."""
+
+    format: int = FORMAT
+    tenant: str
+    snapshot: str
+    """Start of the capture in UTC: 20261120T020000Z."""
+    base_url: str
+    api: str
+    complete: bool
+    problems: list[str]
+    notes: list[str] = []
+    started_at: str
+    finished_at: str
+    seconds: float
+    requests: int
+    tool: str
+    resources: dict[str, ResourceFacts]
+    unreadable: dict[str, Unreadable] = {}
+    """Resources that could not be read; the snapshot has none of their records."""
+    files: FileTotals
+    tables: dict[str, TableFacts]
+    residue: dict[str, dict[str, int]]
+    manifest_sha256: str = ""
+    """SHA-256 of this file with an empty string in this place."""
+
+
+_CHECKSUM = re.compile(rb'"manifest_sha256": "([0-9a-f]{64})"')
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Returns the content of manifest.json with its own checksum, which reveals any change."""
+    without_checksum = msgspec.json.format(msgspec.json.encode(msgspec.structs.replace(manifest, manifest_sha256="")))
+    digest = hashlib.sha256(without_checksum).hexdigest().encode()
+    return without_checksum.replace(b'"manifest_sha256": ""', b'"manifest_sha256": "' + digest + b'"')
+
+
+def is_unchanged(content: bytes) -> bool:
+    """Whether the content of a manifest.json matches the checksum that it carries."""
+    found = _CHECKSUM.findall(content)
+    without_checksum = _CHECKSUM.sub(b'"manifest_sha256": ""', content)
+    return found == [hashlib.sha256(without_checksum).hexdigest().encode()]
+
+
+def compose_manifest(facts: CaptureFacts, now: datetime) -> Manifest:
+    """Returns the manifest of a finished capture. The checksums of its tables must be known."""
+    missing = {partial: _unreadable_resources(facts, partial=partial) for partial in (True, False)}
+    problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
+    notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
+    problems += missing[True] + _failed_files(facts)
+    notes += missing[False] + _files_not_fetched(facts)
+    return Manifest(
+        tenant=facts.tenant,
+        snapshot=facts.snapshot,
+        base_url=facts.base_url,
+        api=facts.api,
+        complete=not problems and all(found.complete for found in facts.resources.values()),
+        problems=problems,
+        notes=notes,
+        started_at=facts.started_at,
+        finished_at=now.isoformat(timespec="seconds"),
+        seconds=round((now - datetime.fromisoformat(facts.started_at)).total_seconds(), 3),
+        requests=sum(read.requests for read in facts.resources.values())
+        + sum(refusal.requests for refusal in facts.unreadable.values())
+        + facts.files_requests,
+        tool=f"bookferry {VERSION}",
+        resources={name: facts.resources[name] for name in sorted(facts.resources, key=_resource_order)},
+        unreadable=facts.unreadable,
+        files=facts.files or FileTotals(),
+        tables=facts.tables,
+        residue=facts.residue,
+    )
+
+
+def _resource_order(resource: str) -> int:
+    """Position of a resource in every list, whatever the order of reading."""
+    return RESOURCES.index(resource) if resource in RESOURCES else len(RESOURCES)
+
+
+_LEAVE_OUT_REMEDY = (
+    "To leave it out for good, name only the other resources in `resources = [...]` of the tenant in bookferry.toml."
+)
+
+
+def _unreadable_resources(facts: CaptureFacts, *, partial: bool) -> list[str]:
+    return [
+        f"{resource}: could not be read, so the snapshot has none of it. {found.message} {_LEAVE_OUT_REMEDY}"
+        for resource, found in facts.unreadable.items()
+        if found.partial == partial
+    ]
+
+
+def _failed_files(facts: CaptureFacts) -> list[str]:
+    files = facts.files or FileTotals()
+    if not files.failed:
+        return []
+    first = f" The first: {files.failures[0].problem}." if files.failures else ""
+    count = (
+        f"files: {files.failed:,} of {files.count:,} could not be fetched, so the snapshot lacks their content.{first}"
+    )
+    return [
+        f"{count} `bookferry snapshots show` lists them; publication_files has all of them, with the status failed."
+    ]
+
+
+def _files_not_fetched(facts: CaptureFacts) -> list[str]:
+    files = facts.files or FileTotals()
+    count = f"files: the content of {files.not_fetched:,} was not fetched, because of --no-files or `files = false` of the tenant."
+    return [count] if files.not_fetched else []
+
+
+class _Header(msgspec.Struct):
+    """The fields that the manifests of all versions have."""
+
+    format: int
+    tool: str = "unknown"
+
+
+def decode_manifest(content: bytes, where: str) -> Manifest:
+    """Decodes manifest.json, whose address is `where`. Raises `StorageError` where it is damaged or of a newer version."""
+    try:
+        header = msgspec.json.decode(content, type=_Header)
+        manifest = msgspec.json.decode(content, type=Manifest) if header.format <= FORMAT else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(
+            f"{where} is damaged ({error}). Put it back from a copy, or move that snapshot's folder away."
+        ) from None
+    if manifest is None:
+        raise StorageError(f"{where} was written by a newer version ({header.tool}). Update Bookferry to read it.")
+    return manifest

@@ -1,0 +1,70 @@
+"""Backups of version 2 of a library, with a configuration in a folder of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from pipelines.backup.flow import Backup, Progress
+from pipelines.service.clock import Clock
+from pipelines.store.catalogue import open_catalogue
+from pipelines.store.snapshots.snapshots import Snapshot
+
+CONFIG = """
+data = "library-data"
+[tenants.old]
+base_url = "{base_url}"
+api = "v2"
+username_env = "TEST_USER"
+password_env = "TEST_PASSWORD"
+requests_per_minute = 100000
+{more}
+"""
+
+
+class BackupRunner:
+    """Writes a configuration and runs backups with it. `more`: further lines for the tenant. `progress` has what was reported."""
+
+    def __init__(self, folder: Path, base_url: str, more: str = "", clock: Clock | None = None) -> None:
+        self.config = folder / "bookferry.toml"
+        self.config.write_text(CONFIG.format(base_url=base_url, more=more))
+        self.progress: list[Progress] = []
+        self._clock = clock
+
+    def library(self, **options: Any) -> Backup:
+        """A new `Backup`, as each run has one."""
+        settings = Backup.open(self.config).settings
+        return Backup(settings, **{"clock": self._clock, "on_progress": self.progress.append, **options})
+
+    def back_up(self, run: str = "run", **options: Any) -> Snapshot:
+        """Run all steps of a backup."""
+        with self.library(**options) as library:
+            library.read_raw("old", run, "publications")
+            library.stage("old", run, "publications")
+            library.fetch_files("old", run)
+            return library.publish("old", run)
+
+    @property
+    def data(self) -> Path:
+        """The data folder."""
+        return self.config.parent / "library-data"
+
+    def blobs(self) -> dict[str, bytes]:
+        """SHA-256 → content of every file in the folder of blobs."""
+        folder = self.data / "files" / "sha256"
+        return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+    def raw_rows(self, snapshot: Snapshot) -> list[dict[str, Any]]:
+        """Rows of the raw table of publications."""
+        rows: list[dict[str, Any]] = pq.read_table(snapshot.path / "raw" / "publications.parquet").to_pylist()
+        return rows
+
+    def counts_in_catalogue(self) -> list[tuple[str, int]]:
+        """Snapshot and number of records in the view `publications`."""
+        with self.library() as library, open_catalogue(library.data) as database:
+            rows: list[tuple[str, int]] = database.execute(
+                "SELECT snapshot, count(*) FROM publications GROUP BY ALL"
+            ).fetchall()
+        return rows
