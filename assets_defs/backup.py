@@ -12,7 +12,9 @@ import dagster as dg
 from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
 from assets_defs.stops import stop_explained
 from pipelines.backup.flow import Backup
-from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
 
 PUBLICATIONS = "publications"

@@ -8,7 +8,8 @@ from assets_defs.backup import PUBLICATIONS, no_table, required_spec, run_name, 
 from assets_defs.metadata import preview
 from assets_defs.stops import stop_explained
 from pipelines.backup.flow import Backup
-from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture, FileTotals
 
 _FAILURES = ("publication_id", "kind", "asset_id", "name", "problem")

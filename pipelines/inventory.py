@@ -8,29 +8,6 @@ from datetime import date
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
 """Every resource that can be listed; the order in which they are read."""
 
-IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
-"""v2's flat identifier fields, in the order in which they are staged (service-api.md: "doi, isbn, pmid, ..."; trap A18)."""
-
-IDENTIFIER_LIST = "identifiers"
-"""v3's typed list (service-api.md: "array of objects, each: type, value")."""
-
-PUBLICATION_KEYS = frozenset(
-    {
-        "id",
-        "title",
-        "publishable_type",
-        "published_on",
-        "abstract",
-        "authors",
-        "categories",
-        "cover",
-        "assets",
-        "contributor",
-        "organization",
-    }
-)
-"""Fields that service-api.md shows of publications of both versions."""
-
 LAST_DAY_OF_V2 = date(2026, 12, 31)
 """service-api.md, Versioning 2: "v2 stays unchanged until shut down at the end of 2026"."""
 

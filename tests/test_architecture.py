@@ -34,7 +34,7 @@ FLOORS = {
         {"service", "store"},
         {"records"},
         {"settings"},
-        {"errors", "humanize", "inventory", "version"},
+        {"errors", "humanize", "inventory", "publication_fields", "version"},
     ),
     "pipelines.service": (
         {"files", "listing", "probe", "sandbox_process", "webhook"},

@@ -18,7 +18,7 @@ import pytest
 
 from benchmarks.backup import Figures, Run, ratios, table
 from benchmarks.publications import Publications
-from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.identifiers.records import identify
 from pipelines.records.identifiers.verdicts import GOOD
 

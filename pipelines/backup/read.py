@@ -24,7 +24,7 @@ from pipelines.errors import (
 )
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
-from pipelines.records.tables import PERSONAL, raw_table
+from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.drift import REMEMBERED
 from pipelines.service.listing.listing import PER_PAGE, CollectionMovedError, Listing, ListingFacts, Page

@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import yaml
 
 from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS, REFERENCES
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 
@@ -59,12 +60,12 @@ DOCUMENTED = {
 }  # fmt: skip
 """Operations that service-api.md knows, with the paths that we suppose where it shows none (A6)."""
 
-_FIELDS = ("id", "title", "publishable_type", "published_on", "abstract", "authors", "categories", "cover", "assets")
-FIELDS = {"v2": {*_FIELDS, "doi", "isbn", "issn", "arxiv_id", "pmid"}, "v3": {*_FIELDS, "identifiers"}}
-"""Fields of a publication that have columns or tables of their own; all others are kept as residue."""
+_SHARED = PUBLICATION_KEYS - set(REFERENCES)
+FIELDS = {"v2": _SHARED | set(IDENTIFIER_FIELDS), "v3": _SHARED | {IDENTIFIER_LIST}}
+"""Fields of a publication that every description should have."""
 
-KNOWN_RESIDUE = {"import_state", "contributor", "organization"}
-"""Fields that the document names and no column takes."""
+OPTIONAL_FIELDS = {"import_state", *REFERENCES}
+"""Fields that a description may lack."""
 
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -118,7 +119,7 @@ def compare(api: str, answer: ProbeResponse | None) -> CheckResult:
         "missing_parameters": unsent,
         "missing_fields": sorted(FIELDS[api] - fields) if fields else [],
         "new": new,
-        "new_fields": sorted(fields - FIELDS[api] - KNOWN_RESIDUE),
+        "new_fields": sorted(fields - FIELDS[api] - OPTIONAL_FIELDS),
     }
     return _told(facts, len(operations))
 

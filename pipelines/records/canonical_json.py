@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_LIST
-from pipelines.records.forms import TEXTS, form_of
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, TEXT_FIELDS
+from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.identifiers.records import read_entry
 from pipelines.records.identifiers.verdicts import VALID, Identifier
 from pipelines.records.matching import BOOK, comparable, fingerprint, fingerprint_of, identifying_keys, keys_of
-from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import ADDRESSES, residue_json
 from pipelines.records.values import NOT_JSON, compact_json, day, decode_json, decode_record, valid_text, whole_number
 
@@ -40,7 +39,7 @@ _RAW = msgspec.json.Decoder(_Members).decode
 _ABSENT = msgspec.Raw(b"null")
 _NULL, _EMPTY, _NO_MEMBERS = "null", '""', "[]"
 _NOTHING = {
-    "published_on": (_NULL, _EMPTY),
+    **dict.fromkeys(DATE_FIELDS, (_NULL, _EMPTY)),
     "authors": (_NULL, _EMPTY, _NO_MEMBERS),
     "categories": (_NULL, _EMPTY, _NO_MEMBERS),
     IDENTIFIER_LIST: (_NULL, _EMPTY, _NO_MEMBERS),
@@ -155,15 +154,15 @@ class CanonicalReader:
 
     def _fields(self, members: _Members, compared: dict[str, str], sent: dict[str, str], odd: list[str]) -> str | None:
         """Enter all but the identifiers; in `odd` goes what is not plain. Returns the name of the first author."""
-        for name in TEXTS:
+        for name in TEXT_FIELDS:
             if (one := members.get(name)) is not None:
                 _enter_text(name, str(one, "utf-8"), compared, odd)
-        text = str(members.get("published_on", _ABSENT), "utf-8")
-        if text not in _NOTHING["published_on"]:
-            if text[0] == '"' and day(text[1:-1]):
-                compared["published_on"] = text
-            else:
-                odd.append("published_on")
+        for name in DATE_FIELDS:
+            if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING[name]:
+                if text[0] == '"' and day(text[1:-1]):
+                    compared[name] = text
+                else:
+                    odd.append(name)
         for name in _REPEATED:
             if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING[name]:
                 self._enter_repeated(name, text, compared, sent, odd)

@@ -23,7 +23,9 @@ from pipelines.records.residue import (
     residue_json,
     unknown_keys,
 )
-from pipelines.records.tables import LISTS, STAGED, Column, Table
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.other_resources import LISTS
+from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import day, decode_record, text_of, whole_number
 
 _MADE = frozenset({"residue", "sha256"})

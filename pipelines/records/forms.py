@@ -15,38 +15,29 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.publication_fields import (
+    DATE_FIELDS,
+    IDENTIFIER_LIST,
+    PUBLICATION_KEYS,
+    REFERENCES,
+    TEXT_FIELDS,
+    WRITTEN,
+)
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.records import read_entry, read_fields, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
-from pipelines.records.publications import (
+from pipelines.records.nested_objects import (
     ASSET_KEYS,
     AUTHOR_KEYS,
     CATEGORY_KEYS,
     IDENTIFIER_KEYS,
     METADATA_KEYS,
     REFERENCE_KEYS,
-    REFERENCES,
     STORED_KEYS,
 )
 from pipelines.records.residue import ADDRESSES, leave, nested_residue, without_addresses
 from pipelines.records.values import day, valid_text, whole_number
-
-TEXTS = ("title", "publishable_type", "abstract")
-"""service-api.md, Publication: "string"; sent as they are."""
-
-WRITTEN = (
-    "title",
-    "publishable_type",
-    "published_on",
-    "abstract",
-    "authors",
-    IDENTIFIER_LIST,
-    "categories",
-    *REFERENCES,
-)
-"""The fields of a form, in the document's order."""
 
 PERSON = "person"
 AUTHOR_TYPES = (PERSON, "corporate")
@@ -77,7 +68,7 @@ class PublicationForm:
         self._rest = rest = _Rest()
         self._files: list[AttachedFile] | None = None
         _texts(record, self.fields, rest)
-        _date(record, self.fields, rest)
+        _dates(record, self.fields, rest)
         _authors(record, self.fields, rest)
         _identifiers(record, self, rest, kinds, sent)
         _categories(record, self.fields, rest)
@@ -140,7 +131,7 @@ def v2_of(
 
 
 def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
-    for key in TEXTS:
+    for key in TEXT_FIELDS:
         value = record.get(key)
         if type(value) is str and value:
             fields[key] = text = value if value.isascii() else valid_text(value)
@@ -150,13 +141,14 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             _keep(rest, key, value, lost=value != "")
 
 
-def _date(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
+def _dates(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
     """service-api.md, Publication: "string, date `YYYY-MM-DD`"; nothing else is sent."""
-    value = record.get("published_on")
-    if type(value) is str and day(value):
-        fields["published_on"] = value
-    elif value is not None:
-        _keep(rest, "published_on", value, lost=value != "")
+    for key in DATE_FIELDS:
+        value = record.get(key)
+        if type(value) is str and day(value):
+            fields[key] = value
+        elif value is not None:
+            _keep(rest, key, value, lost=value != "")
 
 
 def _authors(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:

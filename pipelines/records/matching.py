@@ -10,8 +10,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.inventory import IDENTIFIER_LIST
-from pipelines.records.forms import WRITTEN, PublicationForm
+from pipelines.publication_fields import IDENTIFIER_LIST, WRITTEN
+from pipelines.records.forms import PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import compact_json

@@ -34,7 +34,7 @@ from pipelines.errors import (
     TenantBusyError,
 )
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot

@@ -12,7 +12,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
-from pipelines.records.forms import WRITTEN
+from pipelines.publication_fields import WRITTEN
 from pipelines.store.parquet import exactly, literal, quoted
 
 EXAMPLES = 5

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_LIST
+from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.advice import name_of
 from pipelines.records.values import compact_json
 from pipelines.report.issues import shown

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import StopError
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.records.files import COVER
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import exactly, open_table, reading, row_batches, show

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 PLAN = Table(

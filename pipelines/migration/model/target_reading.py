@@ -10,7 +10,7 @@ from pathlib import Path
 from pipelines.backup import read
 from pipelines.errors import StopError
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.tables import PUBLICATION_FILES
+from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings.tenant import TenantSettings

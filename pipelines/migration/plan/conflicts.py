@@ -22,7 +22,7 @@ from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, FACTS, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.wording import advice_on
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.report.issues import shown, write_lines
 from pipelines.service.redaction import outside_text

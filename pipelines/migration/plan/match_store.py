@@ -19,7 +19,7 @@ import pyarrow as pa
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, UNCHANGED
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import decode_record, whole_number
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey

@@ -40,7 +40,7 @@ from pipelines.migration.plan.publications import NOTHING_TO_SEND, Totals, as_js
 from pipelines.migration.plan.three_way_merge import SKIPPED
 from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.residue import bounded, residue_counts, residue_json
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.records.values import compact_json, decode_json
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import TableWriter, table_writer

@@ -36,9 +36,9 @@ from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
 from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, compare_libraries
 from pipelines.migration.plan.contributors import UNKNOWN, note_contributors
 from pipelines.migration.plan.files import described_files, planned_files, requests_of, unsent_with_files
+from pipelines.publication_fields import REFERENCES
+from pipelines.publication_fields import WRITTEN as FORM_FIELDS
 from pipelines.records.batches import Row, table_batch, transposed
-from pipelines.records.forms import WRITTEN as FORM_FIELDS
-from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, exactly, literal, quoted, row_batches

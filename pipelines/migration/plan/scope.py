@@ -14,7 +14,7 @@ from pipelines.migration.model.target_reading import ResourceReading, local_tabl
 from pipelines.migration.plan.match_store import TargetListing
 from pipelines.migration.plan.publications import Totals
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.settings.settings import Settings

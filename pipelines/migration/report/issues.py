@@ -15,11 +15,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.migration.model.formatting import display_both
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.migration.plan.conflicts import differing, numbers
+from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
 from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown

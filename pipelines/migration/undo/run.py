@@ -35,8 +35,9 @@ from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
 from pipelines.migration.plan.publications import NOTHING
 from pipelines.migration.undo.inverse_operations import OPEN, InverseOperations, TargetRecord, inverse_operations
+from pipelines.publication_fields import WRITTEN
 from pipelines.records.files import AttachedFile
-from pipelines.records.forms import WRITTEN, form_of
+from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
 from pipelines.report.issues import shown as fit

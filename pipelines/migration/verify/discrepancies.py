@@ -21,10 +21,9 @@ from pipelines.migration.model.journal import PATCH as PATCHED
 from pipelines.migration.model.plan import CREATE, PATCH, ROWS, UNCHANGED, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.contributors import show_contributors
+from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.batches import Row, table_batch, transposed
-from pipelines.records.forms import WRITTEN
-from pipelines.records.publications import REFERENCES
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import exactly, literal, quoted
 

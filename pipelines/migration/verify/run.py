@@ -31,7 +31,7 @@ from pipelines.migration.verify.discrepancies import (
     compare_with_target,
 )
 from pipelines.migration.verify.files import check_files
-from pipelines.records.forms import WRITTEN
+from pipelines.publication_fields import WRITTEN
 from pipelines.report.issues import shown, write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file, write_atomically

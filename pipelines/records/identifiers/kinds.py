@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
 from pipelines.records.identifiers.check_digit_numbers import ZEROS, only_words
 from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied

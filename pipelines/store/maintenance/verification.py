@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.objects import Objects

@@ -19,7 +19,7 @@ import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.records.tables import STAGED
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.snapshots import FORMAT, MANIFEST, DataFolder
 from tests.store.steps import ID, NIGHT, assert_whole, begin, files_below, make_snapshot, read, records
