@@ -14,7 +14,7 @@ from assets_defs.dead_runs import GONE
 from assets_defs.retention import JOB as RETENTION_JOB
 from assets_defs.schedules import MAX_SECONDS
 from assets_defs.verification import ASSET as VERIFICATION
-from pipelines.notify import Ending, tell
+from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
 
 TOLD = "bookferry/told"
@@ -46,7 +46,7 @@ def _now() -> datetime:
 def notifications(
     settings: Settings,
     now: Callable[[], datetime] = _now,
-    make_call: Callable[[Settings, Ending], str | None] = tell,
+    make_call: Callable[[Settings, Ending], str | None] = notify,
 ) -> dg.SensorDefinition:
     """One call for each run and tenant, made by Dagster's daemon."""
 

@@ -11,9 +11,11 @@ import dagster as dg
 
 from assets_defs.schedules import UPKEEP, cron
 from pipelines.backup.flow import Backup
+from pipelines.scopes import abilities
 from pipelines.service.clock import SystemClock
+from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
 from pipelines.settings.settings import Settings
-from pipelines.sign_in import SignInState, abilities, keep_alive, sign_in_state, warning
+from pipelines.sign_in_health import keep_alive, warning
 
 CHECK = "lasts"
 JOB = "keep_signed_in"

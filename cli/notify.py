@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from cli.boundary import is_stop, known
 from cli.output import Output
-from pipelines.notify import Ending, tell
+from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
 
 
@@ -36,7 +36,7 @@ def notifying(settings: Settings, job: str, tenant: str, output: Output) -> Iter
 def tell_ending(settings: Settings, ending: Ending, output: Output) -> None:
     """Make the call; what goes wrong with it is said on stderr and changes nothing, a stop that comes too late included."""
     try:
-        problem = tell(settings, ending)
+        problem = notify(settings, ending)
     except BaseException as error:
         if not is_stop(error):
             raise

@@ -20,7 +20,7 @@ from pipelines.settings.tenant import TenantSettings
 from pipelines.store.maintenance.verification import SnapshotVerification
 from pipelines.store.snapshots.snapshots import Snapshot
 
-MOST_TOLD = 2000
+MAX_CHARACTERS = 2000
 """Characters of a message that are passed on."""
 
 
@@ -65,7 +65,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-def tell(
+def notify(
     settings: Settings,
     ending: Ending,
     *,
@@ -95,7 +95,7 @@ def tell(
 
 def _fit(text: str) -> str:
     """Without secrets (I10), and without what no environment variable can hold."""
-    return redact(text.replace("\0", ""))[:MOST_TOLD]
+    return redact(text.replace("\0", ""))[:MAX_CHARACTERS]
 
 
 def _harmless(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:

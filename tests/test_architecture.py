@@ -30,7 +30,7 @@ FLOORS = {
         {"drill"},
         {"migration"},
         {"analysis", "backup", "doctor", "notify"},
-        {"examples", "report", "sign_in"},
+        {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
         {"records"},
         {"settings"},

@@ -9,13 +9,14 @@ from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
+from pipelines.scopes import BACKUP, abilities
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.connection import LockTakenError, time_of
+from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
 from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
-from pipelines.sign_in import BACKUP, SignInState, abilities, sign_in_state
-from pipelines.sign_in import warning as sign_in_warning
+from pipelines.sign_in_health import warning as sign_in_warning
 
 
 def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[CheckResult]:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.doctor import description, machine, service, storage
+from pipelines.doctor.assumption_results import ServiceResponses
 from pipelines.doctor.assumptions import check_assumptions
+from pipelines.doctor.assumptions_about_lists import ASKED_FOR
+from pipelines.doctor.assumptions_about_records import doi_to_seek
 from pipelines.doctor.connection import check_connection
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, note
-from pipelines.doctor.guessed_lists import ASKED_FOR
-from pipelines.doctor.guessed_records import doi_to_seek
-from pipelines.doctor.guesses import Look
-from pipelines.doctor.notifications import who_is_told
+from pipelines.doctor.notifications import check_notifications
 from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
@@ -72,7 +72,7 @@ def examine(
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += [*([storage.bucket(data.objects)] if settings.bucket else [])]
     findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
-    findings += [who_is_told(settings, tenant, around.environ)]
+    findings += [check_notifications(settings, tenant, around.environ)]
     if settings.tenant(tenant).api == "v3":
         findings += check_connection(settings, tenant, around.clock)
     blocked = [one.name for one in findings if one.status is CheckStatus.PROBLEM and one.name in _BLOCKING]
@@ -114,7 +114,7 @@ def _at_the_service(
     used = _used(settings, tenant, data)
     with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
         probe = Probe(client, around.clock, MOST_REQUESTS)
-        visit = _Visit(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
+        visit = _ServiceExamination(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
         findings = [*visit.findings(), machine.rate(settings, tenant, used)]
         return findings, probe.requests
 
@@ -142,7 +142,7 @@ def _closed(budget: Budget) -> Iterator[Budget]:
         budget.close()
 
 
-class _Visit:
+class _ServiceExamination:
     """The questions to one service, in their order; later ones are only asked where the first is answered with records."""
 
     def __init__(self, api: str, user: str, probe: Probe, around: Surroundings) -> None:
@@ -192,11 +192,11 @@ class _Visit:
             description.compare(self._api, description.fetch(self._probe, self._api)),
         ]
 
-    def _look(self, first: ProbeResponse) -> Look:
+    def _look(self, first: ProbeResponse) -> ServiceResponses:
         sought = doi_to_seek(first)
         total = first.signpost.total if first.signpost is not None else None
         last = (total or 0) // PER_PAGE + 1
-        return Look(
+        return ServiceResponses(
             self._api,
             first,
             second=self._probe.ask_at(first.next_page) if first.next_page else None,

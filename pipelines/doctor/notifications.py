@@ -20,7 +20,7 @@ _WRITE_IT = (
 _BOTH = "Only whoever waits for the call on success misses a backup that never began; only the call on failure says why one failed."
 
 
-def who_is_told(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
+def check_notifications(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
     """Whom the runs of a tenant call on success and on failure."""
     try:
         success = settings.notify_of(tenant).hook("success", environ)

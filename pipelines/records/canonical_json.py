@@ -17,7 +17,7 @@ import msgspec
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, TEXT_FIELDS
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.identifiers.records import read_entry
+from pipelines.records.identifiers.typed_identifiers import read_entry
 from pipelines.records.identifiers.verdicts import VALID, Identifier
 from pipelines.records.matching import BOOK, comparable, fingerprint, fingerprint_of, identifying_keys, keys_of
 from pipelines.records.residue import ADDRESSES, residue_json
@@ -88,8 +88,8 @@ class CanonicalReader:
         self._sent = sent
         self._known = kinds.record_keys | ADDRESSES
         self._identifier_keys = (*(field for field, _kind in kinds.fields), IDENTIFIER_LIST)
-        self._repeated = lru_cache(2**14)(self._look_at_repeated)
-        self._unknown = lru_cache(2**12)(self._look_at_unknown)
+        self._repeated = lru_cache(2**14)(self._compare_repeated)
+        self._unknown = lru_cache(2**12)(self._compare_unknown)
 
     def read(self, payload: bytes) -> CanonicalPublication | None:
         """What the JSON of a record says; None where it has no id that is a whole number. Never raises on data."""
@@ -185,14 +185,14 @@ class CanonicalReader:
         if name in SENT_OTHERWISE:
             sent[name] = known[1]
 
-    def _look_at_repeated(self, name: str, text: str) -> tuple[str, str] | None:
+    def _compare_repeated(self, name: str, text: str) -> tuple[str, str] | None:
         """How a member is compared and sent; None where that does not tell all of it."""
         form = form_of({name: decode_json(text.encode())}, self._kinds, self._sent)
         if form.unsent or name not in form.fields:
             return None
         return comparable(form.fields, self._kinds)[name], compact_json(form.fields[name])
 
-    def _look_at_unknown(self, name: str, text: str) -> str | None:
+    def _compare_unknown(self, name: str, text: str) -> str | None:
         """What is unsent because of a member that no rule names."""
         return residue_json(form_of({name: decode_json(text.encode())}, self._kinds, self._sent).unsent)
 
@@ -207,7 +207,7 @@ class CanonicalReader:
             text = str(members[field], "utf-8")
             if text in (_NULL, _EMPTY):
                 continue
-            quick = kind.quick(text[1:-1]) if text[0] == '"' and "\\" not in text else None
+            quick = kind.read_clean(text[1:-1]) if text[0] == '"' and "\\" not in text else None
             if quick is None or quick.verdict not in self._sent:
                 return None
             found.append(_new(Identifier, (quick[0], quick[1], text[1:-1], field, len(found), quick[2], quick[3])))

@@ -19,7 +19,7 @@ from pipelines.records.batches import StagedBatch, named_batch, table_batch, tra
 from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_row
 from pipelines.records.general_staging import identifier_batch, stage_publications, text_and_date_columns
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.records import read_entry, read_fields
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
 from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.nested_objects import (
     Asset,
@@ -31,7 +31,7 @@ from pipelines.records.nested_objects import (
     Reference,
     StoredFile,
 )
-from pipelines.records.residue import ADDRESSES, bounded, leave, residue_counts, residue_json
+from pipelines.records.residue import ADDRESSES, bounded, keep_nested, residue_counts, residue_json
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import (
     PUBLICATION_AUTHORS,
@@ -136,7 +136,7 @@ class RegularPublications:
         for number, entry in enumerate(record.identifiers or ()):
             kind = entry.type or ""
             if not read_entry(kind, entry.value or "", found, self._kinds) and kind:
-                leave(residue, f"{IDENTIFIER_LIST}[{number}].type", kind)
+                keep_nested(residue, f"{IDENTIFIER_LIST}[{number}].type", kind)
         return found
 
 

@@ -17,7 +17,7 @@ from pipelines.records.residue import (
     IGNORED,
     bounded,
     keep_if_changed,
-    leave,
+    keep_nested,
     nested_residue,
     residue_counts,
     residue_json,
@@ -28,7 +28,7 @@ from pipelines.records.tables.other_resources import LISTS
 from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import day, decode_record, text_of, whole_number
 
-_MADE = frozenset({"residue", "sha256"})
+_STAGING_COLUMNS = frozenset({"residue", "sha256"})
 """Columns that are not read from a key of the record."""
 
 _Record = dict[str, Any]
@@ -39,7 +39,7 @@ class RecordStager:
 
     def __init__(self, resource: str) -> None:
         self._table, *self._lists = STAGED[resource]
-        self._fields = [column for column in self._table.columns if column.name not in _MADE]
+        self._fields = [column for column in self._table.columns if column.name not in _STAGING_COLUMNS]
         self._mapped = {column.name for column in self._fields} | {LISTS[table] for table in self._lists} | IGNORED
 
     def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
@@ -97,5 +97,5 @@ def _entry(entry: Any, read: Callable[[Any], Any], member: str, where: str, resi
         plain, where = entry.get(member), f"{where}.{member}"
     value = read(plain)
     if value is None and plain is not None:
-        leave(residue, where, plain)
+        keep_nested(residue, where, plain)
     return value

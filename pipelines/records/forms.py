@@ -25,7 +25,7 @@ from pipelines.publication_fields import (
 )
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.records import read_entry, read_fields, to_v2
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.nested_objects import (
     ASSET_KEYS,
@@ -36,7 +36,7 @@ from pipelines.records.nested_objects import (
     REFERENCE_KEYS,
     STORED_KEYS,
 )
-from pipelines.records.residue import ADDRESSES, leave, nested_residue, without_addresses
+from pipelines.records.residue import ADDRESSES, keep_nested, nested_residue, without_addresses
 from pipelines.records.values import day, valid_text, whole_number
 
 PERSON = "person"
@@ -47,7 +47,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Remainder:
     """What of a record its form does not tell."""
 
     residue: Json = field(default_factory=dict)
@@ -57,7 +57,7 @@ class _Rest:
 class PublicationForm:
     """A publication as version 3 takes it. What is about its files is looked at when somebody asks: matching millions needs none of it."""
 
-    __slots__ = ("_files", "_record", "_rest", "fields", "identifiers")
+    __slots__ = ("_files", "_record", "_remainder", "fields", "identifiers")
 
     def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str]) -> None:
         self.fields: Json = {}
@@ -65,7 +65,7 @@ class PublicationForm:
         self.identifiers: list[Identifier] = []
         """All that the record holds, whatever its verdict."""
         self._record = record
-        self._rest = rest = _Rest()
+        self._remainder = rest = _Remainder()
         self._files: list[AttachedFile] | None = None
         _texts(record, self.fields, rest)
         _dates(record, self.fields, rest)
@@ -73,20 +73,20 @@ class PublicationForm:
         _identifiers(record, self, rest, kinds, sent)
         _categories(record, self.fields, rest)
         _references(record, self.fields, rest)
-        _others(record, rest, kinds)
+        _unknown_keys(record, rest, kinds)
 
     @property
     def files(self) -> list[AttachedFile]:
         """Cover and assets, which are uploaded by requests of their own."""
         if self._files is None:
             self._files = attached_files(self._record)
-            _look_at_files(self._record, self._rest)
+            _add_file_residue(self._record, self._remainder)
         return self._files
 
     @property
     def residue(self) -> Json:
         """Key of the record → its value, where `fields` alone does not give it back."""
-        return self._whole_rest().residue
+        return self._complete_remainder().residue
 
     @property
     def unsent(self) -> Json:
@@ -94,11 +94,11 @@ class PublicationForm:
 
         Like the residue, written down with `residue_json` only, which leaves signatures out (I10).
         """
-        return self._whole_rest().unsent
+        return self._complete_remainder().unsent
 
-    def _whole_rest(self) -> _Rest:
+    def _complete_remainder(self) -> _Remainder:
         _ = self.files
-        return self._rest
+        return self._remainder
 
 
 def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> PublicationForm:
@@ -130,7 +130,7 @@ def v2_of(
     return record
 
 
-def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
+def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
     for key in TEXT_FIELDS:
         value = record.get(key)
         if type(value) is str and value:
@@ -141,7 +141,7 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             _keep(rest, key, value, lost=value != "")
 
 
-def _dates(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
+def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
     """service-api.md, Publication: "string, date `YYYY-MM-DD`"; nothing else is sent."""
     for key in DATE_FIELDS:
         value = record.get(key)
@@ -151,14 +151,14 @@ def _dates(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             _keep(rest, key, value, lost=value != "")
 
 
-def _authors(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
+def _authors(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
     """service-api.md, Publication: "each: `name` (string), `type` (`person` or `corporate`)". One without a type is taken for a person."""
     authors, exact = [], True
     for number, entry in enumerate(_items(record, "authors", rest)):
         author = {"name": entry} if type(entry) is str else entry
         if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
             exact = False
-            leave(rest.unsent, f"authors[{number}]", without_addresses(entry))
+            keep_nested(rest.unsent, f"authors[{number}]", without_addresses(entry))
             continue
         name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
@@ -167,14 +167,14 @@ def _authors(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             exact = False
             _unknown(author, AUTHOR_KEYS, f"authors[{number}]", rest.unsent)
             if not known and kind is not None:
-                leave(rest.unsent, f"authors[{number}].type", without_addresses(kind))
+                keep_nested(rest.unsent, f"authors[{number}].type", without_addresses(kind))
     if authors:
         fields["authors"] = authors
     if not exact:
         rest.residue["authors"] = without_addresses(record["authors"])
 
 
-def _categories(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
+def _categories(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
     """service-api.md, Publication: "each entry is `{name}` (find or create) or `{id}`"; by name, since ids differ (trap A15). Each once."""
     names: dict[str, None] = {}
     exact = True
@@ -182,7 +182,7 @@ def _categories(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
         category = {"name": entry} if type(entry) is str else entry
         if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
             exact = False
-            leave(rest.unsent, f"categories[{number}]", without_addresses(entry))
+            keep_nested(rest.unsent, f"categories[{number}]", without_addresses(entry))
             continue
         name = category["name"] if category["name"].isascii() else valid_text(category["name"])
         exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
@@ -195,7 +195,7 @@ def _categories(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
         rest.residue["categories"] = without_addresses(record["categories"])
 
 
-def _references(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
+def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
     """service-api.md, Publication: "contributor, category, organization references | `id`"; the id counts within its own library only."""
     for key in REFERENCES:
         value = record.get(key)
@@ -212,7 +212,7 @@ def _references(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
 
 
 def _identifiers(
-    record: Mapping[str, Any], form: PublicationForm, rest: _Rest, kinds: Kinds, sent: AbstractSet[str]
+    record: Mapping[str, Any], form: PublicationForm, rest: _Remainder, kinds: Kinds, sent: AbstractSet[str]
 ) -> None:
     """service-api.md, Publication: "`type`, `value` … used in responses and in create/update payloads"; v2's "flat fields replace" them.
 
@@ -227,7 +227,7 @@ def _identifiers(
             chosen[one.type, one.value] = None
         else:
             rest.unsent[one.source_field] = one.raw
-    if not _told_by_list(values, found, kinds):
+    if not _list_is_enough(values, found, kinds):
         rest.residue.update(
             (field, value) for (field, _kind), value in zip(kinds.fields, values, strict=True) if value is not None
         )
@@ -237,7 +237,7 @@ def _identifiers(
         kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
         if type(kind) is not str or type(value) is not str or not kind or not value:
             exact = False
-            leave(rest.unsent, where, without_addresses(entry))
+            keep_nested(rest.unsent, where, without_addresses(entry))
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         exact = exact and entries[-1] == entry
@@ -253,7 +253,7 @@ def _identifiers(
         rest.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
 
 
-def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
+def _list_is_enough(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
     """Whether the list alone gives the flat fields back: each filled one holds one value as it stands, in the first field of its type."""
     filled = [value for value in values if value is not None]
     if len(found) != len(filled):
@@ -264,24 +264,24 @@ def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) 
     return True
 
 
-def _look_at_files(record: Mapping[str, Any], rest: _Rest) -> None:
+def _add_file_residue(record: Mapping[str, Any], rest: _Remainder) -> None:
     """service-api.md, Asset and Upload sequence: files are sent by requests of their own; of what names them, all is kept but addresses."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         rest.residue["cover"] = without_addresses(cover)
     if ("assets" in record and assets is None) or (assets is not None and assets != []):
         rest.residue["assets"] = without_addresses(assets)
-    tell_unsent_of_files(record, rest.unsent)
+    add_unsent_files(record, rest.unsent)
 
 
-def tell_unsent_of_files(record: Mapping[str, Any], unsent: Json) -> None:
+def add_unsent_files(record: Mapping[str, Any], unsent: Json) -> None:
     """Add what of the cover and the assets of a record version 3 will not hold: path → value."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         _stored(cover, "cover", unsent)
     if type(assets) is not list:
         if assets is not None:
-            leave(unsent, "assets", without_addresses(assets))
+            keep_nested(unsent, "assets", without_addresses(assets))
         return
     for number, asset in enumerate(assets):
         where = f"assets[{number}]"
@@ -290,23 +290,23 @@ def tell_unsent_of_files(record: Mapping[str, Any], unsent: Json) -> None:
             if asset.get("file") is not None:
                 _stored(asset["file"], f"{where}.file", unsent)
         else:
-            leave(unsent, where, without_addresses(asset))
+            keep_nested(unsent, where, without_addresses(asset))
 
 
 def _stored(file: Any, where: str, unsent: Json) -> None:
     """What a stored file tells beyond `{id, storage, metadata}`."""
     if type(file) is not dict:
-        leave(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
+        keep_nested(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
         return
     _unknown(file, STORED_KEYS, where, unsent)
     metadata = file.get("metadata")
     if type(metadata) is dict:
         _unknown(metadata, METADATA_KEYS, f"{where}.metadata", unsent)
     elif metadata is not None:
-        leave(unsent, f"{where}.metadata", without_addresses(metadata))
+        keep_nested(unsent, f"{where}.metadata", without_addresses(metadata))
 
 
-def _others(record: Mapping[str, Any], rest: _Rest, kinds: Kinds) -> None:
+def _unknown_keys(record: Mapping[str, Any], rest: _Remainder, kinds: Kinds) -> None:
     """The id, which the service gives; and keys that no rule names."""
     if record.get("id") is not None:
         rest.residue["id"] = without_addresses(record["id"])
@@ -314,7 +314,7 @@ def _others(record: Mapping[str, Any], rest: _Rest, kinds: Kinds) -> None:
         if key not in kinds.record_keys and key not in ADDRESSES:
             rest.residue[key] = value = without_addresses(raw)
             if value is not None:
-                leave(rest.unsent, key, value)
+                keep_nested(rest.unsent, key, value)
 
 
 def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
@@ -323,7 +323,7 @@ def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> 
         nested_residue(without_addresses(found), known, where, unsent)
 
 
-def _items(record: Mapping[str, Any], key: str, rest: _Rest) -> list[Any]:
+def _items(record: Mapping[str, Any], key: str, rest: _Remainder) -> list[Any]:
     value = record.get(key)
     if type(value) is list:
         return value
@@ -332,7 +332,7 @@ def _items(record: Mapping[str, Any], key: str, rest: _Rest) -> list[Any]:
     return []
 
 
-def _keep(rest: _Rest, key: str, value: Any, *, lost: bool) -> None:
+def _keep(rest: _Remainder, key: str, value: Any, *, lost: bool) -> None:
     rest.residue[key] = kept = without_addresses(value)
     if lost:
-        leave(rest.unsent, key, kept)
+        keep_nested(rest.unsent, key, kept)

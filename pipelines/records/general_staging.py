@@ -17,7 +17,7 @@ from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCE
 from pipelines.records.batches import StagedBatch, named_batch, table_batch, transposed
 from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_address, cover_row
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.records import claimed, read_entry, read_fields
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, type_and_value
 from pipelines.records.identifiers.verdicts import Identifier
 from pipelines.records.nested_objects import (
     ASSET_KEYS,
@@ -32,7 +32,7 @@ from pipelines.records.residue import (
     ADDRESSES,
     bounded,
     keep_if_changed,
-    leave,
+    keep_nested,
     nested_residue,
     residue_counts,
     residue_json,
@@ -117,9 +117,9 @@ def _identifiers(record: _Json, residue: _Json, kinds: Kinds) -> list[Identifier
         where = f"{IDENTIFIER_LIST}[{number}]"
         if type(entry) is dict:
             nested_residue(entry, IDENTIFIER_KEYS, where, residue)
-        kind, raw = claimed(entry)
+        kind, raw = type_and_value(entry)
         if not read_entry(kind, raw, found, kinds) and kind:
-            leave(residue, f"{where}.type", entry["type"])
+            keep_nested(residue, f"{where}.type", entry["type"])
     return found
 
 
@@ -199,7 +199,7 @@ def _files(records: list[_Json], ids: list[int | None], residues: list[_Json]) -
             if type(asset) is dict:
                 rows.append(_asset_row(asset, position, publication_id, residue))
             else:
-                leave(residue, f"assets[{position}]", asset)
+                keep_nested(residue, f"assets[{position}]", asset)
     return rows
 
 
@@ -208,14 +208,14 @@ def _asset_row(asset: _Json, position: int, publication_id: int | None, residue:
     nested_residue(asset, ASSET_KEYS, where, residue)
     asset_id = whole_number(asset.get("id"))
     if asset_id is None and asset.get("id") is not None:
-        leave(residue, f"{where}.id", asset["id"])
+        keep_nested(residue, f"{where}.id", asset["id"])
     owner = asset.get("publication_id")
     if owner is not None and (type(owner) is not int or owner != publication_id):
-        leave(residue, f"{where}.publication_id", owner)
+        keep_nested(residue, f"{where}.publication_id", owner)
     file = asset.get("file")
     if type(file) is not dict:
         if file is not None:
-            leave(residue, f"{where}.file", file)
+            keep_nested(residue, f"{where}.file", file)
         file = {}
     described = asset_id, asset.get("name"), asset.get("content_type")
     description = _description(file, f"{where}.file", residue)
@@ -228,12 +228,12 @@ def _description(file: _Json, where: str, residue: _Json) -> FileDescription:
     metadata = file.get("metadata")
     if type(metadata) is not dict:
         if metadata is not None:
-            leave(residue, f"{where}.metadata", metadata)
+            keep_nested(residue, f"{where}.metadata", metadata)
         return FileDescription(file.get("id"), file.get("storage"), None, None, None)
     nested_residue(metadata, METADATA_KEYS, f"{where}.metadata", residue)
     size = whole_number(metadata.get("size"))
     if size is None and metadata.get("size") is not None:
-        leave(residue, f"{where}.metadata.size", metadata["size"])
+        keep_nested(residue, f"{where}.metadata.size", metadata["size"])
     return FileDescription(
         file.get("id"), file.get("storage"), metadata.get("filename"), metadata.get("mime_type"), size
     )

@@ -64,10 +64,10 @@ def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, r
     if not found.keys() <= known:
         for key, value in found.items():
             if key not in known:
-                leave(residue, f"{where}.{key}", value)
+                keep_nested(residue, f"{where}.{key}", value)
 
 
-def leave(residue: dict[str, Any], key: str, value: object) -> None:
+def keep_nested(residue: dict[str, Any], key: str, value: object) -> None:
     """Keep a nested value under its path; a record whose own key looks like that path does not push it out."""
     while key in residue:
         key += "'"
@@ -101,7 +101,7 @@ def record_json(record: dict[str, Any]) -> str:
 
 
 def _unsigned_json(record: dict[str, Any]) -> str:
-    text = compact_json({key: _shown(key, value) for key, value in record.items()})
+    text = compact_json({key: _display_value(key, value) for key, value in record.items()})
     return _ADDRESS.sub(_unsigned, text) if "://" in text else text
 
 
@@ -110,7 +110,7 @@ def _unsigned(address: re.Match[str]) -> str:
     return f"{path}?(signed)" if sign and _SIGNATURE.search(query) else address[0]
 
 
-def _shown(key: str, value: Any) -> Any:
+def _display_value(key: str, value: Any) -> Any:
     if key in PICTURES and type(value) is str and "://" in value:
         return "(address; the payload has it)"
     return without_addresses(value) if type(value) in (dict, list) else value

@@ -14,9 +14,9 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from pipelines.records.advice import advice_of, advice_on_finding, mended, name_of, words_of
+from pipelines.records.advice import advice_of, advice_on_finding, advice_on_repair, list_identifiers, name_of
 from pipelines.records.identifiers.rules import SPELLING
-from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, names
+from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, rule_names
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.service.redaction import MASK, outside_text
 from pipelines.store.findings import IdentifierFinding
@@ -115,12 +115,12 @@ def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
 
 
 def _mended(found: list[IdentifierFinding]) -> Iterator[Issue]:
-    rules = list(dict.fromkeys(rule for one in found for rule in names(one.detail)))
+    rules = list(dict.fromkeys(rule for one in found for rule in rule_names(one.detail)))
     if not _SPELLINGS.issuperset(rules):
         first = found[0]
-        becomes = words_of([(one.type, one.becomes) for one in found])
+        becomes = list_identifiers([(one.type, one.becomes) for one in found])
         telling = [rule for rule in rules if rule not in _SPELLINGS]
-        yield _issue(first, *mended(telling, becomes), sort=(REPAIRED, ""), to_do=False)
+        yield _issue(first, *advice_on_repair(telling, becomes), sort=(REPAIRED, ""), to_do=False)
 
 
 def _to_do(one: IdentifierFinding) -> Issue:

@@ -10,8 +10,8 @@ from pipelines.migration.model.plan import CREATE, MISSING, PATCH, THERE, UPLOAD
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import KEPT, AttachedFile, attached_files
-from pipelines.records.forms import tell_unsent_of_files
-from pipelines.records.residue import leave, residue_json
+from pipelines.records.forms import add_unsent_files
+from pipelines.records.residue import keep_nested, residue_json
 from pipelines.records.values import decode_record
 
 OCTETS = "application/octet-stream"
@@ -32,12 +32,12 @@ def described_files(text: str | None) -> list[AttachedFile]:
 def unsent_with_files(unsent: str | None, files: str) -> str | None:
     """What version 3 will not hold of a record, its files included. Both: columns of `sides.RECORDS`."""
     of_files: dict[str, Any] = {}
-    tell_unsent_of_files(decode_record(files.encode()), of_files)
+    add_unsent_files(decode_record(files.encode()), of_files)
     if not of_files:
         return unsent
     both = decode_record(unsent.encode()) if unsent else {}
     for path, value in of_files.items():
-        leave(both, path, value)
+        keep_nested(both, path, value)
     return residue_json(both)
 
 

@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 from stdnum import damm, luhn, verhoeff
 from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
 
+from pipelines.records.identifiers.cleaning import cleaned
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kind, Kinds
-from pipelines.records.identifiers.tidying import tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, FoundIdentifier, good, once
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, FoundIdentifier, accepted, without_repetition
 from pipelines.settings.identifier_types import IdentifierSettings
 
 _TABLES = TypeAdapter(dict[str, IdentifierSettings])
@@ -47,7 +47,7 @@ def kind_of(name: str, settings: IdentifierSettings) -> Kind:
     """The kind that a table describes."""
     reader = _Reader(name, settings)
     certain = rf"(?<![\w.-])(?:{settings.pattern})(?![\w-])" if settings.certain else ""
-    return Kind(name, settings.fields or (name,), reader.quick, reader.read, certain, settings.identifies)
+    return Kind(name, settings.fields or (name,), reader.read_clean, reader.read, certain, settings.identifies)
 
 
 class _Reader:
@@ -62,7 +62,7 @@ class _Reader:
         self._addresses = _any_of(settings.addresses)
         self._separators = re.compile(rf"\s*[{re.escape(settings.separators)}]\s*") if settings.separators else None
 
-    def quick(self, text: str) -> FoundIdentifier | None:
+    def read_clean(self, text: str) -> FoundIdentifier | None:
         """The value of a text that is one as it stands; else None."""
         if self._pattern.fullmatch(text) and self._in_case(text) == text and self._checked(text):
             return FoundIdentifier(self._name, text, VALID, "")
@@ -70,12 +70,12 @@ class _Reader:
 
     def read(self, text: str) -> list[FoundIdentifier]:
         """Every value of a text, and what is wrong with the others. What is one value as a whole is never split."""
-        tidy, rules = tidied(text)
+        tidy, rules = cleaned(text)
         whole = self._read_one(tidy, rules)
         if whole.verdict == INVALID and self._separators:
             pieces = [self._read_one(piece, rules) for piece in self._separators.split(tidy) if piece.strip()]
             if any(one.verdict in GOOD for one in pieces):
-                return once(pieces)
+                return without_repetition(pieces)
         return [whole]
 
     def _read_one(self, text: str, rules: tuple[str, ...]) -> FoundIdentifier:
@@ -92,7 +92,7 @@ class _Reader:
         if not self._pattern.fullmatch(value):
             return FoundIdentifier(self._name, bare, INVALID, "form")
         return (
-            good(self._name, value, used)
+            accepted(self._name, value, used)
             if self._checked(value)
             else FoundIdentifier(self._name, bare, INVALID, "check_digit")
         )

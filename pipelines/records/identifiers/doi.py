@@ -10,8 +10,16 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from pipelines.records.identifiers.tidying import BEFORE, DASHES, tidied
-from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, FoundIdentifier, good, once
+from pipelines.records.identifiers.cleaning import BEFORE, DASHES, cleaned
+from pipelines.records.identifiers.verdicts import (
+    INVALID,
+    REPAIRED,
+    UNRECOGNISED,
+    VALID,
+    FoundIdentifier,
+    accepted,
+    without_repetition,
+)
 
 _PREFIX = r"10\.[1-9][0-9]{3,8}(?:\.[0-9]+)*"
 _SHORT = r"10/[a-z0-9]{3,12}"
@@ -47,7 +55,7 @@ _TO_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWX
 _DASH = re.compile(f"[{DASHES}]")
 
 
-def quick(text: str) -> FoundIdentifier | None:
+def read_clean(text: str) -> FoundIdentifier | None:
     """The value of a text that is a DOI of plain characters, alone, in its address or behind its name; else None."""
     if _PLAIN.fullmatch(text):
         lower = text.lower()
@@ -69,7 +77,7 @@ def read(text: str) -> list[FoundIdentifier]:
     waiting: list[tuple[str, tuple[str, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
-        tidy, more = tidied(piece)
+        tidy, more = cleaned(piece)
         rules += more
         pieces = [one for one in _BREAK.split(tidy) if one]
         if pieces not in ([tidy], []):
@@ -79,10 +87,10 @@ def read(text: str) -> list[FoundIdentifier]:
         if bare != tidy:
             waiting.append((bare, rules + more))
         elif bare:
-            found.append(_judge(bare, rules))
+            found.append(_validate(bare, rules))
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier("doi", text, UNRECOGNISED, "text")]
-    return once(found)
+    return without_repetition(found)
 
 
 def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
@@ -127,11 +135,11 @@ def _decoded(encoded: re.Match[str]) -> str:
     return text if text.isprintable() and " " not in text and "\ufffd" not in text else encoded[0]
 
 
-def _judge(text: str, rules: tuple[str, ...]) -> FoundIdentifier:
+def _validate(text: str, rules: tuple[str, ...]) -> FoundIdentifier:
     lower = text.translate(_TO_LOWER)
     if not _SHORT_DOI.fullmatch(lower) and (fault := _fault(text)):
         return FoundIdentifier("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
-    return good("doi", lower, rules if lower == text else (*rules, "case"))
+    return accepted("doi", lower, rules if lower == text else (*rules, "case"))
 
 
 def _fault(text: str) -> str | None:
@@ -150,7 +158,7 @@ def _fault(text: str) -> str | None:
     return "dash_inside" if _DASH.search(suffix) else None
 
 
-CERTAIN = (
+UNAMBIGUOUS = (
     rf"{BEFORE}(?:{_RESOLVER}|{_NAME})?{_PREFIX}/[^\s]+?(?=[;,|]?(?:\s|$)|[;,|](?:{_RESOLVER}|{_NAME})?{_PREFIX}/)"
 )
 """A DOI wherever it stands."""

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import LABEL_ISBN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
-from pipelines.records.identifiers.tidying import AFTER, BEFORE
-from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier, joined, names
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE
+from pipelines.records.identifiers.numbers_in_text import (
+    LABEL_ISBN,
+    ZEROS,
+    NumberStandard,
+    Validation,
+    labels,
+    read_numbers,
+)
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier, join_rules, rule_names
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
@@ -37,7 +44,7 @@ _MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
 _SBN_DIGITS, _ISBN_13_DIGITS = 9, 13
 
 
-def quick(text: str) -> FoundIdentifier | None:
+def read_clean(text: str) -> FoundIdentifier | None:
     """The value of a text that is one good number, alone or with a remark in brackets behind it; else None."""
     if _13.fullmatch(text):
         return FoundIdentifier("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
@@ -63,19 +70,19 @@ def quick(text: str) -> FoundIdentifier | None:
 
 def _with_remark(text: str) -> FoundIdentifier | None:
     qualified = _QUALIFIED.fullmatch(text)
-    found = quick(qualified[1]) if qualified else None
+    found = read_clean(qualified[1]) if qualified else None
     if found is None or ZEROS in found.rule:
         return None
-    return found._replace(verdict=REPAIRED, rule=joined(("qualifier", *names(found.rule))))
+    return found._replace(verdict=REPAIRED, rule=join_rules(("qualifier", *rule_names(found.rule))))
 
 
-def judge(run: str) -> Judged:
+def validate(run: str) -> Validation:
     """The ISBN that digits are, with whatever stands between them."""
     rules: list[str] = []
     if exponent := _EXPONENT.fullmatch(run):
         run = exponent[1] + exponent[2]
         if len(run) != int(exponent[3]) + 1:
-            return Judged(None, ("digits_lost",))
+            return Validation(None, ("digits_lost",))
         rules.append("exponent")
     elif decimal := _DECIMAL.fullmatch(run):
         run = decimal[1]
@@ -84,9 +91,9 @@ def judge(run: str) -> Judged:
     number = bare.upper()
     rules += ["hyphens"] * (bare != run) + ["case"] * (number != bare)
     if not _NUMBER.fullmatch(number):
-        return Judged(None, ("character",))
+        return Validation(None, ("character",))
     if not number.strip("0"):
-        return Judged(None, ("placeholder",))
+        return Validation(None, ("placeholder",))
     if len(number) == _ISBN_13_DIGITS:
         return _isbn_13(number, rules)
     completed, rule = _completed(run, number)
@@ -103,23 +110,27 @@ def _completed(run: str, number: str) -> tuple[str, tuple[str, ...]]:
     return number, ()
 
 
-def _isbn_10(number: str, rules: list[str]) -> Judged:
+def _isbn_10(number: str, rules: list[str]) -> Validation:
     if not _10.fullmatch(number):
-        return Judged(None, ("length",))
+        return Validation(None, ("length",))
     if number in _MADE_UP:
-        return Judged(None, ("placeholder",))
-    return Judged(isbn_13_of(number), (*rules, "isbn_10")) if isbn_10_holds(number) else Judged(None, ("check_digit",))
+        return Validation(None, ("placeholder",))
+    return (
+        Validation(isbn_13_of(number), (*rules, "isbn_10"))
+        if isbn_10_holds(number)
+        else Validation(None, ("check_digit",))
+    )
 
 
-def _isbn_13(number: str, rules: list[str]) -> Judged:
+def _isbn_13(number: str, rules: list[str]) -> Validation:
     if not _13.fullmatch(number):
-        return Judged(None, ("music_number" if number.startswith("9790") else "prefix",))
+        return Validation(None, ("music_number" if number.startswith("9790") else "prefix",))
     if number in _MADE_UP:
-        return Judged(None, ("placeholder",))
-    return Judged(number, tuple(rules)) if isbn_13_holds(number) else Judged(None, ("check_digit",))
+        return Validation(None, ("placeholder",))
+    return Validation(number, tuple(rules)) if isbn_13_holds(number) else Validation(None, ("check_digit",))
 
 
-_NUMBERS = Numbers("isbn", labels(LABEL_ISBN), frozenset({10, 13}), judge)
+_NUMBERS = NumberStandard("isbn", labels(LABEL_ISBN), frozenset({10, 13}), validate)
 
 
 def read(text: str) -> list[FoundIdentifier]:
@@ -127,5 +138,5 @@ def read(text: str) -> list[FoundIdentifier]:
     return read_numbers(_NUMBERS, text)
 
 
-CERTAIN = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
+UNAMBIGUOUS = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
 """An ISBN wherever it stands: 978 or 979 and ten digits, or one after its name."""

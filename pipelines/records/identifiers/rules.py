@@ -58,7 +58,7 @@ FAULTS = {
 }
 """Why a value is invalid."""
 
-STRANGERS = {
+UNRECOGNISED_REASONS = {
     "text": "Words, not an identifier of this type.",
     "nothing": "A word or sign for “nothing”, such as n/a.",
     "blank": "Only blanks.",
@@ -68,5 +68,5 @@ STRANGERS = {
 }
 """Why a value is not recognised."""
 
-RULES = SPELLING | REPAIRS | FAULTS | STRANGERS
+RULES = SPELLING | REPAIRS | FAULTS | UNRECOGNISED_REASONS
 """Name → meaning."""

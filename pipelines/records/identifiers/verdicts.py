@@ -44,23 +44,23 @@ class Identifier(NamedTuple):
     rule: str
 
 
-def joined(rules: Iterable[str]) -> str:
+def join_rules(rules: Iterable[str]) -> str:
     """Names of rules as they stand in a column: each once, in the order in which they were used."""
     return "+".join(dict.fromkeys(rules))
 
 
-def names(rule: str) -> list[str]:
+def rule_names(rule: str) -> list[str]:
     """The rules in such a column."""
     return rule.split("+") if rule else []
 
 
-def good(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
+def accepted(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
     """An identifier: valid if it needed no rule, else repaired."""
-    rule = joined(rules)
+    rule = join_rules(rules)
     return FoundIdentifier(kind, value, REPAIRED if rule else VALID, rule)
 
 
-def once(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
+def without_repetition(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
     """The values of one field, each once; where there is more than one, the field was split."""
     kept: dict[tuple[str, str], FoundIdentifier] = {}
     for one in found:
@@ -68,10 +68,12 @@ def once(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
         if key not in kept:
             kept[key] = one
         elif one.verdict in GOOD:
-            kept[key] = kept[key]._replace(verdict=REPAIRED, rule=joined((*names(kept[key].rule), "repeated")))
+            kept[key] = kept[key]._replace(verdict=REPAIRED, rule=join_rules((*rule_names(kept[key].rule), "repeated")))
     if len(kept) == 1:
         return list(kept.values())
     return [
-        one._replace(verdict=REPAIRED, rule=joined(("split", *names(one.rule)))) if one.verdict in GOOD else one
+        one._replace(verdict=REPAIRED, rule=join_rules(("split", *rule_names(one.rule))))
+        if one.verdict in GOOD
+        else one
         for one in kept.values()
     ]

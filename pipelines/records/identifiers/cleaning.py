@@ -52,7 +52,7 @@ DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63"
 _LOOKALIKES = _FULL_WIDTH | dict.fromkeys(map(ord, DASHES), "-") | dict.fromkeys(map(ord, "ΧχХх"), "X")
 
 
-def tidied(text: str) -> tuple[str, tuple[str, ...]]:
+def cleaned(text: str) -> tuple[str, tuple[str, ...]]:
     """The text without wrappings, and the names of the rules that took them off. Idempotent."""
     if _CLEAN.fullmatch(text):
         return text, ()
@@ -61,11 +61,13 @@ def tidied(text: str) -> tuple[str, tuple[str, ...]]:
     while before != text:
         before = text
         if "&" in text:
-            text = _noted(text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), "entities", rules)
+            text = _record_rule(
+                text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), "entities", rules
+            )
         if "\\" in text or "$" in text or "{" in text:
-            text = _noted(text, _without_latex(text), "latex", rules)
-        text = _noted(text, _INVISIBLE.sub("", text), "invisible", rules)
-        text = _noted(text, _BLANKS.sub(" ", text).strip(), "white_space", rules)
+            text = _record_rule(text, _without_latex(text), "latex", rules)
+        text = _record_rule(text, _INVISIBLE.sub("", text), "invisible", rules)
+        text = _record_rule(text, _BLANKS.sub(" ", text).strip(), "white_space", rules)
     return text, tuple(dict.fromkeys(rules))
 
 
@@ -85,7 +87,7 @@ def _without_latex(text: str) -> str:
     return text
 
 
-def _noted(before: str, after: str, rule: str, rules: list[str]) -> str:
+def _record_rule(before: str, after: str, rule: str, rules: list[str]) -> str:
     if after != before:
         rules.append(rule)
     return after

@@ -11,33 +11,33 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipelines.records.identifiers.tidying import in_ascii, tidied
+from pipelines.records.identifiers.cleaning import cleaned, in_ascii
 from pipelines.records.identifiers.verdicts import (
     GOOD,
     INVALID,
     REPAIRED,
     UNRECOGNISED,
     FoundIdentifier,
-    good,
-    joined,
-    once,
+    accepted,
+    join_rules,
+    without_repetition,
 )
 
 
-class Judged(NamedTuple):
+class Validation(NamedTuple):
     """What one number is: its value and the rules that led there, or no value and why not."""
 
     value: str | None
     rules: tuple[str, ...]
 
 
-class Numbers(NamedTuple):
-    """A standard of numbers with a check digit. `judge` takes digits with whatever stands between them."""
+class NumberStandard(NamedTuple):
+    """A standard of numbers with a check digit. `validate` takes digits with whatever stands between them."""
 
     name: str
     label: re.Pattern[str]
     lengths: frozenset[int]
-    judge: Callable[[str], Judged]
+    validate: Callable[[str], Validation]
 
 
 _BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
@@ -83,11 +83,13 @@ ZEROS = "leading_zeros"
 """The rule that a number's surroundings have to allow."""
 
 
-def read_numbers(numbers: Numbers, text: str) -> list[FoundIdentifier]:
+def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
     """Every value of a text. What is around the numbers must be known words, or their piece is not recognised."""
     if _LONE.fullmatch(text):
-        return once(_with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None))
-    tidy, rules = tidied(text)
+        return without_repetition(
+            _with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None)
+        )
+    tidy, rules = cleaned(text)
     if _PLACEHOLDER.fullmatch(tidy):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
@@ -95,17 +97,17 @@ def read_numbers(numbers: Numbers, text: str) -> list[FoundIdentifier]:
     found = _with_zeros(numbers, _read_pieces(numbers, tidy, (*rules, *more)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "text")]
-    return once(found)
+    return without_repetition(found)
 
 
-def _read_pieces(numbers: Numbers, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     found: list[FoundIdentifier] = []
     for piece in _PIECES.findall(text):
         found += _read_piece(numbers, piece.strip(), rules)
     return found
 
 
-def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     """The numbers of a piece between separators; nothing, if it holds only known words. No number goes on behind a word."""
     rest, used, inner = piece, list(rules), list[FoundIdentifier]()
     while brackets := _BRACKETS.search(rest):
@@ -127,32 +129,32 @@ def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[Fo
     return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
 
 
-def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     """The numbers of a run of digit groups."""
-    whole = numbers.judge(run)
+    whole = numbers.validate(run)
     if whole.value is not None:
-        one = good(numbers.name, whole.value, (*rules, *whole.rules))
+        one = accepted(numbers.name, whole.value, (*rules, *whole.rules))
         return [one._replace(value=run, verdict=INVALID) if ZEROS in whole.rules else one]
     row = _row(numbers, run)
     if row is None:
         return [FoundIdentifier(numbers.name, run, INVALID, "ambiguous")]
     if row:
-        return [good(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
+        return [accepted(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
     chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
     if len(chunks) > 1:
         found = [one for chunk in chunks for one in _read_chunk(numbers, chunk, rules)]
         if any(one.verdict in GOOD for one in found):
             return found
-    return [FoundIdentifier(numbers.name, run, INVALID, joined(whole.rules))]
+    return [FoundIdentifier(numbers.name, run, INVALID, join_rules(whole.rules))]
 
 
-def _with_zeros(numbers: Numbers, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
+def _with_zeros(numbers: NumberStandard, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
     """The same, with a verdict on those numbers that need zeros at the front, which `_read_run` leaves as they are."""
     proved = {one.value for one in found if one.verdict in GOOD}
     settled: list[FoundIdentifier] = []
     for one in found:
         if one.verdict == INVALID and ZEROS in one.rule:
-            value = numbers.judge(one.value).value or ""
+            value = numbers.validate(one.value).value or ""
             certain = alone or value in proved
             settled.append(
                 one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule="zeros_unproved")
@@ -162,17 +164,17 @@ def _with_zeros(numbers: Numbers, found: list[FoundIdentifier], *, alone: bool) 
     return settled
 
 
-def _read_chunk(numbers: Numbers, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_chunk(numbers: NumberStandard, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     if _ONLY_NUMBERS.fullmatch(chunk):
         return _read_run(numbers, chunk, rules)
     return [FoundIdentifier(numbers.name, chunk, UNRECOGNISED, "text")]
 
 
-def _row(numbers: Numbers, run: str) -> list[Judged] | None:
+def _row(numbers: NumberStandard, run: str) -> list[Validation] | None:
     """Numbers one after the other that take up the whole run; none if there are no such, None if there are several ways."""
     groups = [(group.start(), group.end()) for group in _GROUPS.finditer(run)]
     longest = max(numbers.lengths)
-    ways: list[list[list[Judged]]] = [[[]], *([] for _ in groups)]
+    ways: list[list[list[Validation]]] = [[[]], *([] for _ in groups)]
     for end in range(1, len(groups) + 1):
         length = 0
         for start in range(end - 1, -1, -1):
@@ -180,7 +182,7 @@ def _row(numbers: Numbers, run: str) -> list[Judged] | None:
             if length > longest:
                 break
             if length in numbers.lengths and ways[start]:
-                judged = numbers.judge(run[groups[start][0] : groups[end - 1][1]])
+                judged = numbers.validate(run[groups[start][0] : groups[end - 1][1]])
                 if judged.value is not None:
                     ways[end] += [[*way, judged] for way in ways[start][:2]]
     complete = ways[-1]

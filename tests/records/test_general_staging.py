@@ -21,7 +21,7 @@ from pipelines.records.batches import StagedBatch
 from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.general_staging import stage_publications
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.records.identifiers.records import identify
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.residue import (
     ADDRESSES,

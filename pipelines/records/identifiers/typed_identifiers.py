@@ -25,7 +25,7 @@ def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[I
     entries = record.get(IDENTIFIER_LIST)
     if type(entries) is list:
         for entry in entries:
-            read_entry(*claimed(entry), found, kinds)
+            read_entry(*type_and_value(entry), found, kinds)
     return found
 
 
@@ -35,7 +35,7 @@ def read_fields(values: Iterable[Any], found: list[Identifier], kinds: Kinds) ->
         if value is None or value == "":
             continue
         if type(value) is str:
-            quick = kind.quick(value)
+            quick = kind.read_clean(value)
             if quick is not None:
                 name, identifier, verdict, rule = quick
                 found.append(_new(Identifier, (name, identifier, value, field, len(found), verdict, rule)))
@@ -57,7 +57,7 @@ def _append(found: list[Identifier], values: Iterable[Sequence[str]], raw: str, 
         found.append(Identifier(kind, value, raw, field, len(found), verdict, rule))
 
 
-def claimed(entry: object) -> tuple[str, str]:
+def type_and_value(entry: object) -> tuple[str, str]:
     """Type and value of an entry of the list, as text."""
     if type(entry) is dict:
         return text_of(entry.get("type")) or "", text_of(entry.get("value")) or ""
