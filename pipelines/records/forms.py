@@ -1,11 +1,11 @@
-"""Publications of both versions in the one form that version 3 takes, and back to version 2.
+"""Publications of both versions in the form that version 3 accepts, and back to version 2.
 
-A record becomes what `POST` and `PATCH /publications` are sent ("publication attributes"), the files that are uploaded beside it, and a
-residue: what the form alone does not tell. Form and residue give the record of version 2 again, addresses of files excepted (I7). Total:
-any JSON object has a form. Every key is written, ignored by name, or named in `unsent` (I6).
+A record becomes three things: the fields that `POST` and `PATCH /publications` send, the files that are uploaded beside them, and a
+residue. From form and residue, version 2's record can be rebuilt, except for addresses of files (I7). Total: any JSON object has a form.
+Every key is written, ignored by name, or listed in `unsent` (I6).
 
-What is ignored by name: ids that the service gives (of the record, its categories, its assets and their stored files), names of
-contributors and organizations, which belong to their own records, and addresses, which are another in every answer.
+These are ignored by name: ids that the service assigns (of the record, its categories, its assets and their stored files), names of
+contributors and organizations, which belong to their own records, and addresses, which change in every response.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ from pipelines.records.values import day, valid_text, whole_number
 
 PERSON = "person"
 AUTHOR_TYPES = (PERSON, "corporate")
-"""service-api.md, Publication: "`type` (`person` or `corporate`)"."""
+"""The types of authors that the service documents (service.md#publications)."""
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
 class _Remainder:
-    """What of a record its form does not tell."""
+    """The parts of a record that its form lacks."""
 
     residue: Json = field(default_factory=dict)
     unsent: Json = field(default_factory=dict)
 
 
 class PublicationForm:
-    """A publication as version 3 takes it. What is about its files is looked at when somebody asks: matching millions needs none of it."""
+    """A publication in version 3's form. Its files are read on first use: a match of millions of records needs none of them."""
 
     __slots__ = ("_files", "_record", "_remainder", "fields", "identifiers")
 
     def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str]) -> None:
         self.fields: Json = {}
-        """What is sent: `WRITTEN` names and JSON values, lists in the record's own order; what holds nothing is absent."""
+        """Names of `WRITTEN` and the JSON values to send, lists in the record's own order; empty fields are absent."""
         self.identifiers: list[Identifier] = []
-        """All that the record holds, whatever its verdict."""
+        """All identifiers of the record, whatever their verdict."""
         self._record = record
         self._remainder = rest = _Remainder()
         self._files: list[AttachedFile] | None = None
@@ -77,7 +77,7 @@ class PublicationForm:
 
     @property
     def files(self) -> list[AttachedFile]:
-        """Cover and assets, which are uploaded by requests of their own."""
+        """Cover and assets, which requests of their own upload."""
         if self._files is None:
             self._files = attached_files(self._record)
             _add_file_residue(self._record, self._remainder)
@@ -85,14 +85,14 @@ class PublicationForm:
 
     @property
     def residue(self) -> Json:
-        """Key of the record → its value, where `fields` alone does not give it back."""
+        """Key of the record → its value, for each value that cannot be rebuilt from `fields` alone."""
         return self._complete_remainder().residue
 
     @property
     def unsent(self) -> Json:
-        """Path in the record → what version 3 will not hold: no rule maps it, or the document does not allow it.
+        """Path in the record → value that version 3 will not receive: no rule maps it, or the service does not accept it.
 
-        Like the residue, written down with `residue_json` only, which leaves signatures out (I10).
+        Write it with `residue_json` only, which leaves signatures out (I10), like the residue.
         """
         return self._complete_remainder().unsent
 
@@ -102,7 +102,7 @@ class PublicationForm:
 
 
 def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> PublicationForm:
-    """The form of a record of either version. `sent`: verdicts of the identifiers of flat fields that are sent; never raises on data."""
+    """The form of a record of either version. `sent`: verdicts of the flat identifiers to send. Never raises on data."""
     return PublicationForm(record, kinds, sent)
 
 
@@ -112,10 +112,10 @@ def v2_of(
     kinds: Kinds = STANDARD_KINDS,
     sent: AbstractSet[str] = GOOD,
 ) -> Json:
-    """The record of version 2 that a form and its residue tell of.
+    """Rebuilds the record of version 2 from a form and its residue.
 
-    The residue of a field counts only while the form still holds what was made of it: what somebody changed in version 3 since is not
-    undone. A field that the record did not have is null, or an empty list.
+    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 is kept. A
+    field that the record did not have is null, or an empty list.
     """
     flat = [field for field, _kind in kinds.fields]
     record: Json = dict.fromkeys(PUBLICATION_KEYS) | {"authors": [], "categories": [], "assets": []}
@@ -142,7 +142,7 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
 
 
 def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
-    """service-api.md, Publication: "string, date `YYYY-MM-DD`"; nothing else is sent."""
+    """The service accepts dates as `YYYY-MM-DD` only (service.md#publications)."""
     for key in DATE_FIELDS:
         value = record.get(key)
         if type(value) is str and day(value):
@@ -152,7 +152,7 @@ def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
 
 
 def _authors(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
-    """service-api.md, Publication: "each: `name` (string), `type` (`person` or `corporate`)". One without a type is taken for a person."""
+    """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person."""
     authors, exact = [], True
     for number, entry in enumerate(_items(record, "authors", rest)):
         author = {"name": entry} if type(entry) is str else entry
@@ -175,7 +175,7 @@ def _authors(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
 
 
 def _categories(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
-    """service-api.md, Publication: "each entry is `{name}` (find or create) or `{id}`"; by name, since ids differ (trap A15). Each once."""
+    """Categories are sent by name, each once: ids count within one library only (service.md#references)."""
     names: dict[str, None] = {}
     exact = True
     for number, entry in enumerate(_items(record, "categories", rest)):
@@ -196,7 +196,7 @@ def _categories(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> No
 
 
 def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
-    """service-api.md, Publication: "contributor, category, organization references | `id`"; the id counts within its own library only."""
+    """References are sent by id, which counts within its own library only (service.md#references)."""
     for key in REFERENCES:
         value = record.get(key)
         if value is None:
@@ -214,9 +214,9 @@ def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> No
 def _identifiers(
     record: Mapping[str, Any], form: PublicationForm, rest: _Remainder, kinds: Kinds, sent: AbstractSet[str]
 ) -> None:
-    """service-api.md, Publication: "`type`, `value` … used in responses and in create/update payloads"; v2's "flat fields replace" them.
+    """Version 3 takes a list of types and values where version 2 has flat fields (service.md#identifiers).
 
-    Entries of version 3's list are sent as they are; of flat fields, the canonical values with a verdict of `sent`.
+    Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
     """
     found = form.identifiers
     values = [record.get(field) for field, _kind in kinds.fields]
@@ -254,7 +254,7 @@ def _identifiers(
 
 
 def _list_is_enough(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
-    """Whether the list alone gives the flat fields back: each filled one holds one value as it stands, in the first field of its type."""
+    """Whether the flat fields can be rebuilt from the list alone: each has one unchanged value, in the first field of its type."""
     filled = [value for value in values if value is not None]
     if len(found) != len(filled):
         return False
@@ -265,7 +265,7 @@ def _list_is_enough(values: Iterable[Any], found: list[Identifier], kinds: Kinds
 
 
 def _add_file_residue(record: Mapping[str, Any], rest: _Remainder) -> None:
-    """service-api.md, Asset and Upload sequence: files are sent by requests of their own; of what names them, all is kept but addresses."""
+    """Files are sent by requests of their own (service.md#upload); the residue keeps their descriptions without addresses."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         rest.residue["cover"] = without_addresses(cover)
@@ -275,7 +275,7 @@ def _add_file_residue(record: Mapping[str, Any], rest: _Remainder) -> None:
 
 
 def add_unsent_files(record: Mapping[str, Any], unsent: Json) -> None:
-    """Add what of the cover and the assets of a record version 3 will not hold: path → value."""
+    """Add to `unsent` the parts of cover and assets that version 3 will not receive: path → value."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         _stored(cover, "cover", unsent)
@@ -294,7 +294,7 @@ def add_unsent_files(record: Mapping[str, Any], unsent: Json) -> None:
 
 
 def _stored(file: Any, where: str, unsent: Json) -> None:
-    """What a stored file tells beyond `{id, storage, metadata}`."""
+    """Add the members of a stored file other than `{id, storage, metadata}`."""
     if type(file) is not dict:
         keep_nested(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
         return
@@ -307,7 +307,7 @@ def _stored(file: Any, where: str, unsent: Json) -> None:
 
 
 def _unknown_keys(record: Mapping[str, Any], rest: _Remainder, kinds: Kinds) -> None:
-    """The id, which the service gives; and keys that no rule names."""
+    """Keep the id, which the service assigns, and the keys that no rule names."""
     if record.get("id") is not None:
         rest.residue["id"] = without_addresses(record["id"])
     for key, raw in record.items():
@@ -318,7 +318,7 @@ def _unknown_keys(record: Mapping[str, Any], rest: _Remainder, kinds: Kinds) -> 
 
 
 def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
-    """What an object holds beyond the keys that are known."""
+    """Add the members of an object other than the known ones."""
     if not found.keys() <= known:
         nested_residue(without_addresses(found), known, where, unsent)
 
@@ -333,6 +333,6 @@ def _items(record: Mapping[str, Any], key: str, rest: _Remainder) -> list[Any]:
 
 
 def _keep(rest: _Remainder, key: str, value: Any, *, lost: bool) -> None:
-    rest.residue[key] = kept = without_addresses(value)
+    rest.residue[key] = clean = without_addresses(value)
     if lost:
-        keep_nested(rest.unsent, key, kept)
+        keep_nested(rest.unsent, key, clean)

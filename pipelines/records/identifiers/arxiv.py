@@ -29,7 +29,7 @@ ARCHIVES = frozenset({
 
 _NEW = re.compile(r"([0-9]{4})\.([0-9]{4,5})")
 _FIRST_NEW, _FIRST_FIVE_DIGITS, _LAST = "0704", "1501", "4912"
-"""Months. The scheme reaches to 2106; what is dated later than 2049 is a slip today."""
+"""Months. The scheme lasts until 2106, but today a month after 2049 is a typing error."""
 
 _FIRST_YEAR, _LAST_OLD = "91", "0703"
 
@@ -47,14 +47,14 @@ _SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)
 
 
 def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is an identifier of today's scheme as it stands; else None."""
+    """The value of a text that is an unchanged identifier of today's scheme; else None."""
     if (new := _NEW.fullmatch(text)) and not _new_fault(new[1], new[2]):
         return FoundIdentifier("arxiv_id", text, VALID, "")
     return None
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every arXiv identifier of a text, and what is wrong with the others."""
+    """Every arXiv identifier in a text, valid or not."""
     tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
     found: list[FoundIdentifier] = []
@@ -88,7 +88,7 @@ def _validate(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
 
 
 def _old_parts(token: re.Match[str]) -> tuple[str, str, list[str]]:
-    """Archive and number of an identifier of before April 2007, and the rules that found them."""
+    """Archive and number of an identifier from before April 2007, and the rules that were used."""
     before, slash, number = token["id"].rpartition("/")
     if not slash:
         return (token["classes"] or "").lower().partition(".")[0], number, ["archive"]
@@ -114,4 +114,4 @@ def _old_fault(archive: str, number: str) -> str | None:
 
 
 UNAMBIGUOUS = rf"{BEFORE}(?:{_ADDRESS}|{_DOI}|arxiv:\s*)(?:{_ID})(?:v[1-9][0-9]*)?{AFTER}"
-"""An arXiv identifier wherever it stands: after its name, or in an address of arXiv."""
+"""An arXiv identifier in any text: after its name, or in an address of arXiv."""

@@ -1,4 +1,4 @@
-"""Further kinds of identifiers, each as a table of the configuration describes it (identifier_types.py)."""
+"""Further kinds of identifiers, each from a table of the configuration (settings/identifier_types.py)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CASES: dict[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lowe
 
 
 def kinds_of(tables: Mapping[str, IdentifierSettings]) -> Kinds:
-    """The standard kinds and those that the tables describe."""
+    """The standard kinds, and those of the tables."""
     if not tables:
         return STANDARD_KINDS
     described = _TABLES.dump_json(dict(tables), exclude_defaults=True).decode()
@@ -39,19 +39,19 @@ def kinds_of(tables: Mapping[str, IdentifierSettings]) -> Kinds:
 
 
 def kinds_described(text: str) -> Kinds:
-    """The kinds again that gave this `described`."""
+    """The kinds from the text in `Kinds.described`."""
     return kinds_of(_TABLES.validate_json(text))
 
 
 def kind_of(name: str, settings: IdentifierSettings) -> Kind:
-    """The kind that a table describes."""
+    """The kind of a table."""
     reader = _Reader(name, settings)
     certain = rf"(?<![\w.-])(?:{settings.pattern})(?![\w-])" if settings.certain else ""
     return Kind(name, settings.fields or (name,), reader.read_clean, reader.read, certain, settings.identifies)
 
 
 class _Reader:
-    """Reads texts as the table says."""
+    """Reads texts by the rules of a table."""
 
     def __init__(self, name: str, settings: IdentifierSettings) -> None:
         self._name = name
@@ -63,13 +63,13 @@ class _Reader:
         self._separators = re.compile(rf"\s*[{re.escape(settings.separators)}]\s*") if settings.separators else None
 
     def read_clean(self, text: str) -> FoundIdentifier | None:
-        """The value of a text that is one as it stands; else None."""
+        """The value of a text that is an unchanged identifier; else None."""
         if self._pattern.fullmatch(text) and self._in_case(text) == text and self._checked(text):
             return FoundIdentifier(self._name, text, VALID, "")
         return None
 
     def read(self, text: str) -> list[FoundIdentifier]:
-        """Every value of a text, and what is wrong with the others. What is one value as a whole is never split."""
+        """Every value in a text, valid or not. A text that is one value is never split."""
         tidy, rules = cleaned(text)
         whole = self._read_one(tidy, rules)
         if whole.verdict == INVALID and self._separators:
@@ -102,5 +102,5 @@ class _Reader:
 
 
 def _any_of(texts: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Any of these at the beginning, with blanks behind it."""
+    """Matches any of these texts and the blanks after it."""
     return re.compile(rf"(?:{'|'.join(map(re.escape, texts))})\s*", re.IGNORECASE) if texts else None

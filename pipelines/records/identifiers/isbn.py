@@ -24,13 +24,13 @@ _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
 _HYPHENED = re.compile(r"[0-9](?:-?[0-9])*-[0-9X]")
 _SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{7}X)")
-"""An ISBN-10 without its first zeros; three is the most that is seen, where the publisher is 0-00."""
+"""An ISBN-10 without its first zeros, of which at most three are missing (publisher 0-00)."""
 
 _QUALIFIED = re.compile(r"([0-9][0-9-]{8,15}[0-9X]) \([A-Za-z .]*\)")
-"""A number that needs no zeros, and a remark of words behind it."""
+"""A number with all its zeros, and a remark of words after it."""
 
 _SBN = re.compile(r"[0-9]{2,7}([ -])[0-9]{1,6}\1[0-9Xx]")
-"""A Standard Book Number, as books had it before 1970: publisher, title, check digit. It never had the zero."""
+"""A Standard Book Number from before 1970: publisher, title, check digit. It never had the zero."""
 
 _BETWEEN = re.compile(r"[ .-]+")
 _DECIMAL = re.compile(r"([0-9]{7,13})\.0+")
@@ -39,13 +39,13 @@ _NUMBER = re.compile(r"[0-9]+X?")
 
 _MADE_UP_10 = frozenset({*(10 * digit for digit in "0123456789"), "123456789X"})
 _MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
-"""Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
+"""Placeholders from forms, and examples from textbooks; their check digits are right."""
 
 _SBN_DIGITS, _ISBN_13_DIGITS = 9, 13
 
 
 def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is one good number, alone or with a remark in brackets behind it; else None."""
+    """The value of a text that is one valid number, alone or with a remark in brackets after it; else None."""
     if _13.fullmatch(text):
         return FoundIdentifier("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
     if _10.fullmatch(text):
@@ -77,7 +77,7 @@ def _with_remark(text: str) -> FoundIdentifier | None:
 
 
 def validate(run: str) -> Validation:
-    """The ISBN that digits are, with whatever stands between them."""
+    """The ISBN of a run of digits and separators, or the reason why it is none."""
     rules: list[str] = []
     if exponent := _EXPONENT.fullmatch(run):
         run = exponent[1] + exponent[2]
@@ -101,7 +101,7 @@ def validate(run: str) -> Validation:
 
 
 def _completed(run: str, number: str) -> tuple[str, tuple[str, ...]]:
-    """A number with the zeros that it lost or never had, if the check digit then holds, and the rule that says so."""
+    """A number with its missing zeros, if the check digit is then right, and the rule for it."""
     padded = number.zfill(10)
     if len(number) == _SBN_DIGITS and _SBN.fullmatch(run):
         return padded, ("sbn",)
@@ -134,9 +134,9 @@ _NUMBERS = NumberStandard("isbn", labels(LABEL_ISBN), frozenset({10, 13}), valid
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every ISBN of a text, and what is wrong with the others."""
+    """Every ISBN in a text, valid or not."""
     return read_numbers(_NUMBERS, text)
 
 
 UNAMBIGUOUS = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
-"""An ISBN wherever it stands: 978 or 979 and ten digits, or one after its name."""
+"""An ISBN in any text: 978 or 979 and ten digits, or a number after its name."""

@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"([0-9]{6,8})\.0+")
 _NUMBER = re.compile(r"[0-9]+X?")
 
 _MADE_UP = frozenset({"00000000", "12345679"})
-"""Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
+"""Placeholders from forms, and examples from textbooks; their check digits are right."""
 
 
 def read_clean(text: str) -> FoundIdentifier | None:
@@ -44,7 +44,7 @@ def read_clean(text: str) -> FoundIdentifier | None:
 
 
 def validate(run: str) -> Validation:
-    """The ISSN that digits are, with whatever stands between them."""
+    """The ISSN of a run of digits and separators, or the reason why it is none."""
     rules: list[str] = []
     if decimal := _DECIMAL.fullmatch(run):
         run = decimal[1]
@@ -78,10 +78,10 @@ _NUMBERS = NumberStandard("issn", labels(LABEL_ISSN), frozenset({8}), validate)
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every ISSN of a text, and what is wrong with the others."""
+    """Every ISSN in a text, valid or not."""
     return read_numbers(_NUMBERS, text)
 
 
 _YEARS = "(?:1[6-9]|20)[0-9]{2}-(?:1[6-9]|20)[0-9]{2}"
 UNAMBIGUOUS = rf"{BEFORE}(?!{_YEARS})(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
-"""An ISSN wherever it stands: in its standard form, or after its name. What may be two years is none."""
+"""An ISSN in any text: in its standard form, or after its name. A number that may be two years is none."""

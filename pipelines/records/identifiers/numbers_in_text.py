@@ -1,8 +1,8 @@
-"""Takes fields apart that should hold one number with a check digit, and hold several, or words around it: ISBN and ISSN.
+"""Finds ISBNs and ISSNs, numbers with a check digit, in fields with several numbers or with words around them.
 
-A valid number is never broken: a run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
-blank by blank. Where two ways lead to numbers, none is taken. Lost zeros are believed of a number that stands alone, as in the cell of a
-spreadsheet; with anything beside it only if another number is the same.
+A valid number is never split. A run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
+blank by blank. If two ways lead to numbers, neither is used. Lost zeros are added to a number that is alone in its field, as in the cell of
+a spreadsheet; beside other text, they are added only if another number of the field is the same.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pipelines.records.identifiers.verdicts import (
 
 
 class Validation(NamedTuple):
-    """What one number is: its value and the rules that led there, or no value and why not."""
+    """The result of checking one number: its value and the rules used, or no value and the reason."""
 
     value: str | None
     rules: tuple[str, ...]
 
 
 class NumberStandard(NamedTuple):
-    """A standard of numbers with a check digit. `validate` takes digits with whatever stands between them."""
+    """A standard of numbers with a check digit. `validate` checks a run of digits and separators."""
 
     name: str
     label: re.Pattern[str]
@@ -44,7 +44,7 @@ _BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
 """Innermost brackets, or one that is never closed."""
 
 _PIECES = re.compile(rf"(?:{_BRACKETS.pattern}|[^;|,])+")
-"""What stands between separators, of which brackets may hold any."""
+"""Text between separators; brackets may contain separators."""
 
 LABEL_ISBN = (
     r"(?:e-?)?i?sbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:|\s+(?:[0-9][ -]?){9}[0-9x](?![0-9]))|-?1[03](?![0-9]))?"
@@ -53,7 +53,7 @@ LABEL_ISSN = r"[ep]?-?issn(?:-l)?"
 
 
 def labels(*names: str) -> re.Pattern[str]:
-    """Any of these names before a number, with what divides it from the number."""
+    """Matches any of these names before a number, and the signs between name and number."""
     return re.compile(rf"(?<![A-Za-z0-9])(?:urn:)?(?:{'|'.join(names)})(?![A-Za-z])\s*[:.=#]*", re.IGNORECASE)
 
 
@@ -64,14 +64,14 @@ _WORDS = re.compile(
     r"|v\.?\s?[0-9]{1,2}|vol\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?)(?![A-Za-z0-9])[.:]?",
     re.IGNORECASE,
 )
-"""Words and prices that cataloguers put beside a number, and no others: what is not known may change the meaning."""
+"""Words and prices that cataloguers put beside a number. Any other word may change the meaning, so it is not removed."""
 
 _CARD = " .:=+*\"'{}<>-"
-"""What may be left around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
+"""Signs that may remain around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
 
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _LONE = re.compile(r"[0-9](?:[0-9-]*[0-9Xx])?")
-"""One run of digits and hyphens: nothing is around it or between."""
+"""One run of digits and hyphens, with nothing else in the text."""
 
 _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
@@ -80,11 +80,11 @@ _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|t
 
 
 ZEROS = "leading_zeros"
-"""The rule that a number's surroundings have to allow."""
+"""The rule that depends on the text around the number."""
 
 
 def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
-    """Every value of a text. What is around the numbers must be known words, or their piece is not recognised."""
+    """Every value in a text. A piece with unknown words around its numbers is not recognised."""
     if _LONE.fullmatch(text):
         return without_repetition(
             _with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None)
@@ -108,7 +108,7 @@ def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> 
 
 
 def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
-    """The numbers of a piece between separators; nothing, if it holds only known words. No number goes on behind a word."""
+    """The numbers of a piece between separators; nothing if it has only known words. No number continues after a word."""
     rest, used, inner = piece, list(rules), list[FoundIdentifier]()
     while brackets := _BRACKETS.search(rest):
         content = brackets[0][1:].rstrip(")]")
@@ -149,7 +149,7 @@ def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list
 
 
 def _with_zeros(numbers: NumberStandard, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
-    """The same, with a verdict on those numbers that need zeros at the front, which `_read_run` leaves as they are."""
+    """The same values, with a decision about the numbers that need leading zeros, which `_read_run` leaves open."""
     proved = {one.value for one in found if one.verdict in GOOD}
     settled: list[FoundIdentifier] = []
     for one in found:
@@ -171,7 +171,7 @@ def _read_chunk(numbers: NumberStandard, chunk: str, rules: tuple[str, ...]) -> 
 
 
 def _row(numbers: NumberStandard, run: str) -> list[Validation] | None:
-    """Numbers one after the other that take up the whole run; none if there are no such, None if there are several ways."""
+    """A row of numbers that fills the whole run; empty if there is none, None if there are several ways."""
     groups = [(group.start(), group.end()) for group in _GROUPS.finditer(run)]
     longest = max(numbers.lengths)
     ways: list[list[list[Validation]]] = [[[]], *([] for _ in groups)]
@@ -192,7 +192,7 @@ def _row(numbers: NumberStandard, run: str) -> list[Validation] | None:
 
 
 def only_words(text: str) -> bool:
-    """Whether a text holds nothing but words and signs that stand beside numbers."""
+    """Whether a text has nothing but words and signs that cataloguers put beside numbers."""
     while _BRACKETS.search(text) and not _MANY_DIGITS.search(text):
         text = _BRACKETS.sub(" ", text)
     return not _WORDS.sub(" ", _LABELS.sub(" ", text)).strip(_CARD + ";|,/&")

@@ -26,19 +26,19 @@ _REMARK = re.compile(r"\s*\[PubMed[^\[\]]*\]\.?$|\s*\(PMID\)$", re.IGNORECASE)
 _AROUND = " .{}()[]<>\"'"
 _DECIMAL = re.compile(r"([0-9]{1,8})\.0+")
 _ROW = re.compile(r"[1-9][0-9]{6,7}(?:[ ,]+[1-9][0-9]{6,7})+")
-"""Several numbers so long that none can be a part of another."""
+"""Several numbers, each too long to be a part of another one."""
 
 _DIGITS_APART = re.compile(r"[0-9]+(?:[ ,]+[0-9]+)+")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|[-–—?]+)\.?", re.IGNORECASE)
 
 
 def read_clean(text: str) -> FoundIdentifier | None:
-    """The value of a text that is a PMID as it stands; else None."""
+    """The value of a text that is an unchanged PMID; else None."""
     return FoundIdentifier("pmid", text, VALID, "") if _PMID.fullmatch(text) else None
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every PMID of a text, and what is wrong with the others."""
+    """Every PMID in a text, valid or not."""
     tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
     if _PLACEHOLDER.fullmatch(tidy):
@@ -85,4 +85,4 @@ def _validate(digits: str, rules: list[str]) -> FoundIdentifier:
 
 
 UNAMBIGUOUS = rf"{BEFORE}(?:pmid[: ]+[1-9][0-9]{{0,7}}|{_ADDRESS.pattern}){AFTER}"
-"""A PMID wherever it stands: after its name, or in an address of PubMed."""
+"""A PMID in any text: after its name, or in an address of PubMed."""
