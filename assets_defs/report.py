@@ -60,7 +60,7 @@ def _check(*, passed: bool, metadata: dict[str, str]) -> dg.AssetCheckResult:
 
 
 def _metadata(made: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
-    rows = ((label_of(one.rule, one.type), one.issues) for one in made.sorts)
+    rows = ((label_of(one.rule, one.type), one.issues) for one in made.issue_kinds)
     return {
         "picture": dg.MetadataValue.md(pictures_of(made)),
         "what_to_look_at": preview(_COLUMNS, rows),

@@ -32,7 +32,7 @@ from pipelines.store.stores import open_data
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_REQUESTS = 14
+MAX_REQUESTS = 14
 """Requests that one tenant is asked at most, of the 60 a minute that it grants to everybody (I1)."""
 
 OWN_SCOPES = ("users", "tasks")
@@ -40,7 +40,7 @@ OWN_SCOPES = ("users", "tasks")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Environment:
     """What is outside: the time, the environment, the room on a disk."""
 
     clock: Clock = field(default_factory=SystemClock)
@@ -60,14 +60,14 @@ class Examination:
 def examine(
     settings: Settings,
     tenant: str,
-    around: Surroundings | None = None,
+    around: Environment | None = None,
     on_wait: Callable[[Waiting], None] = lambda _: None,
 ) -> Examination:
     """Examine one tenant. Never raises `BookferryError`.
 
     Changes nothing but the budget's own account of the requests, and the sign-in where it has to be renewed.
     """
-    around = around or Surroundings()
+    around = around or Environment()
     data = open_data(settings)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += [*([storage.bucket(data.objects)] if settings.bucket else [])]
@@ -90,7 +90,7 @@ _BLOCKING = ("secrets", "database", "token")
 """Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
 
 
-def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[CheckResult]:
+def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list[CheckResult]:
     """Disk, database and snapshots."""
     try:
         newest, complete = machine.newest_snapshots(data, tenant)
@@ -109,11 +109,11 @@ def _existing(path: Path) -> Path:
 
 
 def _at_the_service(
-    settings: Settings, tenant: str, data: DataFolder, around: Surroundings, on_wait: Callable[[Waiting], None]
+    settings: Settings, tenant: str, data: DataFolder, around: Environment, on_wait: Callable[[Waiting], None]
 ) -> tuple[list[CheckResult], int]:
     used = _used(settings, tenant, data)
     with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
-        probe = Probe(client, around.clock, MOST_REQUESTS)
+        probe = Probe(client, around.clock, MAX_REQUESTS)
         visit = _ServiceExamination(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
         findings = [*visit.findings(), machine.rate(settings, tenant, used)]
         return findings, probe.requests
@@ -145,7 +145,7 @@ def _closed(budget: Budget) -> Iterator[Budget]:
 class _ServiceExamination:
     """The questions to one service, in their order; later ones are only asked where the first is answered with records."""
 
-    def __init__(self, api: str, user: str, probe: Probe, around: Surroundings) -> None:
+    def __init__(self, api: str, user: str, probe: Probe, around: Environment) -> None:
         self._api = api
         self._user = user
         self._probe = probe

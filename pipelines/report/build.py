@@ -15,7 +15,7 @@ import msgspec
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.report.issues import IssueCounts, Sort, issues_of, write_issues
+from pipelines.report.issues import IssueCounts, IssueKind, issues_of, write_issues
 from pipelines.report.pages import ReportContext, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
 from pipelines.store.durable import storage_errors, temporary_folder
@@ -59,15 +59,15 @@ class Report(msgspec.Struct, kw_only=True):
         return self.context.mended
 
     @property
-    def sorts(self) -> list[Sort]:
+    def issue_kinds(self) -> list[IssueKind]:
         """What is to be looked at, the commonest first."""
-        return self.context.sorts
+        return self.context.issue_kinds
 
     @property
     def counts(self) -> dict[str, int]:
         """Rule or kind of finding → issues to look at."""
         found = Counter[str]()
-        for one in self.sorts:
+        for one in self.issue_kinds:
             found[one.rule] += one.issues
         return dict(found.most_common())
 
@@ -83,15 +83,15 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Repor
         raise ConfigurationError(
             f"{snapshot.name} holds no publications, and a report is about them. `bookferry snapshots list` shows which snapshots do."
         )
-    with _workdir(data, snapshot) as room:
-        told = _collect(data, snapshot, room / ISSUES, room / "spilled", now)
-        data.objects.replace_file(report_key(snapshot, ISSUES), room / ISSUES)
-        data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(told).encode())
-        data.objects.replace(report_key(snapshot, HTML), html_of(told).encode())
+    with _workdir(data, snapshot) as workdir:
+        context = _collect(data, snapshot, workdir / ISSUES, workdir / "spilled", now)
+        data.objects.replace_file(report_key(snapshot, ISSUES), workdir / ISSUES)
+        data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(context).encode())
+        data.objects.replace(report_key(snapshot, HTML), html_of(context).encode())
     if snapshot.key not in data.snapshot_keys(snapshot.manifest.tenant):  # pruned meanwhile
         remove_report(data, snapshot)
     html, markdown, issues = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES))
-    return Report(context=told, paths=Paths(html, markdown, issues))
+    return Report(context=context, paths=Paths(html, markdown, issues))
 
 
 def pictures_of(report: Report) -> str:
@@ -108,7 +108,7 @@ def _collect(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, 
         return ReportContext(
             manifest=snapshot.manifest,
             figures=figures,
-            sorts=tally.sorts,
+            issue_kinds=tally.issue_kinds,
             to_do=tally.to_do,
             mended=tally.mended,
             shared=findings.shared_identifiers(),
@@ -122,6 +122,6 @@ def _collect(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, 
 def _workdir(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
     """A folder for what grows with the library."""
     data.prepare()
-    room = data.path / f".report-{snapshot.manifest.tenant}"
-    with storage_errors(room), FileLock(f"{room}.lock"), temporary_folder(room):
-        yield room
+    workdir = data.path / f".report-{snapshot.manifest.tenant}"
+    with storage_errors(workdir), FileLock(f"{workdir}.lock"), temporary_folder(workdir):
+        yield workdir

@@ -24,7 +24,7 @@ from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.wording import advice_on
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
-from pipelines.report.issues import shown, write_lines
+from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -166,7 +166,7 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
             yield (
                 row.resource,
                 row.source_id,
-                "" if row.resource in PERSONAL else shown(row.title or ""),
+                "" if row.resource in PERSONAL else safe_text(row.title or ""),
                 " ".join(advice_on(row.reason)),
                 numbers(row.candidates if row.target_id is None else [row.target_id]),
                 ", ".join(row.differing) if row.resource in PERSONAL else differing(row.differing),
@@ -175,13 +175,13 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
     for key, one in sorted(decided.items()):
         if key not in again:
             target = numbers([] if one.target_id is None else [one.target_id])
-            yield (one.resource, one.source_id, shown(one.title), DECIDED, target, "", one.written)
+            yield (one.resource, one.source_id, safe_text(one.title), DECIDED, target, "", one.written)
 
 
 def differing(fields: Mapping[str, Sequence[str | None]]) -> str:
     """What differs: `title: «source» | «target»`."""
     pairs = ((field, *display_both(field, *map(value_of, values))) for field, values in fields.items())
-    return " · ".join(f"{shown(field, 40)}: «{ours}» | «{theirs}»" for field, ours, theirs in pairs)
+    return " · ".join(f"{safe_text(field, 40)}: «{ours}» | «{theirs}»" for field, ours, theirs in pairs)
 
 
 def numbers(ids: Iterable[int]) -> str:

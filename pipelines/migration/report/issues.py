@@ -22,7 +22,7 @@ from pipelines.migration.plan.conflicts import differing, numbers
 from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
-from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
+from pipelines.report.issues import CACHED_TEXTS, COLUMNS, LineWriter, safe_text
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.store.durable import storage_errors
 
@@ -184,9 +184,9 @@ class _Noting:
 
     def __init__(self, looked: PlanSummary) -> None:
         self._looked = looked
-        self._show = lru_cache(ALIKE)(shown)
-        self._path = lru_cache(ALIKE)(_path)
-        self._advice = lru_cache(ALIKE)(advice_on_unsent)
+        self._show = lru_cache(CACHED_TEXTS)(safe_text)
+        self._path = lru_cache(CACHED_TEXTS)(_path)
+        self._advice = lru_cache(CACHED_TEXTS)(advice_on_unsent)
 
     def lines(self, row: Mapping[str, Any]) -> Iterator[Line]:
         """What there is to tell of one row; a publication is named by its number alone, since most are."""
@@ -240,7 +240,7 @@ class _Noting:
 
 def _path(path: str) -> tuple[str, str, bool]:
     """A path as it is shown, without positions in lists, and whether it may lead to a person."""
-    name = shown(path)
+    name = safe_text(path)
     return name, _POSITIONS.sub("[]", name), names_a_person(path)
 
 
@@ -269,7 +269,7 @@ def _before_and_after(
     found = []
     for number, title, ours, theirs in rows:
         after, before = display_both(name, _value(ours), _value(theirs))
-        found.append(IssueExample(f"{noun(resource)} {number}", shown(title or ""), after, before))
+        found.append(IssueExample(f"{noun(resource)} {number}", safe_text(title or ""), after, before))
     return found
 
 

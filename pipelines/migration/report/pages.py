@@ -34,7 +34,7 @@ from pipelines.migration.model.wording import (
     plural,
 )
 from pipelines.migration.report.issues import IssueExample, IssueGroup, PatchedField, PlanSummary, sorts, summarise
-from pipelines.report.issues import shown
+from pipelines.report.issues import safe_text
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
 from pipelines.store.durable import storage_errors, write_atomically
@@ -117,7 +117,7 @@ def plots_of(facts: PlanFacts) -> dict[str, Plot]:
 
 def _plot_of_fields(looked: PlanSummary) -> Plot:
     bars = [
-        Bar(shown(one.field, 24), [one.records - one.replaced, one.replaced], f"{one.records:,}")
+        Bar(safe_text(one.field, 24), [one.records - one.replaced, one.replaced], f"{one.records:,}")
         for one in looked.patched[:BARS]
     ]
     return Plot("Fields that are changed", ("plain", "invalid"), bars, ("added", "replaced"))
@@ -136,7 +136,7 @@ def _context(facts: PlanFacts, looked: PlanSummary, now: datetime) -> dict[str, 
         "empty": facts.empty,
         "lines": headline(facts, now),
         "alarm": _alarm(facts, now),
-        "notes": [shown(one, 1000) for one in facts.notes],
+        "notes": [safe_text(one, 1000) for one in facts.notes],
         "tiles": _tiles(facts, looked, now),
         "actions": [{"name": ACTIONS[one], "colour": COLOURS[one]} for one in COLOURS if facts.count(one)],
         "resources": [
@@ -172,7 +172,7 @@ def _who(does: str, number: int, noun: str) -> str:
 def _end(end: End) -> dict[str, str]:
     """One of the two libraries."""
     records = ", ".join(f"{count:,} {plural(name)}" for name, count in end.records.items()) or "nothing"
-    address = shown(end.base_url, 200)
+    address = safe_text(end.base_url, 200)
     return {"tenant": end.tenant, "api": end.api, "address": address, "snapshot": end.snapshot, "records": records}
 
 
@@ -233,7 +233,7 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
 def _patched(one: PatchedField) -> dict[str, Any]:
     return {
         "resource": plural(one.resource),
-        "field": shown(one.field, 40),
+        "field": safe_text(one.field, 40),
         "records": f"{one.records:,}",
         "replaced": f"{one.replaced:,}",
         "examples": one.examples,
@@ -257,8 +257,8 @@ def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
 def _unsent(path: str, count: int, group: IssueGroup | None) -> dict[str, str]:
     problem, suggestion = advice_on_unsent(path, None)
     example = group.examples[0] if group else IssueExample("")
-    told = {"path": shown(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
-    return {**told, "record": example.record, "example": shown(example.value, 120)}
+    told = {"path": safe_text(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
+    return {**told, "record": example.record, "example": safe_text(example.value, 120)}
 
 
 def _files(files: FileCounts) -> str:

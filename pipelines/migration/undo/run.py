@@ -40,7 +40,7 @@ from pipelines.records.files import AttachedFile
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
-from pipelines.report.issues import shown as fit
+from pipelines.report.issues import safe_text as fit
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.parquet import exactly, literal, open_table, quoted

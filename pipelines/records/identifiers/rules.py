@@ -41,7 +41,7 @@ FAULTS = {
     "check_digit": "The check digit is wrong: at least one character was mistyped.",
     "length": "Too few or too many digits.",
     "prefix": "The standard has no numbers with this beginning.",
-    "zeros_unproved": "Zeros may be missing, but with other text beside the number that is uncertain: an ISSN without its hyphen looks alike.",
+    "zeros_unproved": "Zeros may be missing; other text beside the number makes that uncertain. An ISSN without its hyphen looks alike.",
     "placeholder": "A placeholder, such as 0000000000.",
     "music_number": "979-0 is the beginning of an ISMN, the number of printed music; it is not an ISBN.",
     "digits_lost": "A spreadsheet wrote the number with an exponent and lost its last digits.",
