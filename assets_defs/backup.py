@@ -13,7 +13,9 @@ import dagster as dg
 from assets_defs.factories import check_spec, tenant_asset, tenant_key, tenant_keys, tenant_step
 from assets_defs.metadata import column_lineage, column_schema, preview, table_metadata
 from pipelines.backup.flow import Backup
-from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
 
 PUBLICATIONS = "publications"

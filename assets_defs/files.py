@@ -8,7 +8,8 @@ from assets_defs.backup import PUBLICATIONS, required_spec, run_name, staged_res
 from assets_defs.factories import check_spec, tenant_key, tenant_keys, tenant_step
 from assets_defs.metadata import preview
 from pipelines.backup.flow import Backup
-from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture, FileTotals
 
 FILES = "files"

@@ -5,7 +5,8 @@ from typing import Any
 
 import dagster as dg
 
-from pipelines.records.tables import MADE_FROM, Table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import MADE_FROM
 from pipelines.service.redaction import outside_text
 from pipelines.store.snapshots.captures import Capture
 

@@ -16,7 +16,7 @@ from assets_defs.retention import JOB as RETENTION_JOB
 from assets_defs.schedules import MAX_SECONDS, NIGHTLY_BACKUP, now_utc
 from assets_defs.verification import ASSET as VERIFICATION
 from assets_defs.verification import JOB as VERIFICATION_JOB
-from pipelines.notify import Ending, tell
+from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
 from resources.run_tags import COMMAND_LINE, ENDED_AS_DEAD, NOTIFIED, STARTED_BY
 
@@ -39,7 +39,7 @@ _EVENTS = {dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.STEP_F
 def notifications(
     settings: Settings,
     now: Callable[[], datetime] = now_utc,
-    make_call: Callable[[Settings, Ending], str | None] = tell,
+    make_call: Callable[[Settings, Ending], str | None] = notify,
 ) -> dg.SensorDefinition:
     """A sensor that makes one call for each run and tenant, in Dagster's daemon."""
 

@@ -56,7 +56,7 @@ def _check(*, passed: bool, metadata: dict[str, str]) -> dg.AssetCheckResult:
 
 
 def _metadata(report: Report) -> dict[str, dg.MetadataValue | int | str | bool]:
-    rows = ((label_of(group.rule, group.type), group.issues) for group in report.sorts)
+    rows = ((label_of(group.rule, group.type), group.issues) for group in report.issue_kinds)
     return {
         "picture": dg.MetadataValue.md(pictures_of(report)),
         "what_to_look_at": preview(_COLUMNS, rows),

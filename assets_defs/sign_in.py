@@ -12,9 +12,11 @@ import dagster as dg
 from assets_defs.factories import UPKEEP, job_schedule, tenant_asset, tenant_key, tenants_job, v3_tenants
 from assets_defs.schedules import cron, now_utc
 from pipelines.backup.flow import Backup
+from pipelines.scopes import abilities
 from pipelines.service.clock import SystemClock
+from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
 from pipelines.settings.settings import Settings
-from pipelines.sign_in import SignInState, abilities, keep_alive, sign_in_state, warning
+from pipelines.sign_in_health import keep_alive, warning
 
 ASSET = "sign_in"
 CHECK = "lasts"

@@ -22,7 +22,7 @@ from stdnum import isbn, issn
 
 from benchmarks.machine import in_words
 from pipelines.records.identifiers.kinds import STANDARD
-from pipelines.records.identifiers.records import identify
+from pipelines.records.identifiers.typed_identifiers import identify
 
 Record = dict[str, Any]
 

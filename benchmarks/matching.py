@@ -25,7 +25,7 @@ import pyarrow as pa
 from benchmarks.machine import in_words
 from benchmarks.publications import BLOCK, Publications
 from pipelines.migration.plan.comparison import compare_libraries, normalise_both
-from pipelines.records.tables import raw_table
+from pipelines.records.tables.registry import raw_table
 from pipelines.store.parquet import table_writer
 
 APART = 5_000_000

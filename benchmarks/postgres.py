@@ -30,7 +30,8 @@ from benchmarks.machine import MemoryWatch, in_words
 from benchmarks.publications import BLOCK, Publications
 from pipelines.backup import files, staging
 from pipelines.records.raw import RawRecords
-from pipelines.records.tables import STAGED, Table, raw_table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.postgres.copying import copy_table
 from pipelines.store.postgres.definitions import create_table
 from pipelines.store.postgres.loading import PARALLEL_TABLES, Database

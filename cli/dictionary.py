@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
+from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.catalogue import SNAPSHOTS, SQL_TYPES
 from pipelines.store.postgres.definitions import sql_type
 

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.scopes import JOBS, abilities
 from pipelines.service.redaction import redact
 from pipelines.service.sign_in.connection import Grant
 from pipelines.service.sign_in.login import Login, Question, signing_in
@@ -20,7 +21,7 @@ from pipelines.service.sign_in.loopback_redirect import Arrival, Listener, next_
 from pipelines.service.sign_in.oauth_errors import ForeignAnswerError
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
-from pipelines.sign_in import JOBS, abilities, who_am_i
+from pipelines.sign_in_health import who_am_i
 from pipelines.store.snapshots.snapshots import DataFolder
 
 OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from cli.boundary import explained_error, is_stop
 from cli.output import Output
-from pipelines.notify import Ending, tell
+from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
 
 
@@ -38,7 +38,7 @@ def notifying(settings: Settings, job: str, tenant: str, output: Output) -> Iter
 def report_ending(settings: Settings, ending: Ending, output: Output) -> None:
     """Make the call. A problem with it, or a stop that arrives now, is printed on stderr and changes nothing else."""
     try:
-        problem = tell(settings, ending)
+        problem = notify(settings, ending)
     except BaseException as error:
         if not is_stop(error):
             raise

@@ -19,7 +19,7 @@ from cli.output import Output, print_table, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.examples import all_examples, example
 from pipelines.humanize import counted
-from pipelines.records.tables import PERSONAL_TABLES
+from pipelines.records.tables.registry import PERSONAL_TABLES
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.encryption import personal_keys

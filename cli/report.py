@@ -14,7 +14,7 @@ from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.records.advice import label_of
 from pipelines.report.build import Report, make_report
-from pipelines.report.issues import shown
+from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 
@@ -46,15 +46,15 @@ def document(report: Report) -> dict[str, Any]:
 
 def _fit(figures: Any) -> Any:
     """The figures. Names from a library are redacted (I10)."""
-    return {shown(name): _fit(value) for name, value in figures.items()} if isinstance(figures, dict) else figures
+    return {safe_text(name): _fit(value) for name, value in figures.items()} if isinstance(figures, dict) else figures
 
 
 def _print(console: Console, report: Report) -> None:
-    rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.sorts[:SHOWN]]
+    rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.issue_kinds[:SHOWN]]
     if rows:
         console.print(table_of(("what to look at", "issues"), rows, right=("issues",)))
-    if len(report.sorts) > SHOWN:
-        console.print(f"and {counted(len(report.sorts) - SHOWN, 'more group')} of issues on the page")
+    if len(report.issue_kinds) > SHOWN:
+        console.print(f"and {counted(len(report.issue_kinds) - SHOWN, 'more group')} of issues on the page")
     if not report.complete:
         console.print(Text.assemble(("!", "yellow"), f" {report.snapshot} is partial: the numbers may be too small."))
     for path in (report.paths.issues, report.paths.markdown, report.paths.html):

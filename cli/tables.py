@@ -10,7 +10,9 @@ from rich.console import Console
 from cli.dictionary import markdown, types
 from cli.output import Output, table_of
 from pipelines.errors import ConfigurationError, ExitStatus
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, Column, Table
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
+from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.settings.settings import Settings
 from pipelines.settings.validation_messages import did_you_mean
 from pipelines.store.catalogue import SNAPSHOTS, deleted_view, newest_with_table

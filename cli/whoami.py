@@ -11,11 +11,13 @@ from cli.login import print_jobs
 from cli.output import Output
 from pipelines.errors import ExitStatus, SignInError
 from pipelines.humanize import duration
+from pipelines.scopes import abilities
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock
+from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
-from pipelines.sign_in import SignInState, abilities, sign_in_state, warning, who_am_i
+from pipelines.sign_in_health import warning, who_am_i
 from pipelines.store.snapshots.snapshots import DataFolder
 
 

@@ -20,7 +20,7 @@ from pipelines.settings.tenant import TenantSettings
 from pipelines.store.maintenance.verification import SnapshotVerification
 from pipelines.store.snapshots.snapshots import Snapshot
 
-MOST_TOLD = 2000
+MAX_CHARACTERS = 2000
 """Characters of a message that are passed on."""
 
 
@@ -65,7 +65,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
         )
 
 
-def tell(
+def notify(
     settings: Settings,
     ending: Ending,
     *,
@@ -77,12 +77,15 @@ def tell(
         hook = settings.notify_of(ending.tenant).hook(ending.occasion, environ)
         if hook is None:
             return None
-        facts = {name: _fit(value) for name, value in msgspec.to_builtins(ending).items()}
+        facts = {name: _clean(value) for name, value in msgspec.to_builtins(ending).items()}
         document = {**facts, "ok": ending.occasion == "success", "at": datetime.now(UTC).isoformat(timespec="seconds")}
         call(
             hook,
             msgspec.json.encode(document),
-            {**_harmless(settings, environ), **{f"BOOKFERRY_{name.upper()}": value for name, value in facts.items()}},
+            {
+                **_environment(settings, environ),
+                **{f"BOOKFERRY_{name.upper()}": value for name, value in facts.items()},
+            },
             folder=settings.path.parent,
             sleep=sleep,
             pauses=() if ending.result == "stopped" else PAUSES,  # who stops a run does not want to wait
@@ -93,12 +96,12 @@ def tell(
     return None
 
 
-def _fit(text: str) -> str:
+def _clean(text: str) -> str:
     """Without secrets (I10), and without what no environment variable can hold."""
-    return redact(text.replace("\0", ""))[:MOST_TOLD]
+    return redact(text.replace("\0", ""))[:MAX_CHARACTERS]
 
 
-def _harmless(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment without the variables that bookferry.toml names: those hold secrets, which are nobody else's business."""
     tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
     tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]

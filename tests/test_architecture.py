@@ -30,11 +30,11 @@ FLOORS = {
         {"drill"},
         {"migration"},
         {"analysis", "backup", "doctor", "notify"},
-        {"examples", "report", "sign_in"},
+        {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
         {"records"},
         {"settings"},
-        {"errors", "humanize", "inventory", "version"},
+        {"errors", "humanize", "inventory", "publication_fields", "version"},
     ),
     "pipelines.service": (
         {"files", "listing", "probe", "sandbox_process", "webhook"},

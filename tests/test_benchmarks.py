@@ -18,8 +18,8 @@ import pytest
 
 from benchmarks.backup import Figures, Run, ratios, table
 from benchmarks.publications import Publications
-from pipelines.inventory import IDENTIFIER_FIELDS
-from pipelines.records.identifiers.records import identify
+from pipelines.publication_fields import IDENTIFIER_FIELDS
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
 
 ROOT = Path(__file__).parents[1]

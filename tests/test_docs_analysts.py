@@ -19,7 +19,7 @@ import pytest
 
 from pipelines.analysis import library
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import RAW_TABLES, TABLES
+from pipelines.records.tables.registry import RAW_TABLES, TABLES
 from pipelines.store.catalogue import SNAPSHOTS
 from tests.cli.command import ROOT, environment, run
 

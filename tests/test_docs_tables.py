@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from cli.dictionary import markdown, types
-from pipelines.records.tables import RAW_TABLES, STAGED, TABLES
+from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, catalogue_in_memory, deleted_view
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.cli.command import ROOT, run

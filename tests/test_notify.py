@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from pipelines.errors import ConfigurationError
-from pipelines.notify import Ending, tell
+from pipelines.notify import Ending, notify
 from pipelines.service import webhook
 from pipelines.settings.loading import load_settings
 from pipelines.settings.schedule import Hook, NotifySettings
@@ -67,7 +67,7 @@ def kept(path: Path) -> list[dict[str, Any]]:
 def told(settings: Settings, ending: Ending, **variables: str) -> tuple[str | None, list[float]]:
     """What went wrong, if anything did, and the pauses between tries."""
     pauses: list[float] = []
-    return tell(settings, ending, environ=variables, sleep=pauses.append), pauses
+    return notify(settings, ending, environ=variables, sleep=pauses.append), pauses
 
 
 def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: Path) -> None:

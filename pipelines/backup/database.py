@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import TABLES
+from pipelines.records.tables.registry import TABLES
 from pipelines.service.redaction import keep_secret
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import newest_with_table

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pipelines.backup.fetching import FileFetcher
 from pipelines.errors import StorageError
 from pipelines.records.files import ASSET, COVER, FAILED, KEPT, FileReference
-from pipelines.records.tables import PUBLICATION_FILES
+from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import outside_text

@@ -24,10 +24,11 @@ from pipelines.errors import (
 )
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
-from pipelines.records.tables import PERSONAL, raw_table
+from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
+from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.listing.drift import REMEMBERED
-from pipelines.service.listing.listing import PER_PAGE, CollectionMovedError, Listing, ListingFacts, Page
+from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts, Page
 from pipelines.service.redaction import outside_text
 from pipelines.store.duplicates import DuplicateIds, drop_duplicates
 from pipelines.store.parquet import TableWriter

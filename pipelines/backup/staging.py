@@ -29,7 +29,7 @@ from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
-from pipelines.records.tables import STAGED, raw_table
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import TableWriter
 from pipelines.store.snapshots.captures import Capture

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipelines.doctor import guessed_lists, guessed_records
+from pipelines.doctor import assumptions_about_lists, assumptions_about_records
+from pipelines.doctor.assumption_results import ServiceResponses
 from pipelines.doctor.findings import CheckResult
-from pipelines.doctor.guesses import Look
 
-CHECKS: tuple[Callable[[Look], CheckResult], ...] = (
-    guessed_records.unknown_fields,
-    guessed_lists.backup_list,
-    guessed_lists.error_body,
-    guessed_lists.order,
-    guessed_lists.backup_list_form,
-    guessed_lists.identifier_search,
-    guessed_lists.beyond_the_end,
-    guessed_lists.page_size,
-    guessed_lists.page_links,
-    guessed_lists.total,
-    guessed_records.categories,
-    guessed_records.identifiers,
-    guessed_records.nulls,
-    guessed_records.import_state,
-    guessed_records.deprecations,
-    guessed_records.file_addresses,
-    guessed_records.days,
+CHECKS: tuple[Callable[[ServiceResponses], CheckResult], ...] = (
+    assumptions_about_records.unknown_fields,
+    assumptions_about_lists.backup_list,
+    assumptions_about_lists.error_body,
+    assumptions_about_lists.order,
+    assumptions_about_lists.backup_list_form,
+    assumptions_about_lists.identifier_search,
+    assumptions_about_lists.beyond_the_end,
+    assumptions_about_lists.page_size,
+    assumptions_about_lists.page_links,
+    assumptions_about_lists.total,
+    assumptions_about_records.categories,
+    assumptions_about_records.identifiers,
+    assumptions_about_records.nulls,
+    assumptions_about_records.import_state,
+    assumptions_about_records.deprecations,
+    assumptions_about_records.file_addresses,
+    assumptions_about_records.days,
 )
 
 
-def check_assumptions(look: Look) -> list[CheckResult]:
+def check_assumptions(look: ServiceResponses) -> list[CheckResult]:
     """What the answers say of every guess."""
     return [check(look) for check in CHECKS]

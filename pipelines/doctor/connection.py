@@ -9,13 +9,14 @@ from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
+from pipelines.scopes import BACKUP, abilities
 from pipelines.service.clock import Clock
 from pipelines.service.sign_in.connection import LockTakenError, time_of
+from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
 from pipelines.service.sign_in.token_store import open_tokens
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
-from pipelines.sign_in import BACKUP, SignInState, abilities, sign_in_state
-from pipelines.sign_in import warning as sign_in_warning
+from pipelines.sign_in_health import warning as sign_in_warning
 
 
 def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[CheckResult]:
@@ -27,10 +28,10 @@ def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[Chec
     found = token(state, tenant, clock.now().timestamp())
     if state.problem is not None:
         return [found]
-    return [_unkept(settings, tenant, clock) or found, scopes(state.scopes, tenant)]
+    return [_write_problem(settings, tenant, clock) or found, scopes(state.scopes, tenant)]
 
 
-def _unkept(settings: Settings, tenant: str, clock: Clock) -> CheckResult | None:
+def _write_problem(settings: Settings, tenant: str, clock: Clock) -> CheckResult | None:
     """The problem, where what the nightly renewal brings could not be written: what is kept is written once more as it is."""
     try:
         with open_tokens(settings, tenant).locked(clock, seconds=0.0) as locked:
@@ -47,8 +48,8 @@ def token(state: SignInState, tenant: str, now: float) -> CheckResult:
     again = f"Run `bookferry login {tenant}`."
     facts: dict[str, Any] = {
         "age_seconds": round(now - state.renewed_at) if state.renewed_at is not None else None,
-        "seconds_left": _whole(state.seconds_left),
-        "renewed_in_seconds": _whole(state.renewal_in),
+        "seconds_left": _whole_seconds(state.seconds_left),
+        "renewed_in_seconds": _whole_seconds(state.renewal_in),
         "signed_in_at": state.signed_in_at,
     }
     if state.problem is not None:
@@ -58,9 +59,9 @@ def token(state: SignInState, tenant: str, now: float) -> CheckResult:
         return warning("token", said, again, **facts)
     if (advice := sign_in_warning(state, now)) is not None:
         return warning("token", advice, again, **facts)
-    due = f"renewed in {_long(state.renewal_in)}" if state.renewal_in else "renewed at the next request"
+    due = f"renewed in {_duration(state.renewal_in)}" if state.renewal_in else "renewed at the next request"
     since = f"; signed in on {time_of(state.signed_in_at)}" if state.signed_in_at is not None else ""
-    return ok("token", f"good for {_long(state.seconds_left)}, {due}{since}", **facts)
+    return ok("token", f"good for {_duration(state.seconds_left)}, {due}{since}", **facts)
 
 
 def scopes(granted: tuple[str, ...], tenant: str) -> CheckResult:
@@ -81,12 +82,12 @@ def scopes(granted: tuple[str, ...], tenant: str) -> CheckResult:
     return ok("scopes", f"backup: {backup.sentence}; migration into it: {migration.sentence}{more}", **facts)
 
 
-def _whole(seconds: float | None) -> int | None:
+def _whole_seconds(seconds: float | None) -> int | None:
     return round(max(0.0, seconds)) if seconds is not None and abs(seconds) != float("inf") else None
 
 
-def _long(seconds: float | None) -> str:
-    whole = _whole(seconds)
+def _duration(seconds: float | None) -> str:
+    whole = _whole_seconds(seconds)
     if whole is None:
         return "an unknown time"
     if whole < 120:  # noqa: PLR2004

@@ -13,16 +13,17 @@ from urllib.parse import urljoin, urlsplit
 import yaml
 
 from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS, REFERENCES
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 
-LARGEST = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """Bytes of a description that are read; the sandbox's have 60 kB."""
 
-DEEPEST = 40
+MAX_DEPTH = 40
 """References that are followed, one from another, before a schema is given up."""
 
-MOST_NAMED = 8
+MAX_NAMES = 8
 """Names in one message; --json has them all."""
 
 _COMMON = {
@@ -59,12 +60,12 @@ DOCUMENTED = {
 }  # fmt: skip
 """Operations that service-api.md knows, with the paths that we suppose where it shows none (A6)."""
 
-_FIELDS = ("id", "title", "publishable_type", "published_on", "abstract", "authors", "categories", "cover", "assets")
-FIELDS = {"v2": {*_FIELDS, "doi", "isbn", "issn", "arxiv_id", "pmid"}, "v3": {*_FIELDS, "identifiers"}}
-"""Fields of a publication that have columns or tables of their own; all others are kept as residue."""
+_SHARED = PUBLICATION_KEYS - set(REFERENCES)
+FIELDS = {"v2": _SHARED | set(IDENTIFIER_FIELDS), "v3": _SHARED | {IDENTIFIER_LIST}}
+"""Fields of a publication that every description should have."""
 
-KNOWN_RESIDUE = {"import_state", "contributor", "organization"}
-"""Fields that the document names and no column takes."""
+OPTIONAL_FIELDS = {"import_state", *REFERENCES}
+"""Fields that a description may lack."""
 
 _METHODS = frozenset({"get", "post", "put", "patch", "delete"})
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -83,7 +84,7 @@ def fetch(probe: Probe, api: str) -> ProbeResponse | None:
 
 def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
     """Addresses of a description on a web page, those that name the version first."""
-    text = page.content[:LARGEST].decode(errors="replace")
+    text = page.content[:MAX_BYTES].decode(errors="replace")
     found = [
         urljoin(page.address, link)
         for link in re.findall(r"[\"']([^\"'<>\s]{1,500}swagger[^\"'<>\s]{0,200}\.ya?ml)[\"']", text)
@@ -118,12 +119,12 @@ def compare(api: str, answer: ProbeResponse | None) -> CheckResult:
         "missing_parameters": unsent,
         "missing_fields": sorted(FIELDS[api] - fields) if fields else [],
         "new": new,
-        "new_fields": sorted(fields - FIELDS[api] - KNOWN_RESIDUE),
+        "new_fields": sorted(fields - FIELDS[api] - OPTIONAL_FIELDS),
     }
-    return _told(facts, len(operations))
+    return _result(facts, len(operations))
 
 
-def _told(facts: dict[str, Any], operations: int) -> CheckResult:
+def _result(facts: dict[str, Any], operations: int) -> CheckResult:
     labels = {
         "missing": "not in it, though a backup uses it",
         "missing_parameters": "parameters that are not in it",
@@ -131,7 +132,7 @@ def _told(facts: dict[str, Any], operations: int) -> CheckResult:
         "new": "operations that we do not know",
         "new_fields": "fields of a publication that are kept as residue",
     }
-    said = [f"{label}: {_some(facts[key])}" for key, label in labels.items() if facts[key]]
+    said = [f"{label}: {_name_list(facts[key])}" for key, label in labels.items() if facts[key]]
     message = "; ".join(said) or "has everything that a backup uses, and nothing that we do not know"
     if any(facts[key] for key in ("missing", "missing_parameters", "missing_fields")):
         return warning(
@@ -143,14 +144,14 @@ def _told(facts: dict[str, Any], operations: int) -> CheckResult:
     return (note if said else ok)("description", f"{operations} operations; {message}", **facts)
 
 
-def _some(names: list[str]) -> str:
-    shown = outside_text(", ".join(names[:MOST_NAMED]).replace("{}", ":id"))
-    return f"{shown} and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else shown
+def _name_list(names: list[str]) -> str:
+    shown = outside_text(", ".join(names[:MAX_NAMES]).replace("{}", ":id"))
+    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
 
 
 def _parsed(answer: ProbeResponse) -> dict[str, Any] | None:
     """The description, as YAML or JSON; `None` where it is neither, or has no paths."""
-    if answer.status != 200 or len(answer.content) > LARGEST:  # noqa: PLR2004
+    if answer.status != 200 or len(answer.content) > MAX_BYTES:  # noqa: PLR2004
         return None
     try:
         read = yaml.load(answer.content, Loader=_Loader)  # noqa: S506  a safe loader, libyaml's where it was built in
@@ -213,7 +214,7 @@ def _answered(described: dict[str, Any], wanted: str) -> Iterator[dict[str, Any]
 
 def _record(described: dict[str, Any], schema: dict[str, Any], depth: int = 0) -> set[str]:
     """The names in a record's schema, or in that of the records of a list."""
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         return set()
     properties = schema.get("properties")
     names = {str(name) for name in properties} if isinstance(properties, dict) else set()
@@ -228,7 +229,7 @@ def _record(described: dict[str, Any], schema: dict[str, Any], depth: int = 0) -
 
 def _resolved(described: dict[str, Any], node: object) -> dict[str, Any]:
     """A node, or what it refers to within the description; an empty one where it leads nowhere."""
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         if not isinstance(node, dict):
             return {}
         reference = node.get("$ref")

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipelines.doctor import description, machine, service, storage
+from pipelines.doctor.assumption_results import ServiceResponses
 from pipelines.doctor.assumptions import check_assumptions
+from pipelines.doctor.assumptions_about_lists import ASKED_FOR
+from pipelines.doctor.assumptions_about_records import doi_to_seek
 from pipelines.doctor.connection import check_connection
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, note
-from pipelines.doctor.guessed_lists import ASKED_FOR
-from pipelines.doctor.guessed_records import doi_to_seek
-from pipelines.doctor.guesses import Look
-from pipelines.doctor.notifications import who_is_told
+from pipelines.doctor.notifications import check_notifications
 from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
@@ -32,7 +32,7 @@ from pipelines.store.stores import open_data
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_REQUESTS = 14
+MAX_REQUESTS = 14
 """Requests that one tenant is asked at most, of the 60 a minute that it grants to everybody (I1)."""
 
 OWN_SCOPES = ("users", "tasks")
@@ -40,7 +40,7 @@ OWN_SCOPES = ("users", "tasks")
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class Environment:
     """What is outside: the time, the environment, the room on a disk."""
 
     clock: Clock = field(default_factory=SystemClock)
@@ -60,19 +60,19 @@ class Examination:
 def examine(
     settings: Settings,
     tenant: str,
-    around: Surroundings | None = None,
+    around: Environment | None = None,
     on_wait: Callable[[Waiting], None] = lambda _: None,
 ) -> Examination:
     """Examine one tenant. Never raises `BookferryError`.
 
     Changes nothing but the budget's own account of the requests, and the sign-in where it has to be renewed.
     """
-    around = around or Surroundings()
+    around = around or Environment()
     data = open_data(settings)
     findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
     findings += [*([storage.bucket(data.objects)] if settings.bucket else [])]
     findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
-    findings += [who_is_told(settings, tenant, around.environ)]
+    findings += [check_notifications(settings, tenant, around.environ)]
     if settings.tenant(tenant).api == "v3":
         findings += check_connection(settings, tenant, around.clock)
     blocked = [one.name for one in findings if one.status is CheckStatus.PROBLEM and one.name in _BLOCKING]
@@ -90,7 +90,7 @@ _BLOCKING = ("secrets", "database", "token")
 """Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
 
 
-def _on_this_machine(data: DataFolder, tenant: str, around: Surroundings) -> list[CheckResult]:
+def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list[CheckResult]:
     """Disk, database and snapshots."""
     try:
         newest, complete = machine.newest_snapshots(data, tenant)
@@ -109,12 +109,12 @@ def _existing(path: Path) -> Path:
 
 
 def _at_the_service(
-    settings: Settings, tenant: str, data: DataFolder, around: Surroundings, on_wait: Callable[[Waiting], None]
+    settings: Settings, tenant: str, data: DataFolder, around: Environment, on_wait: Callable[[Waiting], None]
 ) -> tuple[list[CheckResult], int]:
     used = _used(settings, tenant, data)
     with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
-        probe = Probe(client, around.clock, MOST_REQUESTS)
-        visit = _Visit(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
+        probe = Probe(client, around.clock, MAX_REQUESTS)
+        visit = _ServiceExamination(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
         findings = [*visit.findings(), machine.rate(settings, tenant, used)]
         return findings, probe.requests
 
@@ -142,10 +142,10 @@ def _closed(budget: Budget) -> Iterator[Budget]:
         budget.close()
 
 
-class _Visit:
+class _ServiceExamination:
     """The questions to one service, in their order; later ones are only asked where the first is answered with records."""
 
-    def __init__(self, api: str, user: str, probe: Probe, around: Surroundings) -> None:
+    def __init__(self, api: str, user: str, probe: Probe, around: Environment) -> None:
         self._api = api
         self._user = user
         self._probe = probe
@@ -192,11 +192,11 @@ class _Visit:
             description.compare(self._api, description.fetch(self._probe, self._api)),
         ]
 
-    def _look(self, first: ProbeResponse) -> Look:
+    def _look(self, first: ProbeResponse) -> ServiceResponses:
         sought = doi_to_seek(first)
         total = first.signpost.total if first.signpost is not None else None
         last = (total or 0) // PER_PAGE + 1
-        return Look(
+        return ServiceResponses(
             self._api,
             first,
             second=self._probe.ask_at(first.next_page) if first.next_page else None,

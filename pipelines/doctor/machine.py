@@ -21,7 +21,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 SERVICE_RATE = 60
 """service-api.md, Limits: "automated access should stay at about 60 requests per minute"."""
 
-LEAST_ROOM = 100 * 1000 * 1000
+MIN_FREE_BYTES = 100 * 1000 * 1000
 """Bytes that a backup of any size may need: tables, what sorting spills, Dagster's history."""
 
 LATE = timedelta(hours=26)
@@ -30,7 +30,7 @@ LATE = timedelta(hours=26)
 LOCKED_SECONDS = 5.0
 """Others write to state.db for well under a millisecond; who holds it for seconds is stuck."""
 
-WHOLE_CHECK = 64 * 1024 * 1024
+FULL_CHECK_BYTES = 64 * 1024 * 1024
 """Bytes of state.db up to which all of it is checked for damage."""
 
 
@@ -90,7 +90,7 @@ def disk(data: DataFolder, free: int, newest: Snapshot | None) -> CheckResult:
     except OSError as error:
         return failed("disk", storage_error(error, data.path))
     last = sum(table.bytes for table in newest.manifest.tables.values()) if newest is not None else 0
-    needed = max(2 * last, LEAST_ROOM)
+    needed = max(2 * last, MIN_FREE_BYTES)
     said = f"{data.path}: {_bytes(free)} free" + (f", the newest snapshot has {_bytes(last)}" if last else "")
     facts: dict[str, Any] = {"free_bytes": free, "newest_snapshot_bytes": last}
     if free < needed:
@@ -130,7 +130,7 @@ def _write_nothing(path: Path) -> None:
     try:
         connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
-        if path.stat().st_size <= WHOLE_CHECK:
+        if path.stat().st_size <= FULL_CHECK_BYTES:
             [(verdict,)] = connection.execute("PRAGMA quick_check(1)").fetchall()
             if verdict != "ok":
                 raise sqlite3.DatabaseError(verdict)

@@ -20,7 +20,7 @@ _WRITE_IT = (
 _BOTH = "Only whoever waits for the call on success misses a backup that never began; only the call on failure says why one failed."
 
 
-def who_is_told(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
+def check_notifications(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
     """Whom the runs of a tenant call on success and on failure."""
     try:
         success = settings.notify_of(tenant).hook("success", environ)
@@ -30,10 +30,12 @@ def who_is_told(settings: Settings, tenant: str, environ: Mapping[str, str]) -> 
     if success is None and failure is None:
         return note(NAME, "nobody is told of a backup that fails, or that never began", _WRITE_IT)
     if lost := [
-        hook.command[0] for hook in (success, failure) if hook is not None and not _is_there(hook, settings, environ)
+        hook.command[0]
+        for hook in (success, failure)
+        if hook is not None and not _command_exists(hook, settings, environ)
     ]:
         return warning(NAME, f"no such command: {', '.join(lost)}", "Correct it in [notify], or install it.")
-    said = f"on success {_shown(success)}, on failure {_shown(failure)}"
+    said = f"on success {_display_text(success)}, on failure {_display_text(failure)}"
     if success is None or failure is None:
         return note(NAME, said, _BOTH)
     if shared := _sharing(settings, tenant):
@@ -45,7 +47,7 @@ def who_is_told(settings: Settings, tenant: str, environ: Mapping[str, str]) -> 
     return ok(NAME, said)
 
 
-def _is_there(hook: Hook, settings: Settings, environ: Mapping[str, str]) -> bool:
+def _command_exists(hook: Hook, settings: Settings, environ: Mapping[str, str]) -> bool:
     if not hook.command:
         return True
     name = hook.command[0]
@@ -53,7 +55,7 @@ def _is_there(hook: Hook, settings: Settings, environ: Mapping[str, str]) -> boo
     return shutil.which(where, path=environ.get("PATH")) is not None
 
 
-def _shown(hook: Hook | None) -> str:
+def _display_text(hook: Hook | None) -> str:
     """Whom a hook calls; of an address, which is a secret, only the host."""
     if hook is None:
         return "nobody"

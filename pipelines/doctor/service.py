@@ -18,7 +18,7 @@ EXACT = timedelta(seconds=5)
 WRONG = timedelta(seconds=60)
 """Differences of clocks: below the first nothing suffers, above the second times in reports and tokens' lives are not what they seem."""
 
-WORDS = 80
+LONGEST_NAME = 80
 """Characters of a name from the service that are shown."""
 
 
@@ -49,7 +49,7 @@ def sign_in(answer: ProbeResponse, who: str) -> CheckResult:
     """Whether the service accepts who we say we are, and lets this account read publications."""
     if answer.error is not None:
         return failed("sign-in", answer.error, http_status=answer.status)
-    return ok("sign-in", f"accepted{f', as {outside_text(who, WORDS)}' if who else ''}", user=who or None)
+    return ok("sign-in", f"accepted{f', as {outside_text(who, LONGEST_NAME)}' if who else ''}", user=who or None)
 
 
 def person(answer: ProbeResponse | None) -> str:
@@ -61,7 +61,7 @@ def person(answer: ProbeResponse | None) -> str:
     roles = inside.get("roles")
     named = ", ".join(str(role) for role in roles) if isinstance(roles, list) else ""
     name = str(inside.get("email") or inside.get("name") or "")
-    return outside_text(f"{name} ({named})" if named and name else name, WORDS)
+    return outside_text(f"{name} ({named})" if named and name else name, LONGEST_NAME)
 
 
 def clock(answers: list[ProbeResponse]) -> CheckResult:
@@ -74,9 +74,7 @@ def clock(answers: list[ProbeResponse]) -> CheckResult:
     facts: dict[str, Any] = {"difference_seconds": round(ahead.total_seconds())}
     if abs(ahead) <= EXACT:
         return ok("clock", "this machine and the service agree", **facts)
-    said = (
-        f"the service's clock is {_long(abs(ahead))} {'ahead of' if ahead > timedelta() else 'behind'} this machine's"
-    )
+    said = f"the service's clock is {_duration(abs(ahead))} {'ahead of' if ahead > timedelta() else 'behind'} this machine's"
     if abs(ahead) <= WRONG:
         return note("clock", said, **facts)
     return warning(
@@ -87,7 +85,7 @@ def clock(answers: list[ProbeResponse]) -> CheckResult:
     )
 
 
-def _long(past: timedelta) -> str:
+def _duration(past: timedelta) -> str:
     seconds = round(past.total_seconds())
     if seconds < 120:  # noqa: PLR2004
         return f"{seconds} s"

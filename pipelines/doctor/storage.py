@@ -16,12 +16,12 @@ FOLDER = "doctor"
 def bucket(objects: Objects) -> CheckResult:
     """Tries all of it, as a backup would do it."""
     try:
-        return _tried(objects)
+        return _try_operations(objects)
     except BookferryError as error:
         return failed(NAME, error)
 
 
-def _tried(objects: Objects) -> CheckResult:
+def _try_operations(objects: Objects) -> CheckResult:
     key, content = f"{FOLDER}/{uuid4().hex}", b"Bookferry's doctor was here; this may be deleted."
     objects.put(key, content)
     try:

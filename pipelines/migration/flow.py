@@ -45,7 +45,7 @@ from pipelines.migration.verify.other_resources import compare_other_resources
 from pipelines.migration.verify.run import MigrationVerification, verify
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipelines.records.identifiers.verdicts import names
+from pipelines.records.identifiers.verdicts import rule_names
 
 
 class Advice(NamedTuple):
@@ -190,7 +190,7 @@ def label_of(rule: str, kind: str) -> str:
 
 def advice_of(rule: str, kind: str) -> Advice:
     """What to tell of a value that is no identifier of a type."""
-    found = TO_DO.get(next(reversed(names(rule)), ""), _UNEXPLAINED)
+    found = TO_DO.get(next(reversed(rule_names(rule)), ""), _UNEXPLAINED)
     words = {"name": name_of(kind), "source": SOURCES.get(kind, "the publication")}
     return Advice(found.problem.format(**words), found.suggestion.format(**words))
 
@@ -208,13 +208,13 @@ def general_advice(rule: str, kind: str) -> Advice:
     return advice_of(rule, kind)
 
 
-def mended(rules: Sequence[str], becomes: str) -> Advice:
+def advice_on_repair(rules: Sequence[str], becomes: str) -> Advice:
     """What to tell of values that were mended, by some rules, to what `becomes` says."""
     problems = [MENDED[rule] for rule in rules if rule in MENDED]
     return Advice(" ".join(problems), DONE.format(becomes=becomes))
 
 
-def words_of(values: Sequence[tuple[str, str]], most: int = 5) -> str:
+def list_identifiers(values: Sequence[tuple[str, str]], most: int = 5) -> str:
     """Identifiers of some types, as a sentence goes on with them: the ISBN 9780306406157 and the ISSN 0378-5955."""
     told = [f"the {name_of(kind)} {value}" for kind, value in values[:most]]
     if len(values) > most:

@@ -1,15 +1,15 @@
-"""Staged rows as Arrow: one batch a table, in the schema of its description."""
+"""Staged rows as Arrow batches: one batch for each table, in the schema of its description."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from pipelines.records.tables import Table
+from pipelines.records.tables.description import Table
 from pipelines.records.values import text_of
 
 Row = tuple[Any, ...]
@@ -17,10 +17,19 @@ Row = tuple[Any, ...]
 
 @dataclass
 class StagedBatch:
-    """The staged rows of some records, one Arrow batch a table, and in how many records each residue key occurred."""
+    """The staged rows of some records: table → Arrow batch, and residue key → number of records that have it."""
 
     tables: dict[str, pa.RecordBatch]
     residue: Counter[str] = field(default_factory=Counter)
+
+
+def named_batch(table: Table, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
+    """One Arrow batch of a table from its columns by name, in any order. Raises `ValueError` unless they are exactly the table's."""
+    names = [column.name for column in table.columns]
+    if columns.keys() != set(names):
+        wrong = ", ".join(sorted(columns.keys() ^ set(names)))
+        raise ValueError(f"The staged columns of {table.name} differ from its description in: {wrong}")
+    return table_batch(table, [columns[name] for name in names])
 
 
 def table_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -30,13 +39,13 @@ def table_batch(table: Table, columns: Sequence[Sequence[Any]]) -> pa.RecordBatc
     return pa.record_batch(arrays, schema=schema)
 
 
-def transposed(rows: list[Row], table: Table) -> Sequence[Sequence[Any]]:
-    """Rows as columns, all of them also where there is no row."""
+def transposed(rows: Sequence[tuple[Any, ...]], table: Table) -> Sequence[Sequence[Any]]:
+    """Rows as columns; every column of the table even if there are no rows."""
     return list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
 
 
 def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
-    """An Arrow array; text columns take any JSON value, written as JSON where it is not text."""
+    """An Arrow array. A text column takes any JSON value and writes it as JSON if it is not text."""
     try:
         return pa.array(values, kind)
     except (pa.ArrowException, TypeError, UnicodeError, OverflowError):

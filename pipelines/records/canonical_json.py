@@ -1,7 +1,7 @@
-"""Publications as a migration compares them: each field as JSON text, taken as it stands from the record's own JSON where that is plain.
+"""Publications in the form in which a migration compares them: each field as JSON text, copied from the record's JSON where that is plain.
 
-What `forms.form_of`, `matching.comparable`, `matching.fingerprint` and `matching.identifying_keys` say, in a fraction of the time: of a
-million records few members have to be read and written again to be compared. What is not plain goes through those.
+The results are those of `forms.form_of`, `matching.comparable`, `matching.fingerprint` and `matching.identifying_keys`, in a fraction of
+the time: in a million records, few members must be decoded and encoded again. Members that are not plain go through those functions.
 """
 
 from __future__ import annotations
@@ -14,21 +14,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_LIST
-from pipelines.records.forms import TEXTS, form_of
+from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, TEXT_FIELDS
+from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.identifiers.records import read_entry
+from pipelines.records.identifiers.typed_identifiers import read_entry
 from pipelines.records.identifiers.verdicts import VALID, Identifier
 from pipelines.records.matching import BOOK, comparable, fingerprint, fingerprint_of, identifying_keys, keys_of
-from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import ADDRESSES, residue_json
 from pipelines.records.values import NOT_JSON, compact_json, day, decode_json, decode_record, valid_text, whole_number
 
 SENT_OTHERWISE = (IDENTIFIER_LIST, "categories")
-"""Fields that are compared as sets, and sent as the record has them."""
+"""Fields that are compared as sets, but sent in the order of the record."""
 
 LONGEST_REMEMBERED = 1000
-"""Bytes of a member whose meaning is remembered, where many records have the same."""
+"""Longest member, in bytes, whose result is cached, because many records have the same one."""
 
 _REPEATED = ("categories", *REFERENCES)
 _FILES = ("cover", "assets")
@@ -40,14 +39,14 @@ _RAW = msgspec.json.Decoder(_Members).decode
 _ABSENT = msgspec.Raw(b"null")
 _NULL, _EMPTY, _NO_MEMBERS = "null", '""', "[]"
 _NOTHING = {
-    "published_on": (_NULL, _EMPTY),
+    **dict.fromkeys(DATE_FIELDS, (_NULL, _EMPTY)),
     "authors": (_NULL, _EMPTY, _NO_MEMBERS),
     "categories": (_NULL, _EMPTY, _NO_MEMBERS),
     IDENTIFIER_LIST: (_NULL, _EMPTY, _NO_MEMBERS),
     "assets": (_NULL, _NO_MEMBERS),
     **dict.fromkeys(REFERENCES, (_NULL,)),
 }
-"""Member → how nothing is written; anything else is sent, or told."""
+"""Member → its JSON if it is empty; any other value is sent or reported."""
 _AUTHOR = r'\{"name":"[^"\\]+","type":"(?:person|corporate)"\}'
 _AUTHORS = re.compile(rf'\[(?=\{{"name":"([^"\\]+)"){_AUTHOR}(?:,{_AUTHOR})*\]')
 _ENTRY = re.compile(r'\{"type":"([^"\\]+)","value":"([^"\\]+)"\}')
@@ -57,28 +56,28 @@ _BEFORE_ADDRESS = tuple(f'"{name.removesuffix("url")}' for name in ADDRESSES)
 _DIGITS = re.compile(r"[1-9][0-9]{0,17}")
 
 _QUOTES = 2
-"""Characters of an empty text."""
+"""Length of an empty JSON string."""
 
 _new = tuple.__new__
 
 
 class CanonicalPublication(NamedTuple):
-    """What of a publication is compared and sent."""
+    """The parts of a publication that are compared and sent."""
 
     id: int
     fingerprint: str | None
     compared: Mapping[str, str]
-    """Field → JSON text, as `matching.comparable` gives it."""
+    """Field → JSON text, the result of `matching.comparable`."""
     sent: Mapping[str, str]
-    """Field of `SENT_OTHERWISE` → JSON text as POST takes it."""
+    """Field of `SENT_OTHERWISE` → JSON text for POST."""
     keys: Sequence[tuple[str, str]]
-    """Type and value of each identifier that identifies it."""
+    """Type and value of each identifier that names this publication only."""
     files: str | None
-    """JSON object of id, cover and assets as they came, but for their addresses (I10); None where there is nothing."""
+    """JSON object of id, cover and assets as received, without addresses (I10); None if there are no files."""
     unsent: str | None
-    """JSON object of path → what version 3 will not hold, files apart."""
+    """JSON object of path → value that version 3 will not receive; without files."""
     invalid: int
-    """Identifiers that are not sent."""
+    """Number of identifiers that are not sent."""
 
 
 class CanonicalReader:
@@ -89,11 +88,11 @@ class CanonicalReader:
         self._sent = sent
         self._known = kinds.record_keys | ADDRESSES
         self._identifier_keys = (*(field for field, _kind in kinds.fields), IDENTIFIER_LIST)
-        self._repeated = lru_cache(2**14)(self._look_at_repeated)
-        self._unknown = lru_cache(2**12)(self._look_at_unknown)
+        self._repeated = lru_cache(2**14)(self._compare_repeated)
+        self._unknown = lru_cache(2**12)(self._compare_unknown)
 
     def read(self, payload: bytes) -> CanonicalPublication | None:
-        """What the JSON of a record says; None where it has no id that is a whole number. Never raises on data."""
+        """The publication in the JSON of a record; None if its id is not a whole number. Never raises on data."""
         try:
             if not payload.isascii():
                 payload.decode()
@@ -136,7 +135,7 @@ class CanonicalReader:
         )
 
     def _read_any(self, record: Mapping[str, Any]) -> CanonicalPublication | None:
-        """The same of what only the lenient reader takes, or is no object."""
+        """The same for JSON that only the lenient decoder accepts, or that is no object."""
         number = whole_number(record.get("id"))
         if number is None:
             return None
@@ -154,16 +153,16 @@ class CanonicalReader:
         )
 
     def _fields(self, members: _Members, compared: dict[str, str], sent: dict[str, str], odd: list[str]) -> str | None:
-        """Enter all but the identifiers; in `odd` goes what is not plain. Returns the name of the first author."""
-        for name in TEXTS:
+        """Add all fields but the identifiers, and names of members that are not plain to `odd`. Returns the name of the first author."""
+        for name in TEXT_FIELDS:
             if (one := members.get(name)) is not None:
                 _enter_text(name, str(one, "utf-8"), compared, odd)
-        text = str(members.get("published_on", _ABSENT), "utf-8")
-        if text not in _NOTHING["published_on"]:
-            if text[0] == '"' and day(text[1:-1]):
-                compared["published_on"] = text
-            else:
-                odd.append("published_on")
+        for name in DATE_FIELDS:
+            if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING[name]:
+                if text[0] == '"' and day(text[1:-1]):
+                    compared[name] = text
+                else:
+                    odd.append(name)
         for name in _REPEATED:
             if (text := str(members.get(name, _ABSENT), "utf-8")) not in _NOTHING[name]:
                 self._enter_repeated(name, text, compared, sent, odd)
@@ -186,21 +185,21 @@ class CanonicalReader:
         if name in SENT_OTHERWISE:
             sent[name] = known[1]
 
-    def _look_at_repeated(self, name: str, text: str) -> tuple[str, str] | None:
-        """How a member is compared and sent; None where that does not tell all of it."""
+    def _compare_repeated(self, name: str, text: str) -> tuple[str, str] | None:
+        """The text to compare and the text to send of a member; None if they lose a part of it."""
         form = form_of({name: decode_json(text.encode())}, self._kinds, self._sent)
         if form.unsent or name not in form.fields:
             return None
         return comparable(form.fields, self._kinds)[name], compact_json(form.fields[name])
 
-    def _look_at_unknown(self, name: str, text: str) -> str | None:
-        """What is unsent because of a member that no rule names."""
+    def _compare_unknown(self, name: str, text: str) -> str | None:
+        """The unsent JSON of a member that no rule names."""
         return residue_json(form_of({name: decode_json(text.encode())}, self._kinds, self._sent).unsent)
 
     def _identifiers(
         self, members: _Members, compared: dict[str, str], sent: dict[str, str]
     ) -> list[Identifier] | None:
-        """Enter the identifiers where they are in flat fields and good, or in a plain list; None where they are not."""
+        """Add identifiers from valid flat fields or from a plain list; None if they need the general way."""
         found: list[Identifier] = []
         for field, kind in self._kinds.fields:
             if field not in members:
@@ -208,7 +207,7 @@ class CanonicalReader:
             text = str(members[field], "utf-8")
             if text in (_NULL, _EMPTY):
                 continue
-            quick = kind.quick(text[1:-1]) if text[0] == '"' and "\\" not in text else None
+            quick = kind.read_clean(text[1:-1]) if text[0] == '"' and "\\" not in text else None
             if quick is None or quick.verdict not in self._sent:
                 return None
             found.append(_new(Identifier, (quick[0], quick[1], text[1:-1], field, len(found), quick[2], quick[3])))
@@ -230,7 +229,7 @@ class CanonicalReader:
         return found
 
     def _again(self, one: Identifier) -> list[tuple[str, str]]:
-        """What reading it again gives, as the other side's is read: of what was valid as it stands, the same."""
+        """The result of a second reading, because the other side is read that way; a valid identifier does not change."""
         if one.verdict == VALID:
             return [one[:2]]
         return [found[:2] for found in self._kinds.read(one.type, one.value)]
@@ -279,7 +278,7 @@ def _without_addresses(text: str) -> str:
 
 
 def _unless_another(found: re.Match[str]) -> str:
-    """Null, behind the name of an address; a longer name that only ends like one has its value."""
+    """Null after the name of an address; unchanged after a longer name that only ends like one."""
     before = found.string[max(0, found.start() - 12) : found.start()]
     quote = before.rfind('"')
     return 'url":null' if before[quote:] in _BEFORE_ADDRESS and before[quote - 1] != "\\" else found[0]

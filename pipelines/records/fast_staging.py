@@ -1,8 +1,8 @@
-"""The quick way to stage publications: for batches whose records all look as the service's document says.
+"""The fast way to stage publications, for batches in which every record has the documented form.
 
-A typed decoder reads such records several times faster than a general one, and checks every type while it reads. A record with a surprise
-makes `RegularPublications.stage` answer `None`; the batch then goes the general way (`publications.stage_publications`), whose result is
-the same for regular records: a property test holds the two together.
+A typed decoder reads such records several times faster than a general one, and checks every type while it reads. For a batch with any
+other record, `RegularPublications.stage` returns `None`; the batch then goes through `general_staging.stage_publications`. Both ways give
+the same result for regular records; a property test compares them.
 """
 
 from __future__ import annotations
@@ -10,107 +10,64 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_LIST
-from pipelines.records.batches import Row, StagedBatch, table_batch
-from pipelines.records.files import ASSET, COVER, NOT_FETCHED_ROW, address_of, content_key
+from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_FIELDS, REFERENCES, FieldType
+from pipelines.records.batches import StagedBatch, named_batch, table_batch, transposed
+from pipelines.records.files import FileDescription, FileRow, address_of, asset_row, cover_row
+from pipelines.records.general_staging import identifier_batch, stage_publications, text_and_date_columns
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.records import read_entry, read_fields
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields
 from pipelines.records.identifiers.verdicts import Identifier
-from pipelines.records.publications import identifier_batch, stage_publications
-from pipelines.records.residue import bounded, leave, residue_counts, residue_json
-from pipelines.records.tables import (
+from pipelines.records.nested_objects import (
+    Asset,
+    Author,
+    Category,
+    Exact,
+    Int64,
+    ListedIdentifier,
+    Reference,
+    StoredFile,
+)
+from pipelines.records.residue import ADDRESSES, bounded, keep_nested, residue_counts, residue_json
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.publications import (
     PUBLICATION_AUTHORS,
     PUBLICATION_CATEGORIES,
     PUBLICATION_FILES,
     PUBLICATION_IDENTIFIERS,
     PUBLICATIONS,
-    Table,
 )
-from pipelines.records.values import day, parse_float
+from pipelines.records.values import parse_float
 
 MAX_EXTRA_KEYS = 64
-"""Keys beyond the document's that the decoder learns; a library with more of them goes the general way."""
+"""Undocumented keys that the decoder learns; a library with more of them goes the general way."""
 
 _UNLEARNABLE = re.compile(r'["\\\x00-\x1f]')
 """In the name of a key; msgspec has no decoder for such names."""
 
-_Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_LISTS = {"authors": list[Author], "categories": list[Category | str], IDENTIFIER_LIST: list[ListedIdentifier]}
+_TYPES: dict[FieldType, Any] = {
+    FieldType.ID: Int64,
+    FieldType.TEXT: str,
+    FieldType.DATE: str,
+    FieldType.REFERENCE: Reference,
+    FieldType.COVER: StoredFile,
+    FieldType.ASSETS: list[Asset],
+}
+_FIELDS = [
+    *((field.name, (_TYPES.get(field.type) or _LISTS[field.name]) | None, None) for field in PUBLICATION_FIELDS),
+    *((name, Any, None) for name in sorted(ADDRESSES)),
+]
+"""Name, type and default of each documented field, for the decoder."""
 
-
-class _Exact(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """An object with these keys and no others; it holds no cycles, so the garbage collector need not look at it."""
-
-
-class _Author(_Exact):
-    name: str | None = None
-    type: str | None = None
-
-
-class _Category(_Exact):
-    id: _Integer | None = None
-    name: str | None = None
-
-
-class _Identifier(_Exact):
-    type: str | None = None
-    value: str | None = None
-
-
-class _Reference(_Exact):
-    id: _Integer | None = None
-    name: str | None = None
-
-
-class _Metadata(_Exact):
-    size: _Integer | None = None
-    filename: str | None = None
-    mime_type: str | None = None
-
-
-class _StoredFile(_Exact):
-    id: str | None = None
-    storage: str | None = None
-    metadata: _Metadata | None = None
-    url: Any = None
-    thumb_url: Any = None
-    preview_url: Any = None
-
-
-class _Asset(_Exact):
-    id: _Integer | None = None
-    publication_id: _Integer | None = None
-    name: str | None = None
-    content_type: str | None = None
-    file: _StoredFile | None = None
-    url: Any = None
-    thumb_url: Any = None
-    preview_url: Any = None
-
-
-class _Publication(_Exact):
-    id: _Integer | None = None
-    title: str | None = None
-    publishable_type: str | None = None
-    published_on: str | None = None
-    abstract: str | None = None
-    authors: list[_Author] | None = None
-    categories: list[_Category | str] | None = None
-    cover: _StoredFile | None = None
-    assets: list[_Asset] | None = None
-    identifiers: list[_Identifier] | None = None
-    contributor: _Reference | None = None
-    organization: _Reference | None = None
-    url: Any = None
-    thumb_url: Any = None
-    preview_url: Any = None
+_DOCUMENTED = frozenset(name for name, _type, _default in _FIELDS)
 
 
 class RegularPublications:
-    """Stages batches of regular records. `learn` tells it keys that this library has beyond the document's."""
+    """Stages batches of regular records. `learn` adds keys that this library has beyond the documented ones."""
 
     def __init__(self, kinds: Kinds = STANDARD_KINDS) -> None:
         self._kinds = kinds
@@ -120,17 +77,20 @@ class RegularPublications:
         self._decode = self._decoder()
 
     def _decoder(self) -> Callable[[bytes], Any]:
-        """Decodes a publication with the fields of identifiers and what was learnt."""
+        """Decodes a publication with its documented fields, the fields of identifiers and the learned keys."""
         fields = [
+            *_FIELDS,
             *((name, str | None, None) for name in self._flat),
             *((name, Any, msgspec.UNSET) for name in self._extra),
         ]
-        kind = msgspec.defstruct("_Named", fields, bases=(_Publication,), rename=self._flat | self._extra, gc=False)
-        return msgspec.json.Decoder(kind, float_hook=parse_float).decode
+        publication = msgspec.defstruct(
+            "_Publication", fields, bases=(Exact,), rename=self._flat | self._extra, gc=False
+        )
+        return msgspec.json.Decoder(publication, float_hook=parse_float).decode
 
     def learn(self, keys: Iterable[str]) -> None:
-        """Take these keys of records for residue from now on, instead of for surprises."""
-        known = {*self._extra.values(), *self._flat.values(), *_Publication.__struct_fields__}
+        """Take these keys for residue from now on; records that have them become regular."""
+        known = {*self._extra.values(), *self._flat.values(), *_DOCUMENTED}
         new = [key for key in keys if key not in known and not _UNLEARNABLE.search(key)]
         if not new or len(self._extra) + len(new) > MAX_EXTRA_KEYS:
             return
@@ -138,7 +98,7 @@ class RegularPublications:
         self._decode = self._decoder()
 
     def stage(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch | None:
-        """As `stage_publications`; `None` when some record is not regular."""
+        """Like `stage_publications`; `None` if some record is not regular."""
         try:
             records: list[Any] = [self._decode(payload) for payload in payloads]
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -147,34 +107,28 @@ class RegularPublications:
         if files is None:
             return None
         residues = [self._residue(record) for record in records]
-        found = [self._identifiers(record, residue) for record, residue in zip(records, residues, strict=True)]
-        published = [record.published_on for record in records]
+        identifiers = [self._identifiers(record, residue) for record, residue in zip(records, residues, strict=True)]
         ids = [record.id for record in records]
-        columns: dict[Table, list[Sequence[Any]]] = {
-            PUBLICATIONS: [
-                ids,
-                [record.title for record in records],
-                [record.publishable_type for record in records],
-                [day(value) if value is not None else None for value in published],
-                published,
-                [record.abstract for record in records],
-                [record.cover.id if record.cover is not None else None for record in records],
-                *_references([record.contributor for record in records]),
-                *_references([record.organization for record in records]),
-                [residue_json(residue) for residue in residues],
-                hashes,
-            ],
+        columns: dict[Table, dict[str, Sequence[Any]]] = {
+            PUBLICATIONS: {
+                "id": ids,
+                **text_and_date_columns(lambda name: list(map(attrgetter(name), records))),
+                "cover_id": [record.cover.id if record.cover is not None else None for record in records],
+                **_references(records),
+                "residue": [residue_json(residue) for residue in residues],
+                "sha256": hashes,
+            },
             PUBLICATION_AUTHORS: _authors(ids, [record.authors or () for record in records]),
             PUBLICATION_CATEGORIES: _categories(ids, [record.categories or () for record in records]),
-            PUBLICATION_FILES: _columns(files, PUBLICATION_FILES),
         }
-        batches = {table.name: table_batch(table, values) for table, values in columns.items()}
-        batches[PUBLICATION_IDENTIFIERS.name] = identifier_batch(ids, found)
+        batches = {table.name: named_batch(table, values) for table, values in columns.items()}
+        batches[PUBLICATION_FILES.name] = table_batch(PUBLICATION_FILES, transposed(files, PUBLICATION_FILES))
+        batches[PUBLICATION_IDENTIFIERS.name] = identifier_batch(ids, identifiers)
         return StagedBatch(batches, bounded(residue_counts(residues)))
 
     def _residue(self, record: Any) -> dict[str, Any]:
-        found = ((key, getattr(record, name)) for name, key in self._extra.items())
-        return {key: value for key, value in found if value is not msgspec.UNSET}
+        members = ((key, getattr(record, name)) for name, key in self._extra.items())
+        return {key: value for key, value in members if value is not msgspec.UNSET}
 
     def _identifiers(self, record: Any, residue: dict[str, Any]) -> list[Identifier]:
         found: list[Identifier] = []
@@ -182,72 +136,76 @@ class RegularPublications:
         for number, entry in enumerate(record.identifiers or ()):
             kind = entry.type or ""
             if not read_entry(kind, entry.value or "", found, self._kinds) and kind:
-                leave(residue, f"{IDENTIFIER_LIST}[{number}].type", kind)
+                keep_nested(residue, f"{IDENTIFIER_LIST}[{number}].type", kind)
         return found
 
 
-def _references(found: Sequence[_Reference | None]) -> list[Sequence[Any]]:
-    return [
-        [one.id if one is not None else None for one in found],
-        [one.name if one is not None else None for one in found],
+def _references(records: Sequence[Any]) -> dict[str, Sequence[Any]]:
+    columns: dict[str, Sequence[Any]] = {}
+    for name in REFERENCES:
+        references = list(map(attrgetter(name), records))
+        columns[f"{name}_id"] = [reference.id if reference is not None else None for reference in references]
+        columns[f"{name}_name"] = [reference.name if reference is not None else None for reference in references]
+    return columns
+
+
+def _authors(ids: Sequence[int | None], lists: Sequence[Sequence[Author]]) -> dict[str, Sequence[Any]]:
+    return {
+        **_positions(ids, lists),
+        "name": [author.name for authors in lists for author in authors],
+        "type": [author.type for authors in lists for author in authors],
+    }
+
+
+def _categories(ids: Sequence[int | None], lists: Sequence[Sequence[Category | str]]) -> dict[str, Sequence[Any]]:
+    categories = [
+        entry if isinstance(entry, Category) else Category(name=entry) for entries in lists for entry in entries
     ]
+    return {
+        **_positions(ids, lists),
+        "category_id": [category.id for category in categories],
+        "name": [category.name for category in categories],
+    }
 
 
-def _authors(ids: Sequence[int | None], lists: Sequence[Sequence[_Author]]) -> list[Sequence[Any]]:
-    return [
-        *_places(ids, lists),
-        [author.name for authors in lists for author in authors],
-        [author.type for authors in lists for author in authors],
-    ]
+def _positions(ids: Sequence[int | None], lists: Sequence[Sequence[Any]]) -> dict[str, Sequence[Any]]:
+    """The publication and the position of every entry of every list."""
+    return {
+        "publication_id": [publication_id for publication_id, items in zip(ids, lists, strict=True) for _item in items],
+        "position": [position for items in lists for position in range(len(items))],
+    }
 
 
-def _categories(ids: Sequence[int | None], lists: Sequence[Sequence[_Category | str]]) -> list[Sequence[Any]]:
-    found = [one if isinstance(one, _Category) else _Category(name=one) for categories in lists for one in categories]
-    return [*_places(ids, lists), [category.id for category in found], [category.name for category in found]]
-
-
-def _places(ids: Sequence[int | None], lists: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """publication_id and position of every item of every list."""
-    return [
-        [publication_id for publication_id, items in zip(ids, lists, strict=True) for _item in items],
-        [position for items in lists for position in range(len(items))],
-    ]
-
-
-def _files(records: Sequence[Any]) -> list[Row] | None:
-    """Rows of the covers and assets; `None` where an asset names another publication than the one it came with."""
-    rows: list[Row] = []
+def _files(records: Sequence[Any]) -> list[FileRow] | None:
+    """Rows of the covers and assets; `None` if an asset names another publication than its own."""
+    rows: list[FileRow] = []
     for record in records:
-        if record.cover is not None:
-            stored, address = _stored(record.cover), address_of(record.cover.url)
-            content = (address is not None, content_key(COVER, record.id, stored, address), *NOT_FETCHED_ROW)
-            rows.append((record.id, COVER, 0, None, None, None, *stored, *content))
+        if (cover := record.cover) is not None:
+            rows.append(cover_row(record.id, _description(cover), address_of(cover.url)))
         for position, asset in enumerate(record.assets or ()):
             if asset.publication_id is not None and asset.publication_id != record.id:
                 return None
-            stored = _stored(asset.file) if asset.file is not None else _NOT_STORED
-            address = address_of(asset.url, asset.file.url if asset.file is not None else None)
-            content = (address is not None, content_key(ASSET, asset.id, stored, address), *NOT_FETCHED_ROW)
-            rows.append((record.id, ASSET, position, asset.id, asset.name, asset.content_type, *stored, *content))
+            file = asset.file
+            description = _description(file) if file is not None else _NO_FILE
+            address = address_of(asset.url, file.url if file is not None else None)
+            rows.append(
+                asset_row(record.id, position, (asset.id, asset.name, asset.content_type), description, address)
+            )
     return rows
 
 
-_NOT_STORED = (None, None, None, None, None)
+_NO_FILE = FileDescription(None, None, None, None, None)
 
 
-def _stored(file: _StoredFile) -> tuple[object, object, object, object, object]:
+def _description(file: StoredFile) -> FileDescription:
     metadata = file.metadata
     if metadata is None:
-        return file.id, file.storage, None, None, None
-    return file.id, file.storage, metadata.filename, metadata.mime_type, metadata.size
-
-
-def _columns(rows: list[Row], table: Table) -> list[Sequence[Any]]:
-    return list(zip(*rows, strict=True)) if rows else [()] * len(table.columns)
+        return FileDescription(file.id, file.storage, None, None, None)
+    return FileDescription(file.id, file.storage, metadata.filename, metadata.mime_type, metadata.size)
 
 
 class PublicationStager:
-    """Stages the publications of one library, batch by batch: the quick way where it can, the general way where it must."""
+    """Stages the publications of one library, batch by batch: the fast way where it can, the general way where it must."""
 
     def __init__(self, kinds: Kinds = STANDARD_KINDS) -> None:
         self._kinds = kinds
@@ -258,5 +216,5 @@ class PublicationStager:
         staged = self._regular.stage(payloads, hashes)
         if staged is None:
             staged = stage_publications(payloads, hashes, self._kinds)
-            self._regular.learn(key for key in staged.residue)
+            self._regular.learn(staged.residue)
         return staged

@@ -1,8 +1,7 @@
-"""Users, hard copies, locations, collections, authorities and tasks: staged by their tables' description alone.
+"""Stages users, hard copies, locations, collections, authorities and tasks from the descriptions of their tables alone.
 
-service-api.md does not show the fields of most of them ("Fields of hard copy, hard copy location, collection, authority, task … records:
-not shown"). A column takes the key of its name; a table of `LISTS` takes the entries of one list; everything else is residue (I6). Total
-(I7): a value that its column cannot hold is residue, too.
+The service does not document the fields of most of them (service.md#not-shown). A column takes the key of the same name; a table of `LISTS`
+takes the entries of one list; everything else is residue (I6). Total (I7): a value that its column cannot hold is residue, too.
 """
 
 from __future__ import annotations
@@ -12,32 +11,34 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.records.batches import Row, StagedBatch, table_batch, transposed
+from pipelines.records.batches import Row, StagedBatch, named_batch, table_batch, transposed
 from pipelines.records.residue import (
     IGNORED,
     bounded,
     keep_if_changed,
-    leave,
+    keep_nested,
     nested_residue,
     residue_counts,
     residue_json,
     unknown_keys,
 )
-from pipelines.records.tables import LISTS, STAGED, Column, Table
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.other_resources import LISTS
+from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import day, decode_record, text_of, whole_number
 
-_MADE = frozenset({"residue", "sha256"})
-"""Columns that are not read from a key of the record."""
+_STAGING_COLUMNS = frozenset({"residue", "sha256"})
+"""Columns that staging fills from no key of the record."""
 
 _Record = dict[str, Any]
 
 
 class RecordStager:
-    """Stages the records of one resource, batch by batch, into the tables that are described for it."""
+    """Stages the records of one resource, batch by batch, into its described tables."""
 
     def __init__(self, resource: str) -> None:
         self._table, *self._lists = STAGED[resource]
-        self._fields = [column for column in self._table.columns if column.name not in _MADE]
+        self._fields = [column for column in self._table.columns if column.name not in _STAGING_COLUMNS]
         self._mapped = {column.name for column in self._fields} | {LISTS[table] for table in self._lists} | IGNORED
 
     def __call__(self, payloads: Sequence[bytes], hashes: Sequence[str]) -> StagedBatch:
@@ -46,14 +47,18 @@ class RecordStager:
         residues: list[_Record] = [unknown_keys(record, self._mapped) for record in records]
         columns = [_column(column, records, residues) for column in self._fields]
         lists = {table: _list_rows(table, records, columns[0], residues) for table in self._lists}
-        residue = [residue_json(one) for one in residues]
-        batches = {self._table.name: table_batch(self._table, [*columns, residue, hashes])}
+        named: dict[str, Sequence[Any]] = {
+            **{column.name: values for column, values in zip(self._fields, columns, strict=True)},
+            "residue": [residue_json(residue) for residue in residues],
+            "sha256": hashes,
+        }
+        batches = {self._table.name: named_batch(self._table, named)}
         batches |= {table.name: table_batch(table, transposed(rows, table)) for table, rows in lists.items()}
         return StagedBatch(batches, bounded(residue_counts(residues)))
 
 
 def _column(column: Column, records: list[_Record], residues: list[_Record]) -> list[Any]:
-    """The values of one column; what it cannot hold goes into the residue."""
+    """The values of one column; a value that it cannot hold goes into the residue."""
     read = _reader(column.type)
     values = [read(record.get(column.name)) for record in records]
     keep_if_changed(records, column.name, values, residues)
@@ -71,7 +76,7 @@ def _day(value: object) -> Any:
 
 
 def _list_rows(table: Table, records: list[_Record], ids: Sequence[Any], residues: list[_Record]) -> list[Row]:
-    """One row for each entry of the list that `table` holds."""
+    """One row for each entry of the list of `table`."""
     key, value = LISTS[table], table.columns[-1]
     read, member = _reader(value.type), "id" if value.type == pa.int64() else "name"
     rows: list[Row] = []
@@ -82,18 +87,17 @@ def _list_rows(table: Table, records: list[_Record], ids: Sequence[Any], residue
                 residue[key] = entries
             continue
         for position, entry in enumerate(entries):
-            kept = _entry(entry, read, member, f"{key}[{position}]", residue)
-            rows.append((owner, position, kept))
+            rows.append((owner, position, _entry(entry, read, member, f"{key}[{position}]", residue)))
     return rows
 
 
 def _entry(entry: Any, read: Callable[[Any], Any], member: str, where: str, residue: _Record) -> Any:
-    """The value of a plain entry, or of the `id` or `name` of an entry that is an object; the rest goes into the residue."""
+    """The value of a plain entry, or the `id` or `name` of an entry that is an object; the rest goes into the residue."""
     plain = entry
     if type(entry) is dict:
         nested_residue(entry, {member}, where, residue)
         plain, where = entry.get(member), f"{where}.{member}"
     value = read(plain)
     if value is None and plain is not None:
-        leave(residue, where, plain)
+        keep_nested(residue, where, plain)
     return value

@@ -1,11 +1,11 @@
-"""Publications of both versions in the one form that version 3 takes, and back to version 2.
+"""Publications of both versions in the form that version 3 accepts, and back to version 2.
 
-A record becomes what `POST` and `PATCH /publications` are sent ("publication attributes"), the files that are uploaded beside it, and a
-residue: what the form alone does not tell. Form and residue give the record of version 2 again, addresses of files excepted (I7). Total:
-any JSON object has a form. Every key is written, ignored by name, or named in `unsent` (I6).
+A record becomes three things: the fields that `POST` and `PATCH /publications` send, the files that are uploaded beside them, and a
+residue. From form and residue, version 2's record can be rebuilt, except for addresses of files (I7). Total: any JSON object has a form.
+Every key is written, ignored by name, or listed in `unsent` (I6).
 
-What is ignored by name: ids that the service gives (of the record, its categories, its assets and their stored files), names of
-contributors and organizations, which belong to their own records, and addresses, which are another in every answer.
+These are ignored by name: ids that the service assigns (of the record, its categories, its assets and their stored files), names of
+contributors and organizations, which belong to their own records, and addresses, which change in every response.
 """
 
 from __future__ import annotations
@@ -15,103 +15,94 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.publication_fields import (
+    DATE_FIELDS,
+    IDENTIFIER_LIST,
+    PUBLICATION_KEYS,
+    REFERENCES,
+    TEXT_FIELDS,
+    WRITTEN,
+)
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.records import read_entry, read_fields, to_v2
+from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
-from pipelines.records.publications import (
+from pipelines.records.nested_objects import (
     ASSET_KEYS,
     AUTHOR_KEYS,
     CATEGORY_KEYS,
     IDENTIFIER_KEYS,
     METADATA_KEYS,
     REFERENCE_KEYS,
-    REFERENCES,
     STORED_KEYS,
 )
-from pipelines.records.residue import ADDRESSES, leave, nested_residue, without_addresses
+from pipelines.records.residue import ADDRESSES, keep_nested, nested_residue, without_addresses
 from pipelines.records.values import day, valid_text, whole_number
-
-TEXTS = ("title", "publishable_type", "abstract")
-"""service-api.md, Publication: "string"; sent as they are."""
-
-WRITTEN = (
-    "title",
-    "publishable_type",
-    "published_on",
-    "abstract",
-    "authors",
-    IDENTIFIER_LIST,
-    "categories",
-    *REFERENCES,
-)
-"""The fields of a form, in the document's order."""
 
 PERSON = "person"
 AUTHOR_TYPES = (PERSON, "corporate")
-"""service-api.md, Publication: "`type` (`person` or `corporate`)"."""
+"""The types of authors that the service documents (service.md#publications)."""
 
 Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _Rest:
-    """What of a record its form does not tell."""
+class _Remainder:
+    """The parts of a record that its form lacks."""
 
     residue: Json = field(default_factory=dict)
     unsent: Json = field(default_factory=dict)
 
 
 class PublicationForm:
-    """A publication as version 3 takes it. What is about its files is looked at when somebody asks: matching millions needs none of it."""
+    """A publication in version 3's form. Its files are read on first use: a match of millions of records needs none of them."""
 
-    __slots__ = ("_files", "_record", "_rest", "fields", "identifiers")
+    __slots__ = ("_files", "_record", "_remainder", "fields", "identifiers")
 
     def __init__(self, record: Mapping[str, Any], kinds: Kinds, sent: AbstractSet[str]) -> None:
         self.fields: Json = {}
-        """What is sent: `WRITTEN` names and JSON values, lists in the record's own order; what holds nothing is absent."""
+        """Names of `WRITTEN` and the JSON values to send, lists in the record's own order; empty fields are absent."""
         self.identifiers: list[Identifier] = []
-        """All that the record holds, whatever its verdict."""
+        """All identifiers of the record, whatever their verdict."""
         self._record = record
-        self._rest = rest = _Rest()
+        self._remainder = rest = _Remainder()
         self._files: list[AttachedFile] | None = None
         _texts(record, self.fields, rest)
-        _date(record, self.fields, rest)
+        _dates(record, self.fields, rest)
         _authors(record, self.fields, rest)
         _identifiers(record, self, rest, kinds, sent)
         _categories(record, self.fields, rest)
         _references(record, self.fields, rest)
-        _others(record, rest, kinds)
+        _unknown_keys(record, rest, kinds)
 
     @property
     def files(self) -> list[AttachedFile]:
-        """Cover and assets, which are uploaded by requests of their own."""
+        """Cover and assets, which requests of their own upload."""
         if self._files is None:
             self._files = attached_files(self._record)
-            _look_at_files(self._record, self._rest)
+            _add_file_residue(self._record, self._remainder)
         return self._files
 
     @property
     def residue(self) -> Json:
-        """Key of the record → its value, where `fields` alone does not give it back."""
-        return self._whole_rest().residue
+        """Key of the record → its value, for each value that cannot be rebuilt from `fields` alone."""
+        return self._complete_remainder().residue
 
     @property
     def unsent(self) -> Json:
-        """Path in the record → what version 3 will not hold: no rule maps it, or the document does not allow it.
+        """Path in the record → value that version 3 will not receive: no rule maps it, or the service does not accept it.
 
-        Like the residue, written down with `residue_json` only, which leaves signatures out (I10).
+        Write it with `residue_json` only, which leaves signatures out (I10), like the residue.
         """
-        return self._whole_rest().unsent
+        return self._complete_remainder().unsent
 
-    def _whole_rest(self) -> _Rest:
+    def _complete_remainder(self) -> _Remainder:
         _ = self.files
-        return self._rest
+        return self._remainder
 
 
 def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: AbstractSet[str] = GOOD) -> PublicationForm:
-    """The form of a record of either version. `sent`: verdicts of the identifiers of flat fields that are sent; never raises on data."""
+    """The form of a record of either version. `sent`: verdicts of the flat identifiers to send. Never raises on data."""
     return PublicationForm(record, kinds, sent)
 
 
@@ -121,10 +112,10 @@ def v2_of(
     kinds: Kinds = STANDARD_KINDS,
     sent: AbstractSet[str] = GOOD,
 ) -> Json:
-    """The record of version 2 that a form and its residue tell of.
+    """Rebuilds the record of version 2 from a form and its residue.
 
-    The residue of a field counts only while the form still holds what was made of it: what somebody changed in version 3 since is not
-    undone. A field that the record did not have is null, or an empty list.
+    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 is kept. A
+    field that the record did not have is null, or an empty list.
     """
     flat = [field for field, _kind in kinds.fields]
     record: Json = dict.fromkeys(PUBLICATION_KEYS) | {"authors": [], "categories": [], "assets": []}
@@ -139,8 +130,8 @@ def v2_of(
     return record
 
 
-def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
-    for key in TEXTS:
+def _texts(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+    for key in TEXT_FIELDS:
         value = record.get(key)
         if type(value) is str and value:
             fields[key] = text = value if value.isascii() else valid_text(value)
@@ -150,23 +141,24 @@ def _texts(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             _keep(rest, key, value, lost=value != "")
 
 
-def _date(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
-    """service-api.md, Publication: "string, date `YYYY-MM-DD`"; nothing else is sent."""
-    value = record.get("published_on")
-    if type(value) is str and day(value):
-        fields["published_on"] = value
-    elif value is not None:
-        _keep(rest, "published_on", value, lost=value != "")
+def _dates(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+    """The service accepts dates as `YYYY-MM-DD` only (service.md#publications)."""
+    for key in DATE_FIELDS:
+        value = record.get(key)
+        if type(value) is str and day(value):
+            fields[key] = value
+        elif value is not None:
+            _keep(rest, key, value, lost=value != "")
 
 
-def _authors(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
-    """service-api.md, Publication: "each: `name` (string), `type` (`person` or `corporate`)". One without a type is taken for a person."""
+def _authors(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+    """An author has a name and a type (service.md#publications). Without a known type, the author counts as a person."""
     authors, exact = [], True
     for number, entry in enumerate(_items(record, "authors", rest)):
         author = {"name": entry} if type(entry) is str else entry
         if type(author) is not dict or type(author.get("name")) is not str or not author["name"]:
             exact = False
-            leave(rest.unsent, f"authors[{number}]", without_addresses(entry))
+            keep_nested(rest.unsent, f"authors[{number}]", without_addresses(entry))
             continue
         name, kind = author["name"], author.get("type")
         known = type(kind) is str and kind in AUTHOR_TYPES
@@ -175,22 +167,22 @@ def _authors(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
             exact = False
             _unknown(author, AUTHOR_KEYS, f"authors[{number}]", rest.unsent)
             if not known and kind is not None:
-                leave(rest.unsent, f"authors[{number}].type", without_addresses(kind))
+                keep_nested(rest.unsent, f"authors[{number}].type", without_addresses(kind))
     if authors:
         fields["authors"] = authors
     if not exact:
         rest.residue["authors"] = without_addresses(record["authors"])
 
 
-def _categories(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
-    """service-api.md, Publication: "each entry is `{name}` (find or create) or `{id}`"; by name, since ids differ (trap A15). Each once."""
+def _categories(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+    """Categories are sent by name, each once: ids count within one library only (service.md#references)."""
     names: dict[str, None] = {}
     exact = True
     for number, entry in enumerate(_items(record, "categories", rest)):
         category = {"name": entry} if type(entry) is str else entry
         if type(category) is not dict or type(category.get("name")) is not str or not category["name"]:
             exact = False
-            leave(rest.unsent, f"categories[{number}]", without_addresses(entry))
+            keep_nested(rest.unsent, f"categories[{number}]", without_addresses(entry))
             continue
         name = category["name"] if category["name"].isascii() else valid_text(category["name"])
         exact = exact and len(category) == 1 and name not in names and entry == {"name": name}
@@ -203,8 +195,8 @@ def _categories(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
         rest.residue["categories"] = without_addresses(record["categories"])
 
 
-def _references(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
-    """service-api.md, Publication: "contributor, category, organization references | `id`"; the id counts within its own library only."""
+def _references(record: Mapping[str, Any], fields: Json, rest: _Remainder) -> None:
+    """References are sent by id, which counts within its own library only (service.md#references)."""
     for key in REFERENCES:
         value = record.get(key)
         if value is None:
@@ -220,11 +212,11 @@ def _references(record: Mapping[str, Any], fields: Json, rest: _Rest) -> None:
 
 
 def _identifiers(
-    record: Mapping[str, Any], form: PublicationForm, rest: _Rest, kinds: Kinds, sent: AbstractSet[str]
+    record: Mapping[str, Any], form: PublicationForm, rest: _Remainder, kinds: Kinds, sent: AbstractSet[str]
 ) -> None:
-    """service-api.md, Publication: "`type`, `value` … used in responses and in create/update payloads"; v2's "flat fields replace" them.
+    """Version 3 takes a list of types and values where version 2 has flat fields (service.md#identifiers).
 
-    Entries of version 3's list are sent as they are; of flat fields, the canonical values with a verdict of `sent`.
+    Entries of version 3's list are sent unchanged. Flat fields are sent as canonical values, if their verdict is in `sent`.
     """
     found = form.identifiers
     values = [record.get(field) for field, _kind in kinds.fields]
@@ -235,7 +227,7 @@ def _identifiers(
             chosen[one.type, one.value] = None
         else:
             rest.unsent[one.source_field] = one.raw
-    if not _told_by_list(values, found, kinds):
+    if not _list_is_enough(values, found, kinds):
         rest.residue.update(
             (field, value) for (field, _kind), value in zip(kinds.fields, values, strict=True) if value is not None
         )
@@ -245,7 +237,7 @@ def _identifiers(
         kind, value = (entry.get("type"), entry.get("value")) if type(entry) is dict else (None, None)
         if type(kind) is not str or type(value) is not str or not kind or not value:
             exact = False
-            leave(rest.unsent, where, without_addresses(entry))
+            keep_nested(rest.unsent, where, without_addresses(entry))
             continue
         entries.append({"type": valid_text(kind), "value": valid_text(value)})
         exact = exact and entries[-1] == entry
@@ -261,8 +253,8 @@ def _identifiers(
         rest.residue[IDENTIFIER_LIST] = record[IDENTIFIER_LIST]
 
 
-def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
-    """Whether the list alone gives the flat fields back: each filled one holds one value as it stands, in the first field of its type."""
+def _list_is_enough(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> bool:
+    """Whether the flat fields can be rebuilt from the list alone: each has one unchanged value, in the first field of its type."""
     filled = [value for value in values if value is not None]
     if len(found) != len(filled):
         return False
@@ -272,24 +264,24 @@ def _told_by_list(values: Iterable[Any], found: list[Identifier], kinds: Kinds) 
     return True
 
 
-def _look_at_files(record: Mapping[str, Any], rest: _Rest) -> None:
-    """service-api.md, Asset and Upload sequence: files are sent by requests of their own; of what names them, all is kept but addresses."""
+def _add_file_residue(record: Mapping[str, Any], rest: _Remainder) -> None:
+    """Files are sent by requests of their own (service.md#upload); the residue keeps their descriptions without addresses."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         rest.residue["cover"] = without_addresses(cover)
     if ("assets" in record and assets is None) or (assets is not None and assets != []):
         rest.residue["assets"] = without_addresses(assets)
-    tell_unsent_of_files(record, rest.unsent)
+    add_unsent_files(record, rest.unsent)
 
 
-def tell_unsent_of_files(record: Mapping[str, Any], unsent: Json) -> None:
-    """Add what of the cover and the assets of a record version 3 will not hold: path → value."""
+def add_unsent_files(record: Mapping[str, Any], unsent: Json) -> None:
+    """Add to `unsent` the parts of cover and assets that version 3 will not receive: path → value."""
     cover, assets = record.get("cover"), record.get("assets")
     if cover is not None:
         _stored(cover, "cover", unsent)
     if type(assets) is not list:
         if assets is not None:
-            leave(unsent, "assets", without_addresses(assets))
+            keep_nested(unsent, "assets", without_addresses(assets))
         return
     for number, asset in enumerate(assets):
         where = f"assets[{number}]"
@@ -298,40 +290,40 @@ def tell_unsent_of_files(record: Mapping[str, Any], unsent: Json) -> None:
             if asset.get("file") is not None:
                 _stored(asset["file"], f"{where}.file", unsent)
         else:
-            leave(unsent, where, without_addresses(asset))
+            keep_nested(unsent, where, without_addresses(asset))
 
 
 def _stored(file: Any, where: str, unsent: Json) -> None:
-    """What a stored file tells beyond `{id, storage, metadata}`."""
+    """Add the members of a stored file other than `{id, storage, metadata}`."""
     if type(file) is not dict:
-        leave(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
+        keep_nested(unsent, where, "(address)" if type(file) is str and "://" in file else without_addresses(file))
         return
     _unknown(file, STORED_KEYS, where, unsent)
     metadata = file.get("metadata")
     if type(metadata) is dict:
         _unknown(metadata, METADATA_KEYS, f"{where}.metadata", unsent)
     elif metadata is not None:
-        leave(unsent, f"{where}.metadata", without_addresses(metadata))
+        keep_nested(unsent, f"{where}.metadata", without_addresses(metadata))
 
 
-def _others(record: Mapping[str, Any], rest: _Rest, kinds: Kinds) -> None:
-    """The id, which the service gives; and keys that no rule names."""
+def _unknown_keys(record: Mapping[str, Any], rest: _Remainder, kinds: Kinds) -> None:
+    """Keep the id, which the service assigns, and the keys that no rule names."""
     if record.get("id") is not None:
         rest.residue["id"] = without_addresses(record["id"])
     for key, raw in record.items():
         if key not in kinds.record_keys and key not in ADDRESSES:
             rest.residue[key] = value = without_addresses(raw)
             if value is not None:
-                leave(rest.unsent, key, value)
+                keep_nested(rest.unsent, key, value)
 
 
 def _unknown(found: Json, known: AbstractSet[str], where: str, unsent: Json) -> None:
-    """What an object holds beyond the keys that are known."""
+    """Add the members of an object other than the known ones."""
     if not found.keys() <= known:
         nested_residue(without_addresses(found), known, where, unsent)
 
 
-def _items(record: Mapping[str, Any], key: str, rest: _Rest) -> list[Any]:
+def _items(record: Mapping[str, Any], key: str, rest: _Remainder) -> list[Any]:
     value = record.get(key)
     if type(value) is list:
         return value
@@ -340,7 +332,7 @@ def _items(record: Mapping[str, Any], key: str, rest: _Rest) -> list[Any]:
     return []
 
 
-def _keep(rest: _Rest, key: str, value: Any, *, lost: bool) -> None:
-    rest.residue[key] = kept = without_addresses(value)
+def _keep(rest: _Remainder, key: str, value: Any, *, lost: bool) -> None:
+    rest.residue[key] = clean = without_addresses(value)
     if lost:
-        leave(rest.unsent, key, kept)
+        keep_nested(rest.unsent, key, clean)

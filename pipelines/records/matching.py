@@ -1,6 +1,6 @@
-"""When two publications are the same one, and when they say the same: what a plan matches and a verification compares.
+"""Rules for a match of two publications, and for the comparison of their contents; plans and verifications use them.
 
-Both sides are forms (`forms.form_of`), so that version 2, version 3 and what is wanted are compared alike.
+Both sides are forms (`forms.form_of`), so version 2, version 3 and the intended state are compared in the same way.
 """
 
 from __future__ import annotations
@@ -10,50 +10,49 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipelines.inventory import IDENTIFIER_LIST
-from pipelines.records.forms import WRITTEN, PublicationForm
+from pipelines.publication_fields import IDENTIFIER_LIST, WRITTEN
+from pipelines.records.forms import PublicationForm
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import compact_json
 
 BOOK = "Book"
-"""The kind of publication whose ISBN is its own: on an article or a chapter it names the book that holds it (trap A8)."""
+"""The kind of publication that an ISBN identifies: on an article or a chapter, the ISBN names the book around it (I8)."""
 
 _WORDS = re.compile(r"\w+")
 _ASCII_WORDS = str.maketrans({code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)})
 
 
 def comparable(fields: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> dict[str, str]:
-    """Field of a form → JSON text that is equal where two publications say the same.
+    """Field of a form → JSON text; two publications agree in a field if these texts are equal.
 
-    A field that is absent, null or empty has none. Texts and authors are equal if they are the same, character by character, authors also
-    in their order. Categories are a set of names, identifiers a set of canonical values: the order in which a service shows them says
-    nothing, nor does the way in which one is written.
+    A field that is absent, null or empty has no text. Texts and authors must agree in every character, authors also in their order.
+    Categories are a set of names, and identifiers a set of canonical values: their order and their spelling have no meaning.
     """
     texts = {key: compact_json(value) for key, value in fields.items() if key not in (IDENTIFIER_LIST, "categories")}
     if entries := fields.get(IDENTIFIER_LIST):
-        read = {one[:2] for entry in entries for one in kinds.read(entry["type"], entry["value"])}
+        read = {found[:2] for entry in entries for found in kinds.read(entry["type"], entry["value"])}
         texts[IDENTIFIER_LIST] = compact_json(sorted(read))
     if categories := fields.get("categories"):
-        texts["categories"] = compact_json(sorted({one["name"] for one in categories}))
+        texts["categories"] = compact_json(sorted({category["name"] for category in categories}))
     return texts
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """The fields in which two comparable publications differ, in the document's order."""
+    """The fields in which two comparable publications differ, in the order of `WRITTEN`."""
     return [key for key in WRITTEN if one.get(key) != other.get(key)]
 
 
 def identifying_keys(form: PublicationForm, kinds: Kinds = STANDARD_KINDS) -> list[tuple[str, str]]:
-    """Type and value of each identifier that names this publication and no other (trap A8).
+    """Type and value of each identifier that names this publication and no other (I8).
 
-    An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts where its table says `identifies`.
+    An ISSN names a journal and never counts; an ISBN counts for a book; a configured type counts if its table has `identifies`.
     """
     return keys_of(form.identifiers, form.fields.get("publishable_type") == BOOK, kinds)
 
 
 def keys_of(identifiers: Iterable[Identifier], is_book: bool, kinds: Kinds) -> list[tuple[str, str]]:
-    """The same of identifiers alone."""
+    """The same for a list of identifiers."""
     names = kinds.identifying
     found = [
         one[:2] for one in identifiers if one.verdict in GOOD and one.type in names and (is_book or one.type != "isbn")
@@ -62,9 +61,9 @@ def keys_of(identifiers: Iterable[Identifier], is_book: bool, kinds: Kinds) -> l
 
 
 def fingerprint(fields: Mapping[str, Any]) -> str | None:
-    """Title, year and first author without case, accents, punctuation and the order of names; None where one of the three is missing.
+    """Title, year and first author without case, accents, punctuation and the order of names; None if one of the three is missing.
 
-    Less than all three names too many publications: a wrong match overwrites a record, a missed one only makes a second.
+    Two of the three fit too many publications. A wrong match overwrites a record; a missed match only creates a second one.
     """
     title, published, authors = fields.get("title"), fields.get("published_on"), fields.get("authors")
     if not (title and published and authors):
@@ -73,19 +72,19 @@ def fingerprint(fields: Mapping[str, Any]) -> str | None:
 
 
 def fingerprint_of(title: str, year: str, author: str) -> str | None:
-    """The same of the three alone."""
+    """The same from title, year and author."""
     words, names = _words(title), sorted(_words(author))
     return f"{' '.join(words)}|{year}|{' '.join(names)}" if words and names else None
 
 
 def same_title(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two publications have a title of the same words: too little to match them, and enough to ask a person."""
+    """Whether the titles of two publications have the same words: too little for a match, but enough to ask a person."""
     titles = [fields.get("title") for fields in (one, other)]
     return all(titles) and [*_words(str(titles[0]))] == [*_words(str(titles[1]))] != []
 
 
 def with_plain_blanks(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with one blank for several and none at the ends of a text, as services like to keep them."""
+    """The fields with single blanks inside texts and none at their ends; some services store texts like that."""
     plain = {name: " ".join(value.split()) if type(value) is str else value for name, value in fields.items()}
     return {name: value for name, value in plain.items() if value != ""}
 
@@ -94,4 +93,6 @@ def _words(text: str) -> list[str]:
     if text.isascii():
         return text.translate(_ASCII_WORDS).split()
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
-    return _WORDS.findall("".join(one for one in plain if not unicodedata.combining(one)).replace("_", " "))
+    return _WORDS.findall(
+        "".join(character for character in plain if not unicodedata.combining(character)).replace("_", " ")
+    )

@@ -15,7 +15,7 @@ from pipelines.errors import ProtocolError
 
 
 class RawRecords:
-    """The records of some pages, on their way into a raw table."""
+    """The records of some pages, collected for a raw table."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -26,10 +26,10 @@ class RawRecords:
         self._hashes: list[bytes] = []
 
     def add(self, records: Sequence[msgspec.Raw], ids: Sequence[int | None], page: int) -> None:
-        """Take in the records of one page, with the id of each.
+        """Add the records of one page, with the id of each.
 
-        They are hashed here, still in the processor's cache, and not in the thread that packs and writes, which would have to ask for
-        the interpreter once for each record.
+        The hashes are computed here, while the records are in the processor's cache. The thread that compresses and writes would need the
+        interpreter lock once for each record.
         """
         payloads = [bytes(record) for record in records]
         self.size += sum(map(len, payloads))
@@ -39,20 +39,25 @@ class RawRecords:
         self._hashes += [hashlib.sha256(payload).hexdigest().encode() for payload in payloads]
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """All of them as rows of the raw table. Raises `ProtocolError` where one is not UTF-8."""
+        """All records as rows of the raw table. Raises `ProtocolError` if one is not UTF-8."""
         try:
             payloads = _binary(self.payloads).cast(pa.string())  # checks UTF-8
         except pa.ArrowInvalid:
             raise self._not_text() from None
-        columns = (_integers(self._ids), _integers(self._pages), payloads, _binary(self._hashes))
-        arrays = [column.cast(kind) for column, kind in zip(columns, schema.types, strict=True)]
+        columns = {
+            "id": _integers(self._ids),
+            "page": _integers(self._pages),
+            "payload": payloads,
+            "sha256": _binary(self._hashes),
+        }
+        arrays = [columns[field.name].cast(field.type) for field in schema]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _not_text(self) -> ProtocolError:
-        at = next(at for at, payload in enumerate(self.payloads) if not _is_utf8(payload))
+        index = next(index for index, payload in enumerate(self.payloads) if not _is_utf8(payload))
         return ProtocolError(
-            f"A record on page {self._pages[at]} (id {self._ids[at]}) is not valid UTF-8, as JSON must be. Reading stopped; nothing was "
-            "published. Tell the service's operators which record it is."
+            f"A record on page {self._pages[index]} (id {self._ids[index]}) is not valid UTF-8, as JSON must be. Reading stopped. Nothing "
+            "was published. Report this record to the service's operators."
         )
 
 
@@ -64,7 +69,7 @@ def _is_utf8(payload: bytes) -> bool:
     return True
 
 
-# These make what `pa.array` makes. It would look at the type of every value, and import pandas before the first one.
+# These give the same arrays as `pa.array`, which would check the type of every value and import pandas first.
 
 
 def _binary(values: list[bytes]) -> pa.Array[Any]:

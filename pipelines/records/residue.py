@@ -1,7 +1,7 @@
-"""Residue: what a record holds that no column takes (I6). Kept as JSON beside the columns, counted by key for the manifest.
+"""Residue: the parts of a record that no column takes (I6). They are kept as JSON beside the columns, and counted by key for the manifest.
 
-Addresses of files are the exception: they are signed, so whoever has one may fetch the file (I10), and different in every answer. They
-are left out by name at any depth, and what looks signed loses its signature whatever its name is; the raw payload has them.
+Addresses of files are the exception. They are signed, so anybody who has one may fetch the file (I10), and they change in every response.
+They are left out by name at any depth, and any other address that looks signed loses its signature. The raw payload has all of them.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from typing import Any
 from pipelines.records.values import compact_json, valid_text
 
 ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
-"""service-api.md, Asset: addresses of files in answers; ignored by name."""
+"""Addresses of files in responses (service.md#assets); ignored by name."""
 
 AVATAR_ADDRESSES = frozenset({"avatar_url", "avatar_thumb_url", "avatar_preview_url"})
-"""What the address of a person's picture may be called; ignored by name."""
+"""Names that the address of a person's picture may have; ignored by name."""
 
 IGNORED = ADDRESSES | AVATAR_ADDRESSES
 
 PICTURES = frozenset({"cover", "avatar"})
-"""Where a service may have the bare address of a picture instead of an object."""
+"""Keys under which a service may send the bare address of a picture instead of an object."""
 
 MAX_RESIDUE_KEYS = 1000
-"""Different residue keys that are counted one by one; the rest are counted together (I13)."""
+"""Number of residue keys that are counted one by one; the rest are counted together (I13)."""
 
 MAX_KEY_CHARACTERS = 200
-"""Of a residue key, where it is counted (I13); the residue itself has the whole key."""
+"""Length of a residue key in the counts (I13); the residue itself has the whole key."""
 
 MAX_WORD = 40
-"""Characters of a value whose JSON is remembered."""
+"""Longest value, in characters, whose JSON is cached."""
 
 MAX_DEPTH = 200
-"""Of residue that is searched for addresses; what lies deeper is left out."""
+"""Depth to which the residue is searched for addresses; deeper values are left out."""
 
 _NESTED = (dict, list)
 _POSITIONS = re.compile(r"\[\d+\]")
@@ -53,29 +53,29 @@ def unknown_keys(record: dict[str, Any], known: AbstractSet[str]) -> dict[str, A
 def keep_if_changed(
     records: list[dict[str, Any]], key: str, staged: Sequence[Any], residues: list[dict[str, Any]]
 ) -> None:
-    """What a column could not take as it is goes into the residue, so that nothing is lost."""
+    """Put into the residue each value that its column could not take, so that nothing is lost."""
     for record, value, residue in zip(records, staged, residues, strict=True):
         if value is None and record.get(key) is not None:
             residue[key] = record[key]
 
 
 def nested_residue(found: dict[str, Any], known: AbstractSet[str], where: str, residue: dict[str, Any]) -> None:
-    """The members of a nested object that no rule names, each under its path."""
+    """Put into the residue the members of a nested object that no rule names, each under its path."""
     if not found.keys() <= known:
         for key, value in found.items():
             if key not in known:
-                leave(residue, f"{where}.{key}", value)
+                keep_nested(residue, f"{where}.{key}", value)
 
 
-def leave(residue: dict[str, Any], key: str, value: object) -> None:
-    """Keep a nested value under its path; a record whose own key looks like that path does not push it out."""
+def keep_nested(residue: dict[str, Any], key: str, value: object) -> None:
+    """Keep a nested value under its path, even if the record has a key of its own that looks like that path."""
     while key in residue:
         key += "'"
     residue[key] = value
 
 
 def residue_json(residue: dict[str, Any]) -> str | None:
-    """The residue column of one record: its keys in a fixed order, so that equal residues are equal text, and no signed address."""
+    """The residue column of one record: keys in a fixed order, so that equal residues are equal text, and no signed address."""
     if not residue:
         return None
     if len(residue) == 1:
@@ -87,7 +87,7 @@ def residue_json(residue: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=2**12)
 def _one_word(key: str, value: str | None) -> str:
-    """The residue of most records of version 2: its `import_state`, which has few values."""
+    """The residue of most records of version 2 is one key, `import_state`, which has few values."""
     return _residue_json({key: value})
 
 
@@ -96,12 +96,12 @@ def _residue_json(residue: dict[str, Any]) -> str:
 
 
 def record_json(record: dict[str, Any]) -> str:
-    """A whole record, without addresses of files and with nothing that is signed, to be shown or handed on (I10)."""
+    """A whole record for display, without addresses of files and without signatures (I10)."""
     return _unsigned_json({key: value for key, value in record.items() if key not in IGNORED})
 
 
 def _unsigned_json(record: dict[str, Any]) -> str:
-    text = compact_json({key: _shown(key, value) for key, value in record.items()})
+    text = compact_json({key: _display_value(key, value) for key, value in record.items()})
     return _ADDRESS.sub(_unsigned, text) if "://" in text else text
 
 
@@ -110,7 +110,7 @@ def _unsigned(address: re.Match[str]) -> str:
     return f"{path}?(signed)" if sign and _SIGNATURE.search(query) else address[0]
 
 
-def _shown(key: str, value: Any) -> Any:
+def _display_value(key: str, value: Any) -> Any:
     if key in PICTURES and type(value) is str and "://" in value:
         return "(address; the payload has it)"
     return without_addresses(value) if type(value) in (dict, list) else value
@@ -129,12 +129,12 @@ def without_addresses(value: Any, depth: int = MAX_DEPTH) -> Any:
     if type(value) is list:
         if depth == 0:
             return "(nested too deeply; the payload has it)"
-        return [without_addresses(one, depth - 1) if type(one) in _NESTED else one for one in value]
+        return [without_addresses(member, depth - 1) if type(member) in _NESTED else member for member in value]
     return value
 
 
 def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:
-    """Residue key, without positions in lists → in how many records. Most records have the same keys, so those are taken together."""
+    """Residue key, without positions in lists → number of records that have it. Records with the same keys are counted together."""
     counts = Counter[str]()
     for keys, records in Counter(tuple(residue) for residue in residues if residue).items():
         for key in {valid_text(_POSITIONS.sub("[]", key[:MAX_KEY_CHARACTERS])) for key in keys}:
@@ -143,9 +143,9 @@ def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:
 
 
 def bounded(counts: Counter[str], most: int = MAX_RESIDUE_KEYS) -> Counter[str]:
-    """The commonest residue keys, the rest under one name: a hostile library must not fill the manifest."""
+    """The most frequent residue keys, and the rest under one name: a hostile library must not fill the manifest."""
     if len(counts) <= most:
         return counts
-    kept = Counter(dict(counts.most_common(most)))
-    kept["(other keys)"] += counts.total() - kept.total()
-    return kept
+    frequent = Counter(dict(counts.most_common(most)))
+    frequent["(other keys)"] += counts.total() - frequent.total()
+    return frequent

@@ -1,4 +1,4 @@
-"""Single values of JSON from outside: read, and turned into what a column can hold. Total: nothing here raises on data (I7)."""
+"""Reads single JSON values from outside, and converts them to values that a column can hold. Total: nothing here raises on data (I7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
-    """The record as a dictionary. What is not an object, or cannot be read, is kept whole as residue under the key `(record)`."""
+    """The record as a dictionary. Text that is not a JSON object is kept whole under the key `(record)`, as residue."""
     record: object
     try:
         record = decode_json(payload)
@@ -28,7 +28,7 @@ def decode_record(payload: bytes) -> dict[str, Any]:
 
 
 def decode_json(payload: bytes) -> object:
-    """A JSON value, numbers as records have them; with what careless services take for JSON. Raises `ValueError` where it is none."""
+    """A JSON value, also from text that only lenient parsers accept, such as NaN. Raises `ValueError` if it is no JSON."""
     try:
         return _DECODE(payload)
     except NOT_JSON:
@@ -39,15 +39,15 @@ def decode_json(payload: bytes) -> object:
 
 
 def record_ids(payloads: Iterable[msgspec.Raw | bytes]) -> list[int | None]:
-    """The `id` of each record, reading as little as possible; `None` where there is none that is a whole number.
+    """The `id` of each record, read without the rest of the record where possible; `None` if it is no whole number.
 
-    Of a record that has two, whatever that may mean, the first.
+    If a record has two, the first one counts.
     """
     return [_record_id(payload) for payload in payloads]
 
 
 def whole_number(value: object) -> int | None:
-    """A whole number within 64 bits, from an int or from its decimal digits; else `None`."""
+    """A whole number within 64 bits, from an integer or from text of decimal digits; else `None`."""
     if type(value) is str and value.isascii() and value.isdigit() and len(value) < 19:  # noqa: PLR2004  int64
         value = int(value)
     return value if type(value) is int and value in _INT64 else None
@@ -55,7 +55,7 @@ def whole_number(value: object) -> int | None:
 
 @lru_cache(maxsize=2**16)
 def day(text: str) -> date | None:
-    """The day that `YYYY-MM-DD` names; `None` for anything else (service-api.md: "string, date YYYY-MM-DD")."""
+    """The date in `YYYY-MM-DD`; `None` for any other text (service.md#publications)."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return None
     try:
@@ -81,7 +81,7 @@ def valid_text(text: str) -> str:
 
 
 def compact_json(value: object) -> str:
-    """JSON that any parser takes."""
+    """JSON that any parser accepts."""
     try:
         return msgspec.json.encode(value).decode()
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError):
@@ -93,7 +93,7 @@ def compact_json(value: object) -> str:
 
 
 def parse_float(text: str) -> float | str:
-    """A number; as text where it is too large for one, because no JSON writer can write infinity."""
+    """A float; or text if it is too large for a float, because JSON cannot express infinity."""
     number = float(text)
     return number if math.isfinite(number) else text
 
@@ -103,7 +103,7 @@ class _OnlyId(msgspec.Struct):
 
 
 def _int(text: str) -> int | str:
-    """A number; as text where it has more digits than Python converts."""
+    """An integer; or text if it has more digits than Python converts."""
     try:
         return int(text)
     except ValueError:
@@ -113,14 +113,14 @@ def _int(text: str) -> int | str:
 _DECODE_ID = msgspec.json.Decoder(_OnlyId).decode
 _DECODE = msgspec.json.Decoder(float_hook=parse_float).decode
 _LENIENT = json.JSONDecoder(parse_float=parse_float, parse_int=_int, parse_constant=str).decode
-"""Takes what msgspec refuses: lone surrogates, NaN, numbers of any length."""
+"""Accepts text that msgspec refuses: lone surrogates, NaN, numbers of any length."""
 
 NOT_JSON = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What a decoder raises."""
+"""Errors of the decoders."""
 
 
 _ID_FIRST = re.compile(rb'\{"id":([1-9][0-9]{0,17})[,}]')
-"""How nearly every record begins, so that the rest of it need not be read."""
+"""Beginning of nearly every record; the rest of it then need not be read."""
 
 
 def _record_id(payload: msgspec.Raw | bytes) -> int | None:

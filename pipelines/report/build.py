@@ -15,7 +15,7 @@ import msgspec
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.report.issues import IssueCounts, Sort, issues_of, write_issues
+from pipelines.report.issues import IssueCounts, IssueKind, issues_of, write_issues
 from pipelines.report.pages import ReportContext, html_of, markdown_of, plots_of
 from pipelines.report.plots import as_image
 from pipelines.store.durable import storage_errors, temporary_folder
@@ -35,46 +35,46 @@ class Paths(msgspec.Struct):
 class Report(msgspec.Struct, kw_only=True):
     """A report that was made."""
 
-    told: ReportContext
+    context: ReportContext
     paths: Paths
 
     @property
     def snapshot(self) -> str:
         """`tenant/snapshot`."""
-        return f"{self.told.manifest.tenant}/{self.told.manifest.snapshot}"
+        return f"{self.context.manifest.tenant}/{self.context.manifest.snapshot}"
 
     @property
     def complete(self) -> bool:
         """Whether the snapshot is."""
-        return self.told.manifest.complete
+        return self.context.manifest.complete
 
     @property
     def to_do(self) -> int:
         """Issues that a person has to look at."""
-        return self.told.to_do
+        return self.context.to_do
 
     @property
     def mended(self) -> int:
         """Lines about what Bookferry mended itself."""
-        return self.told.mended
+        return self.context.mended
 
     @property
-    def sorts(self) -> list[Sort]:
+    def issue_kinds(self) -> list[IssueKind]:
         """What is to be looked at, the commonest first."""
-        return self.told.sorts
+        return self.context.issue_kinds
 
     @property
     def counts(self) -> dict[str, int]:
         """Rule or kind of finding → issues to look at."""
         found = Counter[str]()
-        for one in self.sorts:
+        for one in self.issue_kinds:
             found[one.rule] += one.issues
         return dict(found.most_common())
 
     @property
     def figures(self) -> Figures:
         """The numbers."""
-        return self.told.figures
+        return self.context.figures
 
 
 def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Report:
@@ -83,23 +83,23 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Repor
         raise ConfigurationError(
             f"{snapshot.name} holds no publications, and a report is about them. `bookferry snapshots list` shows which snapshots do."
         )
-    with _room(data, snapshot) as room:
-        told = _look(data, snapshot, room / ISSUES, room / "spilled", now)
-        data.objects.replace_file(report_key(snapshot, ISSUES), room / ISSUES)
-        data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(told).encode())
-        data.objects.replace(report_key(snapshot, HTML), html_of(told).encode())
+    with _workdir(data, snapshot) as workdir:
+        context = _collect(data, snapshot, workdir / ISSUES, workdir / "spilled", now)
+        data.objects.replace_file(report_key(snapshot, ISSUES), workdir / ISSUES)
+        data.objects.replace(report_key(snapshot, MARKDOWN), markdown_of(context).encode())
+        data.objects.replace(report_key(snapshot, HTML), html_of(context).encode())
     if snapshot.key not in data.snapshot_keys(snapshot.manifest.tenant):  # pruned meanwhile
         remove_report(data, snapshot)
     html, markdown, issues = (data.objects.address_of(report_key(snapshot, name)) for name in (HTML, MARKDOWN, ISSUES))
-    return Report(told=told, paths=Paths(html, markdown, issues))
+    return Report(context=context, paths=Paths(html, markdown, issues))
 
 
 def pictures_of(report: Report) -> str:
     """The plots of a report as Markdown that needs nothing else."""
-    return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report.told).values() if plot.bars)
+    return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report.context).values() if plot.bars)
 
 
-def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> ReportContext:
+def _collect(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now: datetime) -> ReportContext:
     tally = IssueCounts()
     with open_findings(data, snapshot, spilled) as findings:
         with storage_errors(issues), issues.open("w", encoding="utf-8", newline="") as file:
@@ -108,7 +108,7 @@ def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now
         return ReportContext(
             manifest=snapshot.manifest,
             figures=figures,
-            sorts=tally.sorts,
+            issue_kinds=tally.issue_kinds,
             to_do=tally.to_do,
             mended=tally.mended,
             shared=findings.shared_identifiers(),
@@ -119,9 +119,9 @@ def _look(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, now
 
 
 @contextmanager
-def _room(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
+def _workdir(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
     """A folder for what grows with the library."""
     data.prepare()
-    room = data.path / f".report-{snapshot.manifest.tenant}"
-    with storage_errors(room), FileLock(f"{room}.lock"), temporary_folder(room):
-        yield room
+    workdir = data.path / f".report-{snapshot.manifest.tenant}"
+    with storage_errors(workdir), FileLock(f"{workdir}.lock"), temporary_folder(workdir):
+        yield workdir

@@ -14,9 +14,9 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from pipelines.records.advice import advice_of, advice_on_finding, mended, name_of, words_of
+from pipelines.records.advice import advice_of, advice_on_finding, advice_on_repair, list_identifiers, name_of
 from pipelines.records.identifiers.rules import SPELLING
-from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, names
+from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, rule_names
 from pipelines.records.spreadsheets import safe_cell
 from pipelines.service.redaction import MASK, outside_text
 from pipelines.store.findings import IdentifierFinding
@@ -29,11 +29,11 @@ LONGEST = 300
 EXAMPLES = 5
 """Issues of each sort that the page shows."""
 
-ALIKE = 1000
+CACHED_TEXTS = 1000
 """Texts that are kept for the next time they come."""
 
-MOST_SORTS = 300
-"""Sorts of issues that are told one by one; a library may have types of identifiers without end."""
+MAX_KINDS = 300
+"""Sorts of issues that are parts one by one; a library may have types of identifiers without end."""
 
 _E_MAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
 
@@ -51,14 +51,14 @@ class Issue(NamedTuple):
     value: str
     problem: str
     suggestion: str
-    sort: tuple[str, str]
+    issue_kind: tuple[str, str]
     """A rule or a kind of finding, and the type of the identifier."""
     to_do: bool
     part: str = ""
     """What of the value the problem is about, where that is not all of it."""
 
 
-class Sort(msgspec.Struct):
+class IssueKind(msgspec.Struct):
     """Issues that are alike: how many, and the first ones."""
 
     rule: str
@@ -73,12 +73,12 @@ class IssueCounts:
     def __init__(self) -> None:
         self.to_do = 0
         self.mended = 0
-        self._sorts: dict[tuple[str, str], Sort] = {}
+        self._issue_kinds: dict[tuple[str, str], IssueKind] = {}
 
     @property
-    def sorts(self) -> list[Sort]:
+    def issue_kinds(self) -> list[IssueKind]:
         """What has to be looked at, the commonest first."""
-        return sorted(self._sorts.values(), key=lambda one: -one.issues)
+        return sorted(self._issue_kinds.values(), key=lambda one: -one.issues)
 
     def counted(self, issues: Iterable[Issue]) -> Iterator[Issue]:
         """The issues as they come."""
@@ -91,63 +91,71 @@ class IssueCounts:
             yield one
 
     def _count(self, issue: Issue) -> None:
-        sort = self._sorts.get(issue.sort)
-        if sort is None:
-            rule, kind = issue.sort if len(self._sorts) < MOST_SORTS else (issue.sort[0], "")
-            sort = self._sorts.setdefault((rule, kind), Sort(rule, kind))
-        sort.issues += 1
-        if len(sort.examples) < EXAMPLES:
-            sort.examples.append((issue.record, issue.part or issue.value))
+        entry = self._issue_kinds.get(issue.issue_kind)
+        if entry is None:
+            rule, kind = issue.issue_kind if len(self._issue_kinds) < MAX_KINDS else (issue.issue_kind[0], "")
+            entry = self._issue_kinds.setdefault((rule, kind), IssueKind(rule, kind))
+        entry.issues += 1
+        if len(entry.examples) < EXAMPLES:
+            entry.examples.append((issue.record, issue.part or issue.value))
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
     """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
-    show = lru_cache(ALIKE)(shown)  # fields and types are few, and records that are alike come one after the other
+    show = lru_cache(CACHED_TEXTS)(
+        safe_text
+    )  # fields and types are few, and records that are alike come one after the other
     fit = (
         one._replace(field=show(one.field), type=show(one.type), value=show(one.value), becomes=show(one.becomes))
         for one in findings
     )
     for (kind, *_), group in groupby(fit, key=lambda one: (one.kind, one.record, one.field, one.value)):
         if kind == REPAIRED:
-            yield from _mended(list(group))
+            yield from _repaired_issues(list(group))
         else:
-            yield from (_to_do(one) for one in group)
+            yield from (_open_issue(one) for one in group)
 
 
-def _mended(found: list[IdentifierFinding]) -> Iterator[Issue]:
-    rules = list(dict.fromkeys(rule for one in found for rule in names(one.detail)))
+def _repaired_issues(found: list[IdentifierFinding]) -> Iterator[Issue]:
+    rules = list(dict.fromkeys(rule for one in found for rule in rule_names(one.detail)))
     if not _SPELLINGS.issuperset(rules):
         first = found[0]
-        becomes = words_of([(one.type, one.becomes) for one in found])
+        becomes = list_identifiers([(one.type, one.becomes) for one in found])
         telling = [rule for rule in rules if rule not in _SPELLINGS]
-        yield _issue(first, *mended(telling, becomes), sort=(REPAIRED, ""), to_do=False)
+        yield _issue(first, *advice_on_repair(telling, becomes), issue_kind=(REPAIRED, ""), to_do=False)
 
 
-def _to_do(one: IdentifierFinding) -> Issue:
+def _open_issue(one: IdentifierFinding) -> Issue:
     if one.kind in (INVALID, UNRECOGNISED):
         kind = "" if one.detail in ("unknown_type", "type_missing") else one.type
         part = "" if one.becomes == one.value else one.becomes
-        return _issue(one, *advice_of(one.detail, kind), sort=(one.detail, kind), part=part)
+        return _issue(one, *advice_of(one.detail, kind), issue_kind=(one.detail, kind), part=part)
     ids = "the records " + words_and([str(number) for number in one.records], one.many)
     problem, suggestion = advice_on_finding(one.kind, name=name_of(one.type), many=f"{one.many:,}", ids=ids)
     if one.kind == "file":
-        problem = shown(one.detail) or problem
-    return _issue(one, problem, suggestion, sort=(one.kind, one.type))
+        problem = safe_text(one.detail) or problem
+    return _issue(one, problem, suggestion, issue_kind=(one.kind, one.type))
 
 
 def _issue(
-    one: IdentifierFinding, problem: str, suggestion: str, *, sort: tuple[str, str], to_do: bool = True, part: str = ""
+    one: IdentifierFinding,
+    problem: str,
+    suggestion: str,
+    *,
+    issue_kind: tuple[str, str],
+    to_do: bool = True,
+    part: str = "",
 ) -> Issue:
-    return Issue(one.record, one.field, one.value, problem, suggestion, sort, to_do, part)
+    return Issue(one.record, one.field, one.value, problem, suggestion, issue_kind, to_do, part)
 
 
 def words_and(words: list[str], of: int) -> str:
     """`1, 2 and 3`; `1, 2, 3 and 7 more` where these are the first of more."""
-    told = words if of <= len(words) else [*words, f"{of - len(words):,} more"]
-    return " and ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else "".join(told)
+    parts = words if of <= len(words) else [*words, f"{of - len(words):,} more"]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
-def shown(text: object, most: int = LONGEST) -> str:
+def safe_text(text: object, most: int = LONGEST) -> str:
     """Text from a record, fit to be shown: one short line, no secret (I10), nobody's e-mail address."""
     line = outside_text(text, most)
     return _E_MAIL.sub(MASK, line) if "@" in line else line
@@ -179,7 +187,7 @@ class LineWriter:
     def __init__(self, file: IO[str], columns: Sequence[str] = ()) -> None:
         self.lines = 0
         self._file = file
-        self._cell = lru_cache(ALIKE)(cell)
+        self._cell = lru_cache(CACHED_TEXTS)(cell)
         if columns:
             file.write("\ufeff" + "\t".join(columns) + "\n")
 

@@ -12,7 +12,7 @@ from pipelines.humanize import counted
 from pipelines.records.advice import MENDED, general_advice, label_of, name_of
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
-from pipelines.report.issues import Sort, shown, words_and
+from pipelines.report.issues import IssueKind, safe_text, words_and
 from pipelines.report.plots import Bar, Plot
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
@@ -32,7 +32,7 @@ class ReportContext(msgspec.Struct, kw_only=True):
 
     manifest: Manifest
     figures: Figures
-    sorts: list[Sort]
+    issue_kinds: list[IssueKind]
     to_do: int
     mended: int
     shared: list[DuplicateGroup]
@@ -41,27 +41,29 @@ class ReportContext(msgspec.Struct, kw_only=True):
     made_at: datetime
 
 
-def html_of(told: ReportContext) -> str:
+def html_of(context: ReportContext) -> str:
     """The page."""
-    return html("pipelines.report", "report.html", _context(told), plots_of(told))
+    return html("pipelines.report", "report.html", _context(context), plots_of(context))
 
 
-def markdown_of(told: ReportContext) -> str:
+def markdown_of(context: ReportContext) -> str:
     """The same as Markdown, without plots."""
-    return markdown("pipelines.report", "report.md", _context(told))
+    return markdown("pipelines.report", "report.md", _context(context))
 
 
-def plots_of(told: ReportContext) -> dict[str, Plot]:
+def plots_of(context: ReportContext) -> dict[str, Plot]:
     """What is drawn: verdicts by field, what to look at by sort, publications by kind."""
-    figures = told.figures
+    figures = context.figures
     verdicts = [
-        Bar(shown(field, 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
+        Bar(safe_text(field, 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
         for field, one in list(figures.verdicts.items())[:BARS]
     ]
-    sorts = [Bar(label_of(one.rule, one.type), [one.issues], f"{one.issues:,}") for one in told.sorts[:BARS]]
+    issue_kinds = [
+        Bar(label_of(one.rule, one.type), [one.issues], f"{one.issues:,}") for one in context.issue_kinds[:BARS]
+    ]
     holdings = [
         Bar(
-            shown(kind, 24),
+            safe_text(kind, 24),
             [one.publications - one.without_identifier, one.without_identifier],
             f"{one.publications:,}",
         )
@@ -71,53 +73,60 @@ def plots_of(told: ReportContext) -> dict[str, Plot]:
         "verdicts": Plot(
             "Values of identifiers by field", VERDICTS, verdicts, ("valid", "mended", "invalid", "not recognised")
         ),
-        "sorts": Plot("What to look at", ("plain",), sorts),
+        "issue_kinds": Plot("What to look at", ("plain",), issue_kinds),
         "holdings": Plot(
             "Publications by kind", ("valid", "unrecognised"), holdings, ("with an identifier", "without an identifier")
         ),
     }
 
 
-def _context(told: ReportContext) -> dict[str, Any]:
+def _context(context: ReportContext) -> dict[str, Any]:
     """What the templates put into their places."""
-    figures, manifest = told.figures, told.manifest
+    figures, manifest = context.figures, context.manifest
     started = datetime.fromisoformat(manifest.started_at)
     return {
         "tenant": manifest.tenant,
         "name": f"{manifest.tenant}/{manifest.snapshot}",
         "day": day(started),
         "moment": f"{day(started)}, {started:%H:%M} UTC",
-        "made": f"{day(told.made_at)}, {told.made_at:%H:%M} UTC",
+        "made": f"{day(context.made_at)}, {context.made_at:%H:%M} UTC",
         "tool": f"Bookferry {VERSION}",
         "problems": []
         if manifest.complete
-        else [shown(one, 1000) for one in manifest.problems] or ["It is not proved complete."],
-        "notes": [shown(one, 1000) for one in manifest.notes],
-        "tiles": _tiles(told),
-        "to_do": counted(told.to_do, "issue"),
-        "sorts": [_sort(one) for one in told.sorts],
+        else [safe_text(one, 1000) for one in manifest.problems] or ["It is not proved complete."],
+        "notes": [safe_text(one, 1000) for one in manifest.notes],
+        "tiles": _tiles(context),
+        "to_do": counted(context.to_do, "issue"),
+        "issue_kinds": [_issue_kind(one) for one in context.issue_kinds],
         "judged": figures.judged,
-        "verdicts": [_verdicts(field, one) for field, one in figures.verdicts.items()],
+        "verdicts": [_verdict_row(field, one) for field, one in figures.verdicts.items()],
         "mended": _mended(figures),
         "without": _without(figures),
         "holdings": [
-            {"kind": shown(kind, 40), "publications": f"{one.publications:,}", "without": f"{one.without_identifier:,}"}
+            {
+                "kind": safe_text(kind, 40),
+                "publications": f"{one.publications:,}",
+                "without": f"{one.without_identifier:,}",
+            }
             for kind, one in figures.holdings.items()
         ],
         "duplicates": _duplicates(figures),
         "groups": [
             table
             for table in (
-                _table("The same identifier", ("type", "identifier"), told.shared, figures.same_identifier.groups),
+                _table("The same identifier", ("type", "identifier"), context.shared, figures.same_identifier.groups),
                 _table(
-                    "The same title and year", ("year", "title"), told.same_titles, figures.same_title_and_year.groups
+                    "The same title and year",
+                    ("year", "title"),
+                    context.same_titles,
+                    figures.same_title_and_year.groups,
                 ),
             )
             if table["rows"]
         ],
         "files": _files(manifest.files),
         "residue": [
-            _residue(resource, key, count, told.residue_examples.get((resource, key), []))
+            _residue(resource, key, count, context.residue_examples.get((resource, key), []))
             for resource, keys in figures.residue.items()
             for key, count in keys.items()
         ],
@@ -129,12 +138,12 @@ def _share(part: int, whole: int) -> str:
     return f"{1000 * part // whole / 10:.1f} %" if whole else ""
 
 
-def _tiles(told: ReportContext) -> list[dict[str, str]]:
-    figures = told.figures
+def _tiles(context: ReportContext) -> list[dict[str, str]]:
+    figures = context.figures
     good = sum(one.valid + one.repaired for one in figures.verdicts.values())
     tiles = [
         (f"{figures.publications:,}", "publications"),
-        (f"{told.to_do:,}", "issues to look at"),
+        (f"{context.to_do:,}", "issues to look at"),
         (
             f"{figures.same_identifier.groups + figures.same_title_and_year.groups:,}",
             "groups of records that look alike",
@@ -147,7 +156,7 @@ def _tiles(told: ReportContext) -> list[dict[str, str]]:
     return [{"number": number, "what": what} for number, what in tiles]
 
 
-def _sort(one: Sort) -> dict[str, Any]:
+def _issue_kind(one: IssueKind) -> dict[str, Any]:
     """Issues that are alike. Records that look alike have a table of their own."""
     problem, suggestion = general_advice(one.rule, one.type)
     examples = [] if one.rule in ("shared", "same_title") else one.examples
@@ -157,15 +166,15 @@ def _sort(one: Sort) -> dict[str, Any]:
         "count": f"{one.issues:,}",
         "problem": problem,
         "suggestion": suggestion,
-        "examples": [{"record": record, "value": shown(value, EXAMPLE)} for record, value in examples],
+        "examples": [{"record": record, "value": safe_text(value, EXAMPLE)} for record, value in examples],
         "more": f"{left:,}" if left else "",
     }
 
 
-def _verdicts(field: str, one: Verdicts) -> dict[str, str]:
+def _verdict_row(field: str, one: Verdicts) -> dict[str, str]:
     counts = {name: f"{count:,}" for name, count in msgspec.structs.asdict(one).items()}
     share = _share(one.valid + one.repaired, one.total)
-    return {"field": shown(field, 40), "total": f"{one.total:,}", "share": share, **counts}
+    return {"field": safe_text(field, 40), "total": f"{one.total:,}", "share": share, **counts}
 
 
 def _mended(figures: Figures) -> list[dict[str, str]]:
@@ -174,20 +183,24 @@ def _mended(figures: Figures) -> list[dict[str, str]]:
         key=lambda row: (row[1] in SPELLING, -row[0]),
     )
     return [
-        {"problem": MENDED[rule], "count": f"{count:,}", "fields": words_and([shown(field, 40) for field in fields], 0)}
+        {
+            "problem": MENDED[rule],
+            "count": f"{count:,}",
+            "fields": words_and([safe_text(field, 40) for field in fields], 0),
+        }
         for count, rule, fields in rows
     ]
 
 
 def _without(figures: Figures) -> str:
-    told = (
+    text = (
         f"{figures.without_identifier:,} of {counted(figures.publications, 'publication')} have no identifier that is valid or could be "
         f"mended. They can only be found again by title, year and authors. {figures.without_date:,} have no date"
     )
     return (
-        f"{told}; of {figures.year_or_month:,} only the year or the month is known."
+        f"{text}; of {figures.year_or_month:,} only the year or the month is known."
         if figures.year_or_month
-        else f"{told}."
+        else f"{text}."
     )
 
 
@@ -205,8 +218,8 @@ def _table(title: str, columns: tuple[str, str], groups: Sequence[DuplicateGroup
     rows = [
         {
             "key": name_of(one.type) if columns[0] == "type" else one.type,
-            "value": shown(one.value, EXAMPLE),
-            "title": shown(one.title or "", EXAMPLE),
+            "value": safe_text(one.value, EXAMPLE),
+            "title": safe_text(one.title or "", EXAMPLE),
             "records": f"{one.records:,}",
             "which": words_and([str(number) for number in one.first_records], one.records),
         }
@@ -221,10 +234,10 @@ def _files(files: FileTotals) -> str:
         return "The records name no files."
     if files.not_fetched == files.count:
         return f"The records name {counted(files.count, 'file')}; nobody asked for their content."
-    told = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is kept."
+    text = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is kept."
     if files.failed:
-        told += f" {files.failed:,} could not be had; each is a line in issues.tsv."
-    return f"{told} {files.not_fetched:,} were not asked for." if files.not_fetched else told
+        text += f" {files.failed:,} could not be had; each is a line in issues.tsv."
+    return f"{text} {files.not_fetched:,} were not asked for." if files.not_fetched else text
 
 
 def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, str]]) -> dict[str, Any]:
@@ -233,8 +246,8 @@ def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, 
         record, value = None, NOT_SHOWN
     return {
         "resource": resource,
-        "key": shown(key, EXAMPLE),
+        "key": safe_text(key, EXAMPLE),
         "count": f"{count:,}",
         "record": record,
-        "example": shown(value, EXAMPLE),
+        "example": safe_text(value, EXAMPLE),
     }

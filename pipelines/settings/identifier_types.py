@@ -19,7 +19,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from pipelines.inventory import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
 
 CheckDigit = Literal["luhn", "verhoeff", "damm", "mod_11_2", "mod_11_10", "mod_37_2", "mod_37_36", "mod_97_10"]
 

@@ -24,7 +24,9 @@ import pyarrow as pa
 from filelock import FileLock
 
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import PERSONAL, SNAPSHOT_COLUMNS, STAGED, Column, Table, raw_table
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.registry import PERSONAL, STAGED, raw_table
+from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.parquet import escaped, literal, quoted, read_parquet, register_key

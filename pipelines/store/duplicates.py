@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines.records.tables import raw_table
+from pipelines.records.tables.registry import raw_table
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, open_table, table_writer

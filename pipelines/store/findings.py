@@ -16,7 +16,8 @@ import duckdb
 import msgspec
 
 from pipelines.records.identifiers.verdicts import VERDICTS
-from pipelines.records.tables import PERSONAL, PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS, STAGED
+from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
+from pipelines.records.tables.registry import PERSONAL, STAGED
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, read_parquet
 from pipelines.store.snapshots.captures import FileTotals

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.parquet import encryption as _encryption
 
-from pipelines.records.tables import Table
+from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
 

@@ -10,7 +10,7 @@ import pytest
 from assets_defs import definitions
 from assets_defs.definitions import build_definitions
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import STAGED, raw_table
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 

@@ -12,7 +12,7 @@ from assets_defs.backup import backup_keys
 from assets_defs.definitions import build_definitions
 from pipelines.backup.flow import tenant_resources
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables import STAGED
+from pipelines.records.tables.registry import STAGED
 from pipelines.settings.loading import load_settings
 from tests.assets_defs.installation import INSTANCE, DagsterInstallation
 from tests.backup.other_resources.signing import sign_in

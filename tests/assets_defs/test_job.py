@@ -10,7 +10,9 @@ import dagster as dg
 import pytest
 
 from assets_defs.metadata import PREVIEW_CHARACTERS, PREVIEW_ROWS, preview
-from pipelines.records.tables import PUBLICATION_FILES, STAGED, Table, raw_table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.assets_defs.installation import PASSWORD, DagsterInstallation, configure, plain, secrets_of

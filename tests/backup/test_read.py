@@ -33,7 +33,7 @@ from pipelines.errors import (
     TenantBusyError,
 )
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.settings.tenant import TenantSettings
 from tests.backup.runner import BackupRunner
 from tests.sandbox.process import SandboxProcess

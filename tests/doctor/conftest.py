@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.doctor.examination import Examination, Surroundings, examine
+from pipelines.doctor.examination import Environment, Examination, examine
 from pipelines.doctor.findings import CheckResult
 from pipelines.service.clock import SystemClock
 from pipelines.settings.loading import load_settings
@@ -38,7 +38,7 @@ class ShiftedClock(SystemClock):
 class Patient(Installation):
     """A home that can be examined without a process of its own."""
 
-    around: Surroundings = field(default_factory=Surroundings)
+    around: Environment = field(default_factory=Environment)
 
     def examine(self) -> Examination:
         """What there is to find."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.doctor.examination import MOST_REQUESTS
+from pipelines.doctor.examination import MAX_REQUESTS
 from tests.cli.command import Outcome, run
 from tests.doctor.conftest import Patient
 from tests.doctor.test_examination import sign_in_of
@@ -49,7 +49,7 @@ def test_json_is_one_document(patient: Patient) -> None:
     document = done.document
     (tenant,) = document["tenants"]
     assert (document["ok"], tenant["tenant"], tenant["ok"]) == (True, "library", True)
-    assert tenant["requests"] <= MOST_REQUESTS
+    assert tenant["requests"] <= MAX_REQUESTS
     assert {check["status"] for check in tenant["checks"]} <= {"ok", "note", "warning"}
     assert all(check["message"] and check["name"] for check in tenant["checks"])
     assert len({check["name"] for check in tenant["checks"]}) == len(tenant["checks"])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.doctor.examination import MOST_REQUESTS, Examination, examine
+from pipelines.doctor.examination import MAX_REQUESTS, Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, worst
 from pipelines.errors import ExitStatus
 from pipelines.service.clock import SystemClock
@@ -96,7 +96,7 @@ def test_a_healthy_connection(signed_in: SignedIn) -> None:
     assert "backup@library.example" in found["sign-in"].message
     assert found["reads users"].status is found["reads tasks"].status is CheckStatus.OK
     assert found["end of v2"].status is CheckStatus.OK
-    assert examined.requests == signed_in.patient.sandbox.counts()["requests"] <= MOST_REQUESTS
+    assert examined.requests == signed_in.patient.sandbox.counts()["requests"] <= MAX_REQUESTS
     assert [finding.message for finding in examined.findings if finding.facts.get("held") is False] == []
 
 
@@ -239,7 +239,7 @@ def test_a_service_that_offers_its_description_elsewhere(signed_in: SignedIn) ->
     signed_in.keep(*SCOPES)
     signed_in.patient.sandbox.fault("status", path="^/api/v3/swagger.yaml", status=404, times=1)
     examined, found = signed_in.findings()
-    assert examined.requests <= MOST_REQUESTS
+    assert examined.requests <= MAX_REQUESTS
     asked = [(request["path"], request["status"]) for request in signed_in.patient.sandbox.requests()]
     assert ("/api/v3/swagger.yaml", 404) in asked
     assert ("/api", 200) in asked

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pipelines.doctor.examination import MOST_REQUESTS
+from pipelines.doctor.examination import MAX_REQUESTS
 from pipelines.doctor.findings import CheckStatus, worst
 from pipelines.errors import ExitStatus
 from pipelines.settings.credentials import BasicCredentials
@@ -45,7 +45,7 @@ def test_a_healthy_library(patient: Patient) -> None:
     guesses = [finding for finding in examined.findings if "held" in finding.facts]
     assert len(guesses) >= 15
     assert [finding.message for finding in guesses if finding.facts["held"] is False] == []
-    assert examined.requests == patient.sandbox.counts()["requests"] <= MOST_REQUESTS
+    assert examined.requests == patient.sandbox.counts()["requests"] <= MAX_REQUESTS
 
 
 def test_guesses_are_those_of_the_page(patient: Patient) -> None:
@@ -289,7 +289,7 @@ def test_a_service_that_refuses_larger_pages_is_asked_as_a_backup_asks(patient: 
     assert worst(examined.findings) is ExitStatus.COMPLETE
     (found,) = [finding for finding in examined.findings if finding.name == "A20"]
     assert found.facts["held"] is (False if fault["status"] < 500 else None)
-    assert examined.requests <= MOST_REQUESTS
+    assert examined.requests <= MAX_REQUESTS
 
 
 @pytest.mark.parametrize(

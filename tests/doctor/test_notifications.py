@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.doctor.findings import CheckStatus
-from pipelines.doctor.notifications import who_is_told
+from pipelines.doctor.notifications import check_notifications
 from pipelines.settings.loading import load_settings
 
 SECRET = "3f0c9d6e-the-address-is-a-secret"
@@ -34,7 +34,9 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
 def test_who_is_told(tmp_path: Path, notify: str, variables: dict[str, str], status: CheckStatus, said: str) -> None:
     """The address is a secret: only its host is shown (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
-    found = who_is_told(load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables})
+    found = check_notifications(
+        load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables}
+    )
     assert (found.status, said in found.message) == (status, True), found
     assert SECRET not in str(found.document)
 
@@ -48,7 +50,7 @@ def test_one_switch_for_two_libraries(tmp_path: Path) -> None:
     text += TENANT.format(name="old") + TENANT.format(name="new") + own
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
-    found = who_is_told(settings, "old", {})
+    found = check_notifications(settings, "old", {})
     assert (found.status, "new and old hold one switch" in found.message) == (CheckStatus.WARNING, True)
-    assert who_is_told(settings, "third", {}).status is CheckStatus.OK
+    assert check_notifications(settings, "third", {}).status is CheckStatus.OK
     assert SECRET not in str(found.document)

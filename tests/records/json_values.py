@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.residue import ADDRESSES
 
 FILE = {"id": None, "storage": None, "metadata": {"size": None, "filename": None, "mime_type": None}}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipelines.records.batches import StagedBatch
 from pipelines.records.fast_staging import MAX_EXTRA_KEYS, PublicationStager, RegularPublications
-from pipelines.records.publications import stage_publications
+from pipelines.records.general_staging import stage_publications
 from tests.records.json_values import records as hostile_records
 from tests.records.json_values import text_of
 
@@ -30,29 +30,28 @@ ASSET = st.fixed_dictionaries(
     {},
     optional={"id": NUMBER, "name": TEXT, "content_type": TEXT, "file": st.none() | STORED_FILE, "preview_url": TEXT},
 )
-REGULAR = st.fixed_dictionaries(
-    {},
-    optional={
-        "id": NUMBER,
-        **dict.fromkeys(("title", "publishable_type", "published_on", "abstract"), TEXT),
-        **dict.fromkeys(("doi", "isbn", "issn", "arxiv_id", "pmid"), TEXT),
-        "authors": st.none() | st.lists(st.fixed_dictionaries({}, optional={"name": TEXT, "type": TEXT}), max_size=3),
-        "categories": st.none()
-        | st.lists(st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}) | st.text(max_size=5), max_size=3),
-        "cover": st.none() | STORED_FILE,
-        "assets": st.none() | st.lists(ASSET, max_size=3),
-        "identifiers": st.none()
-        | st.lists(st.fixed_dictionaries({}, optional={"type": TEXT, "value": TEXT}), max_size=3),
-        "contributor": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
-        "organization": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
-        "thumb_url": TEXT,
-        "import_state": TEXT,
-        "zz top": st.recursive(
-            TEXT | NUMBER,
-            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
-        ),
-    },
-)
+REGULAR_FIELDS: dict[str, st.SearchStrategy[object]] = {
+    "id": NUMBER,
+    **dict.fromkeys(("title", "publishable_type", "published_on", "abstract"), TEXT),
+    **dict.fromkeys(("doi", "isbn", "issn", "arxiv_id", "pmid"), TEXT),
+    "authors": st.none() | st.lists(st.fixed_dictionaries({}, optional={"name": TEXT, "type": TEXT}), max_size=3),
+    "categories": st.none()
+    | st.lists(st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}) | st.text(max_size=5), max_size=3),
+    "cover": st.none() | STORED_FILE,
+    "assets": st.none() | st.lists(ASSET, max_size=3),
+    "identifiers": st.none() | st.lists(st.fixed_dictionaries({}, optional={"type": TEXT, "value": TEXT}), max_size=3),
+    "contributor": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
+    "organization": st.none() | st.fixed_dictionaries({}, optional={"id": NUMBER, "name": TEXT}),
+    "thumb_url": TEXT,
+    "import_state": TEXT,
+    "zz top": st.recursive(
+        TEXT | NUMBER,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    ),
+}
+"""Every documented field, and some that a library may have of its own."""
+
+REGULAR = st.fixed_dictionaries({}, optional=REGULAR_FIELDS)
 
 
 def _payloads(records: list[object]) -> tuple[list[bytes], list[str]]:

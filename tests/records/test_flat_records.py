@@ -16,7 +16,8 @@ from pipelines.inventory import RESOURCES
 from pipelines.records.batches import StagedBatch
 from pipelines.records.flat_records import RecordStager
 from pipelines.records.residue import IGNORED, without_addresses
-from pipelines.records.tables import LISTS, STAGED
+from pipelines.records.tables.other_resources import LISTS
+from pipelines.records.tables.registry import STAGED
 from pipelines.records.values import day, record_ids, whole_number
 from tests.records.json_values import Members, anything, briefly, has_one_id, meaning, scalars, text_of
 

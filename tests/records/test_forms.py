@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.inventory import IDENTIFIER_FIELDS
-from pipelines.records.forms import WRITTEN, PublicationForm, form_of, v2_of
+from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
+from pipelines.records.forms import PublicationForm, form_of, v2_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.matching import comparable, differing, fingerprint, identifying_keys

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from pipelines.records import advice
-from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, STRANGERS
+from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, UNRECOGNISED_REASONS
 from pipelines.report.issues import COLUMNS, LONGEST
 
 
 def test_every_rule_has_its_words() -> None:
     """One table for what was mended, one for what is to be done; nothing in them that is no rule."""
     assert advice.MENDED.keys() == SPELLING.keys() | REPAIRS.keys()
-    assert advice.TO_DO.keys() == FAULTS.keys() | STRANGERS.keys()
+    assert advice.TO_DO.keys() == FAULTS.keys() | UNRECOGNISED_REASONS.keys()
     assert advice.LABELS.keys() == advice.TO_DO.keys() | advice.FINDINGS.keys()
 
 
@@ -31,12 +31,14 @@ def test_the_words_are_sentences(kind: str) -> None:
 
 def test_what_a_field_becomes() -> None:
     """A field that holds two numbers, one of them twice as an ISBN-10 and an ISBN-13, which is one identifier."""
-    problem, suggestion = advice.mended(
-        ["split", "repeated"], advice.words_of([("isbn", "9780306406157"), ("issn", "0378-5955")])
+    problem, suggestion = advice.advice_on_repair(
+        ["split", "repeated"], advice.list_identifiers([("isbn", "9780306406157"), ("issn", "0378-5955")])
     )
     assert problem.startswith("Several identifiers stand in one field.")
     assert suggestion == "Nothing has to be done: it becomes the ISBN 9780306406157 and the ISSN 0378-5955."
-    assert advice.words_of([("doi", str(number)) for number in range(9)], 2) == "the DOI 0, the DOI 1 and 7 more"
+    assert (
+        advice.list_identifiers([("doi", str(number)) for number in range(9)], 2) == "the DOI 0, the DOI 1 and 7 more"
+    )
 
 
 def test_the_document_describes_the_table() -> None:

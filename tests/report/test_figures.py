@@ -7,8 +7,8 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from pipelines.records.identifiers.records import identify
 from pipelines.records.identifiers.rules import SPELLING
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.report.build import Report
 from pipelines.store.findings import DuplicateCounts

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 
 from cli.report import document
 from pipelines.report.build import Report
-from pipelines.report.issues import COLUMNS, LONGEST, cell, shown
+from pipelines.report.issues import COLUMNS, LONGEST, cell, safe_text
 from pipelines.report.rendering import code, escaped
 from tests.report.library import HOSTILE, lines_of
 
@@ -65,7 +65,7 @@ def test_no_cell_is_a_formula_and_every_line_has_five(hostile: Report) -> None:
 )
 def test_any_text_is_one_cell_of_text(text: str) -> None:
     """No formula, no number that would lose its zeros, no second cell or line; plain words stay as they are."""
-    written = cell(shown(text))
+    written = cell(safe_text(text))
     inside = written[1:-1].replace('""', '"') if written.startswith('"') else written
     assert not FORMULA.match(inside)
     assert re.fullmatch(r"[\d.,:/ eE+-]+", inside) is None or not inside.isascii()
@@ -127,7 +127,7 @@ def test_the_markdown_holds_no_markup_of_a_record(hostile: Report) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_text_in_markdown_is_that_text(text: str) -> None:
     """In a code span or escaped, in a cell of a table."""
-    line = shown(text)
+    line = safe_text(text)
     rendered = MarkdownIt().enable("table").render(f"| a | b |\n|---|---|\n| {code(line)} | {escaped(line)} |\n")
     cells = [re.sub(r"<[^>]*>", "", one) for one in re.findall(r"<td>(.*?)</td>", rendered, re.DOTALL)]
     wanted = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from pipelines.backup import files, staging
-from pipelines.records.tables import raw_table
+from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import record_ids
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import sha256_of

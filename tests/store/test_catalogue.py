@@ -18,7 +18,8 @@ import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.records.tables import RAW_TABLES, SNAPSHOT_COLUMNS, STAGED, TABLES, raw_table
+from pipelines.records.tables.registry import RAW_TABLES, STAGED, TABLES, raw_table
+from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store import catalogue
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, rebuild_catalogue
 from pipelines.store.snapshots.manifest import encode_manifest

@@ -12,7 +12,8 @@ import pytest
 from pyarrow.parquet.encryption import create_decryption_properties
 
 from pipelines.errors import StorageError
-from pipelines.records.tables import PERSONAL, PERSONAL_TABLES, RAW_TABLES, TABLES, USERS
+from pipelines.records.tables.other_resources import USERS
+from pipelines.records.tables.registry import PERSONAL, PERSONAL_TABLES, RAW_TABLES, TABLES
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
 

@@ -17,7 +17,7 @@ from pyarrow.parquet.encryption import create_decryption_properties
 from pipelines.backup import staging
 from pipelines.backup.staging import LARGE, StagingProcess
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import RAW_TABLES, TABLES
+from pipelines.records.tables.registry import RAW_TABLES, TABLES
 from pipelines.store.catalogue import catalogue_in_memory, open_catalogue
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.maintenance.differences import compare

@@ -12,9 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.errors import RefusedError
-from pipelines.inventory import IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.resource_types import PUBLICATIONS, ResourceType
+from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import (

@@ -14,7 +14,7 @@ from pipelines.migration.apply.attachments import asset_body
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.plan import PlannedFile, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.records.publications import REFERENCES
+from pipelines.publication_fields import REFERENCES
 
 
 @dataclass

@@ -13,7 +13,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
-from pipelines.records.forms import WRITTEN
+from pipelines.publication_fields import WRITTEN
 from pipelines.store.parquet import escaped, literal, quoted
 
 EXAMPLES = 5

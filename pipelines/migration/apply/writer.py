@@ -27,7 +27,7 @@ from pipelines.records.files import COVER
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads

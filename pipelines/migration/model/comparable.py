@@ -17,15 +17,13 @@ from typing import Any, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.inventory import IDENTIFIER_LIST
+from pipelines.publication_fields import IDENTIFIER_LIST, REFERENCES, WRITTEN
 from pipelines.records.batches import table_batch
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
-from pipelines.records.forms import WRITTEN
 from pipelines.records.identifiers.configured import kinds_described
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
-from pipelines.records.publications import REFERENCES
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, row_batches, table_writer
 

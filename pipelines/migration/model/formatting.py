@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_LIST
+from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.advice import name_of
 from pipelines.records.values import compact_json
-from pipelines.report.issues import shown
+from pipelines.report.issues import safe_text
 
 NOTHING = "(nothing)"
 
@@ -31,7 +31,7 @@ def value_of(text: str | None) -> Any:
 def display_text(field: str, value: Any) -> str:
     """A value of a field in one line: `A history of printing`, `DOI 10.1000/182; ISBN 9780306406157`, `Doe, Jane; Roe, Richard`."""
     items = value if type(value) is list else [] if value is None else [value]
-    return shown("; ".join(filter(None, (_item(field, item) for item in items))), WHOLE) or NOTHING
+    return safe_text("; ".join(filter(None, (_item(field, item) for item in items))), WHOLE) or NOTHING
 
 
 def display_both(field: str, source: Any, target: Any, most: int = 80) -> tuple[str, str]:
@@ -50,7 +50,7 @@ def display_both(field: str, source: Any, target: Any, most: int = 80) -> tuple[
 
 def _exact(value: Any) -> str:
     """A value as JSON with blanks as `␣`, for two values that differ only in blanks or in a part that is not displayed."""
-    return shown(compact_json(value).replace(" ", "␣"), WHOLE)
+    return safe_text(compact_json(value).replace(" ", "␣"), WHOLE)
 
 
 def _item(field: str, value: Any) -> str:

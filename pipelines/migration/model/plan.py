@@ -19,7 +19,7 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.files import COVER
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.store.durable import sha256_of, storage_errors
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, row_batches

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 
 _TEXT, _NUMBER = pa.string(), pa.int64()
 PLAN = Table(

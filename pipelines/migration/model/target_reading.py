@@ -18,7 +18,8 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.tables import PERSONAL, PUBLICATION_FILES
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import decode_record
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock

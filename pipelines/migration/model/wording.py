@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from pipelines.humanize import counted, duration, size
-from pipelines.inventory import IDENTIFIER_FIELDS, LAST_DAY_OF_V2
+from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import REFERENCES
+from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
 from pipelines.records.advice import Advice, advice_of
-from pipelines.records.forms import WRITTEN
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.verdicts import GOOD
 

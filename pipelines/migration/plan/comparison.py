@@ -18,9 +18,9 @@ from pipelines.migration.model.comparable import CONTRIBUTOR, FIELDS, Comparable
 from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
+from pipelines.publication_fields import REFERENCES
 from pipelines.records.identifiers.verdicts import GOOD
-from pipelines.records.publications import REFERENCES
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 
 _NUMBER, _TEXT = pa.int64(), pa.string()

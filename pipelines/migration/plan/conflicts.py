@@ -23,9 +23,9 @@ from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PlanRow
 from pipelines.migration.model.plan_folders import plans_folder
 from pipelines.migration.model.wording import advice_on
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
-from pipelines.report.issues import shown, write_lines
+from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.redaction import outside_text
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -169,7 +169,7 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
             yield (
                 row.resource,
                 row.source_id,
-                "" if row.resource in PERSONAL else shown(row.title or ""),
+                "" if row.resource in PERSONAL else safe_text(row.title or ""),
                 " ".join(advice_on(row.reason)),
                 target_numbers(row.candidates if row.target_id is None else [row.target_id]),
                 ", ".join(row.differing) if row.resource in PERSONAL else differences(row.differing),
@@ -178,13 +178,21 @@ def _lines(rows: Iterable[PlanRow], decided: Decisions) -> Iterator[Sequence[str
     for key, decision in sorted(decided.items()):
         if key not in again:
             target = target_numbers([] if decision.target_id is None else [decision.target_id])
-            yield (decision.resource, decision.source_id, shown(decision.title), DECIDED, target, "", decision.written)
+            yield (
+                decision.resource,
+                decision.source_id,
+                safe_text(decision.title),
+                DECIDED,
+                target,
+                "",
+                decision.written,
+            )
 
 
 def differences(fields: Mapping[str, Sequence[str | None]]) -> str:
     """The fields that differ: `title: «source» | «target»`."""
     pairs = ((field, *display_both(field, *map(value_of, values))) for field, values in fields.items())
-    return " · ".join(f"{shown(field, 40)}: «{source}» | «{target}»" for field, source, target in pairs)
+    return " · ".join(f"{safe_text(field, 40)}: «{source}» | «{target}»" for field, source, target in pairs)
 
 
 def target_numbers(ids: Iterable[int]) -> str:

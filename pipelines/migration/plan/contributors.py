@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.resource_types import USERS
 from pipelines.records.batches import table_batch, transposed
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, table_writer
 

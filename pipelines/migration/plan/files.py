@@ -9,8 +9,8 @@ from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.records.files import ASSET, COVER, KEPT, AttachedFile, attached_files
-from pipelines.records.forms import tell_unsent_of_files
-from pipelines.records.residue import leave, residue_json
+from pipelines.records.forms import add_unsent_files
+from pipelines.records.residue import keep_nested, residue_json
 from pipelines.records.values import decode_record
 
 OCTETS = "application/octet-stream"
@@ -31,12 +31,12 @@ def described_files(text: str | None) -> list[AttachedFile]:
 def unsent_with_files(unsent: str | None, files: str) -> str | None:
     """What is not moved of a record, including its files. Both parameters are columns of `comparable.RECORDS`."""
     of_files: dict[str, Any] = {}
-    tell_unsent_of_files(decode_record(files.encode()), of_files)
+    add_unsent_files(decode_record(files.encode()), of_files)
     if not of_files:
         return unsent
     both = decode_record(unsent.encode()) if unsent else {}
     for path, value in of_files.items():
-        leave(both, path, value)
+        keep_nested(both, path, value)
     return residue_json(both)
 
 

@@ -20,7 +20,7 @@ from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.resource_types import ResourceType
 from pipelines.migration.plan.rows import STEP, in_steps
-from pipelines.records.tables import PERSONAL
+from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey

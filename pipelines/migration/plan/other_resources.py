@@ -48,7 +48,7 @@ from pipelines.migration.plan.quarantine import (
 from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.records.batches import table_batch
 from pipelines.records.residue import bounded, residue_counts, residue_json
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.encryption import PersonalKey
 from pipelines.store.parquet import TableWriter, table_writer
 

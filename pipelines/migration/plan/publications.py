@@ -27,9 +27,9 @@ from pipelines.migration.plan.files import described_files, planned_files, reque
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
 from pipelines.migration.plan.rows import STEP, Totals, as_json, batches_of
+from pipelines.publication_fields import REFERENCES
+from pipelines.publication_fields import WRITTEN as FORM_FIELDS
 from pipelines.records.batches import table_batch, transposed
-from pipelines.records.forms import WRITTEN as FORM_FIELDS
-from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, escaped, literal, quoted, row_batches

@@ -16,15 +16,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from pipelines.inventory import IDENTIFIER_FIELDS
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.formatting import display_both
 from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.migration.plan.conflicts import differences, target_numbers
+from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
-from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
+from pipelines.report.issues import CACHED_TEXTS, COLUMNS, LineWriter, safe_text
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.store.durable import storage_errors
 
@@ -186,9 +186,9 @@ class _IssueLines:
 
     def __init__(self, summary: PlanSummary) -> None:
         self._summary = summary
-        self._show = lru_cache(ALIKE)(shown)
-        self._path = lru_cache(ALIKE)(_path)
-        self._advice = lru_cache(ALIKE)(advice_on_unsent)
+        self._show = lru_cache(CACHED_TEXTS)(safe_text)
+        self._path = lru_cache(CACHED_TEXTS)(_path)
+        self._advice = lru_cache(CACHED_TEXTS)(advice_on_unsent)
 
     def lines(self, row: Mapping[str, Any]) -> Iterator[Line]:
         """Yield the lines of one row. A publication is named by its number alone, because most records are publications."""
@@ -242,7 +242,7 @@ class _IssueLines:
 
 def _path(path: str) -> tuple[str, str, bool]:
     """The displayed path, the path without positions in lists, and whether the value may identify a person."""
-    name = shown(path)
+    name = safe_text(path)
     return name, _POSITIONS.sub("[]", name), names_a_person(path)
 
 
@@ -271,7 +271,7 @@ def _before_and_after(
     examples = []
     for number, title, new, old in rows:
         after, before = display_both(name, _value(new), _value(old))
-        examples.append(IssueExample(f"{noun(resource)} {number}", shown(title or ""), after, before))
+        examples.append(IssueExample(f"{noun(resource)} {number}", safe_text(title or ""), after, before))
     return examples
 
 

@@ -29,7 +29,7 @@ from pipelines.migration.report.issues import (
     counts_by_path,
     summarise,
 )
-from pipelines.report.issues import shown
+from pipelines.report.issues import safe_text
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
 from pipelines.store.durable import storage_errors, write_atomically
@@ -114,7 +114,7 @@ def plots_of(facts: PlanFacts) -> dict[str, Plot]:
 
 def _field_plot(summary: PlanSummary) -> Plot:
     bars = [
-        Bar(shown(field.field, 24), [field.records - field.replaced, field.replaced], f"{field.records:,}")
+        Bar(safe_text(field.field, 24), [field.records - field.replaced, field.replaced], f"{field.records:,}")
         for field in summary.patched[:BARS]
     ]
     return Plot("Fields that are changed", ("plain", "invalid"), bars, ("added", "replaced"))
@@ -133,7 +133,7 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "empty": facts.empty,
         "lines": headline(facts, now),
         "alarm": _alarm(facts, now),
-        "notes": [shown(note, 1000) for note in facts.notes],
+        "notes": [safe_text(note, 1000) for note in facts.notes],
         "tiles": _tiles(facts, summary, now),
         "actions": [{"name": ACTIONS[action], "colour": COLOURS[action]} for action in COLOURS if facts.count(action)],
         "resources": [
@@ -175,7 +175,7 @@ def _who(does: str, number: int, noun: str) -> str:
 def _end(end: End) -> dict[str, str]:
     """One of the two libraries, for the table of what was compared."""
     records = ", ".join(f"{count:,} {plural(name)}" for name, count in end.records.items()) or "nothing"
-    address = shown(end.base_url, 200)
+    address = safe_text(end.base_url, 200)
     return {"tenant": end.tenant, "api": end.api, "address": address, "snapshot": end.snapshot, "records": records}
 
 
@@ -238,7 +238,7 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
 def _patched(field: PatchedField) -> dict[str, Any]:
     return {
         "resource": plural(field.resource),
-        "field": shown(field.field, 40),
+        "field": safe_text(field.field, 40),
         "records": f"{field.records:,}",
         "replaced": f"{field.replaced:,}",
         "examples": field.examples,
@@ -262,8 +262,8 @@ def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
 def _unsent(path: str, count: int, group: IssueGroup | None) -> dict[str, str]:
     problem, suggestion = advice_on_unsent(path, None)
     example = group.examples[0] if group else IssueExample("")
-    row = {"path": shown(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
-    return {**row, "record": example.record, "example": shown(example.value, 120)}
+    row = {"path": safe_text(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
+    return {**row, "record": example.record, "example": safe_text(example.value, 120)}
 
 
 def _files(files: FileCounts) -> str:

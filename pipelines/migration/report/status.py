@@ -19,7 +19,7 @@ from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, 
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
-from pipelines.records.forms import WRITTEN
+from pipelines.publication_fields import WRITTEN
 from pipelines.store.durable import storage_errors
 
 MOST_PROBLEMS = 1000

@@ -35,11 +35,12 @@ from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
 from pipelines.migration.plan.publications import EMPTY_VALUES
 from pipelines.migration.undo.inverse_operations import OPEN, InverseOperations, TargetRecord, inverse_operations
+from pipelines.publication_fields import WRITTEN
 from pipelines.records.files import AttachedFile
-from pipelines.records.forms import WRITTEN, form_of
+from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
-from pipelines.report.issues import shown as fit
+from pipelines.report.issues import safe_text as fit
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.parquet import escaped, literal, open_table, quoted

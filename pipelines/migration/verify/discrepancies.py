@@ -20,10 +20,9 @@ from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.contributors import map_contributors
+from pipelines.publication_fields import REFERENCES, WRITTEN
 from pipelines.records.batches import Row, table_batch, transposed
-from pipelines.records.forms import WRITTEN
-from pipelines.records.publications import REFERENCES
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, quoted
 

@@ -24,7 +24,7 @@ from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKD
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.run import MigrationVerification
 from pipelines.records.residue import record_json
-from pipelines.records.tables import raw_table
+from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import decode_record
 from pipelines.store.durable import CHUNK_BYTES, storage_errors, sync_file, sync_folder
 from pipelines.store.parquet import row_batches, table_writer

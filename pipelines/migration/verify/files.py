@@ -30,7 +30,7 @@ from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile
-from pipelines.records.tables import Column, Table
+from pipelines.records.tables.description import Column, Table
 from pipelines.service.redaction import outside_text
 
 _TEXT, _NUMBER = pa.string(), pa.int64()

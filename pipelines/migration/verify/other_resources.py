@@ -19,7 +19,7 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
 from pipelines.migration.verify.run import LONGEST, VerificationFinding
-from pipelines.report.issues import shown
+from pipelines.report.issues import safe_text
 from pipelines.report.rendering import NOT_SHOWN
 
 
@@ -112,7 +112,7 @@ def _finding(  # noqa: PLR0917  a row
 ) -> VerificationFinding:
     """Of people, no value is told."""
     hidden = row.resource == USERS
-    texts = [NOT_SHOWN if hidden and text else shown(text, LONGEST) for text in (row.title or "", wanted, found)]
+    texts = [NOT_SHOWN if hidden and text else safe_text(text, LONGEST) for text in (row.title or "", wanted, found)]
     return VerificationFinding(
         problem=problem,
         resource=row.resource,
@@ -122,5 +122,5 @@ def _finding(  # noqa: PLR0917  a row
         field=field,
         wanted=texts[1],
         found=texts[2],
-        why=shown(why, LONGEST),
+        why=safe_text(why, LONGEST),
     )

@@ -32,8 +32,8 @@ from pipelines.migration.verify.discrepancies import (
     compare_with_target,
 )
 from pipelines.migration.verify.files import check_files
-from pipelines.records.forms import WRITTEN
-from pipelines.report.issues import shown, write_lines
+from pipelines.publication_fields import WRITTEN
+from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file, write_atomically
 from pipelines.version import VERSION
@@ -231,9 +231,9 @@ def _finding(one: Discrepancy, title: str | None) -> VerificationFinding:
         resource=PUBLICATIONS,
         source_id=one.source_id,
         target_id=one.target_id,
-        title=shown(title or "", LONGEST),
+        title=safe_text(title or "", LONGEST),
         field=one.field or "",
         wanted=wanted,
         found=found,
-        why=shown(one.why, LONGEST),
+        why=safe_text(one.why, LONGEST),
     )

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.tidying import AFTER, BEFORE, in_ascii, tidied
-from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, FoundIdentifier, good, once
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE, cleaned, in_ascii
+from pipelines.records.identifiers.verdicts import (
+    INVALID,
+    UNRECOGNISED,
+    VALID,
+    FoundIdentifier,
+    accepted,
+    without_repetition,
+)
 
 # fmt: off
 ARCHIVES = frozenset({
@@ -22,7 +29,7 @@ ARCHIVES = frozenset({
 
 _NEW = re.compile(r"([0-9]{4})\.([0-9]{4,5})")
 _FIRST_NEW, _FIRST_FIVE_DIGITS, _LAST = "0704", "1501", "4912"
-"""Months. The scheme reaches to 2106; what is dated later than 2049 is a slip today."""
+"""Months. The scheme lasts until 2106, but today a month after 2049 is a typing error."""
 
 _FIRST_YEAR, _LAST_OLD = "91", "0703"
 
@@ -39,31 +46,31 @@ _TOKEN = re.compile(
 _SEPARATOR = re.compile(r"\s*(?:[;,|]|\band\b)?\s*", re.IGNORECASE)
 
 
-def quick(text: str) -> FoundIdentifier | None:
-    """The value of a text that is an identifier of today's scheme as it stands; else None."""
+def read_clean(text: str) -> FoundIdentifier | None:
+    """The value of a text that is an unchanged identifier of today's scheme; else None."""
     if (new := _NEW.fullmatch(text)) and not _new_fault(new[1], new[2]):
         return FoundIdentifier("arxiv_id", text, VALID, "")
     return None
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every arXiv identifier of a text, and what is wrong with the others."""
-    tidy, rules = tidied(text)
+    """Every arXiv identifier in a text, valid or not."""
+    tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
     found: list[FoundIdentifier] = []
     position = 0
     while token := _TOKEN.match(tidy, position):
-        found.append(_judge(token, [*rules, *more]))
+        found.append(_validate(token, [*rules, *more]))
         separator = _SEPARATOR.match(tidy, token.end())
         position = separator.end() if separator else token.end()
     if not found:
         return [FoundIdentifier("arxiv_id", text, UNRECOGNISED, "text")]
     if rest := tidy[position:].strip():
         found.append(FoundIdentifier("arxiv_id", rest, UNRECOGNISED, "text"))
-    return once(found)
+    return without_repetition(found)
 
 
-def _judge(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
+def _validate(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
     written = token["id"]
     for name, rule in (("address", "address"), ("doi", "arxiv_doi"), ("label", "label"), ("version", "version")):
         rules += [rule] * (token[name] is not None)
@@ -77,11 +84,11 @@ def _judge(token: re.Match[str], rules: list[str]) -> FoundIdentifier:
         value = f"{archive}/{number}"
         fault = _old_fault(archive, number)
         rules += more
-    return FoundIdentifier("arxiv_id", written, INVALID, fault) if fault else good("arxiv_id", value, rules)
+    return FoundIdentifier("arxiv_id", written, INVALID, fault) if fault else accepted("arxiv_id", value, rules)
 
 
 def _old_parts(token: re.Match[str]) -> tuple[str, str, list[str]]:
-    """Archive and number of an identifier of before April 2007, and the rules that found them."""
+    """Archive and number of an identifier from before April 2007, and the rules that were used."""
     before, slash, number = token["id"].rpartition("/")
     if not slash:
         return (token["classes"] or "").lower().partition(".")[0], number, ["archive"]
@@ -106,5 +113,5 @@ def _old_fault(archive: str, number: str) -> str | None:
     return None if number[4:] != "000" else "serial"
 
 
-CERTAIN = rf"{BEFORE}(?:{_ADDRESS}|{_DOI}|arxiv:\s*)(?:{_ID})(?:v[1-9][0-9]*)?{AFTER}"
-"""An arXiv identifier wherever it stands: after its name, or in an address of arXiv."""
+UNAMBIGUOUS = rf"{BEFORE}(?:{_ADDRESS}|{_DOI}|arxiv:\s*)(?:{_ID})(?:v[1-9][0-9]*)?{AFTER}"
+"""An arXiv identifier in any text: after its name, or in an address of arXiv."""

@@ -1,4 +1,4 @@
-"""Further kinds of identifiers, each as a table of the configuration describes it (identifier_types.py)."""
+"""Further kinds of identifiers, each from a table of the configuration (settings/identifier_types.py)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 from stdnum import damm, luhn, verhoeff
 from stdnum.iso7064 import mod_11_2, mod_11_10, mod_37_2, mod_37_36, mod_97_10
 
+from pipelines.records.identifiers.cleaning import cleaned
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kind, Kinds
-from pipelines.records.identifiers.tidying import tidied
-from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, FoundIdentifier, good, once
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, VALID, FoundIdentifier, accepted, without_repetition
 from pipelines.settings.identifier_types import IdentifierSettings
 
 _TABLES = TypeAdapter(dict[str, IdentifierSettings])
@@ -31,7 +31,7 @@ _CASES: dict[str, Callable[[str], str]] = {"upper": str.upper, "lower": str.lowe
 
 
 def kinds_of(tables: Mapping[str, IdentifierSettings]) -> Kinds:
-    """The standard kinds and those that the tables describe."""
+    """The standard kinds, and those of the tables."""
     if not tables:
         return STANDARD_KINDS
     described = _TABLES.dump_json(dict(tables), exclude_defaults=True).decode()
@@ -39,19 +39,19 @@ def kinds_of(tables: Mapping[str, IdentifierSettings]) -> Kinds:
 
 
 def kinds_described(text: str) -> Kinds:
-    """The kinds again that gave this `described`."""
+    """The kinds from the text in `Kinds.described`."""
     return kinds_of(_TABLES.validate_json(text))
 
 
 def kind_of(name: str, settings: IdentifierSettings) -> Kind:
-    """The kind that a table describes."""
+    """The kind of a table."""
     reader = _Reader(name, settings)
     certain = rf"(?<![\w.-])(?:{settings.pattern})(?![\w-])" if settings.certain else ""
-    return Kind(name, settings.fields or (name,), reader.quick, reader.read, certain, settings.identifies)
+    return Kind(name, settings.fields or (name,), reader.read_clean, reader.read, certain, settings.identifies)
 
 
 class _Reader:
-    """Reads texts as the table says."""
+    """Reads texts by the rules of a table."""
 
     def __init__(self, name: str, settings: IdentifierSettings) -> None:
         self._name = name
@@ -62,20 +62,20 @@ class _Reader:
         self._addresses = _any_of(settings.addresses)
         self._separators = re.compile(rf"\s*[{re.escape(settings.separators)}]\s*") if settings.separators else None
 
-    def quick(self, text: str) -> FoundIdentifier | None:
-        """The value of a text that is one as it stands; else None."""
+    def read_clean(self, text: str) -> FoundIdentifier | None:
+        """The value of a text that is an unchanged identifier; else None."""
         if self._pattern.fullmatch(text) and self._in_case(text) == text and self._checked(text):
             return FoundIdentifier(self._name, text, VALID, "")
         return None
 
     def read(self, text: str) -> list[FoundIdentifier]:
-        """Every value of a text, and what is wrong with the others. What is one value as a whole is never split."""
-        tidy, rules = tidied(text)
+        """Every value in a text, valid or not. A text that is one value is never split."""
+        tidy, rules = cleaned(text)
         whole = self._read_one(tidy, rules)
         if whole.verdict == INVALID and self._separators:
             pieces = [self._read_one(piece, rules) for piece in self._separators.split(tidy) if piece.strip()]
             if any(one.verdict in GOOD for one in pieces):
-                return once(pieces)
+                return without_repetition(pieces)
         return [whole]
 
     def _read_one(self, text: str, rules: tuple[str, ...]) -> FoundIdentifier:
@@ -92,7 +92,7 @@ class _Reader:
         if not self._pattern.fullmatch(value):
             return FoundIdentifier(self._name, bare, INVALID, "form")
         return (
-            good(self._name, value, used)
+            accepted(self._name, value, used)
             if self._checked(value)
             else FoundIdentifier(self._name, bare, INVALID, "check_digit")
         )
@@ -102,5 +102,5 @@ class _Reader:
 
 
 def _any_of(texts: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Any of these at the beginning, with blanks behind it."""
+    """Matches any of these texts and the blanks after it."""
     return re.compile(rf"(?:{'|'.join(map(re.escape, texts))})\s*", re.IGNORECASE) if texts else None

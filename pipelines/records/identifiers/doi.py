@@ -1,8 +1,8 @@
 """DOI (ISO 26324; DOI Handbook): 10.registrant/suffix, in lower case because case makes no difference.
 
-The suffix may hold any visible character, so `;`, `,`, `<` and `>` belong to it: a field is taken apart only where another DOI begins
-behind a separator. Short DOIs (10/abcde) are DOIs. Only what a resolver's address or an encoding adds is taken off; a point or a bracket
-at the end may belong to the DOI and stays.
+The suffix may contain any visible character, also `;`, `,`, `<` and `>`. A field is therefore split only where another DOI begins after a
+separator. Short DOIs (10/abcde) are DOIs. Only the additions of a resolver's address or an encoding are removed; a point or a bracket at
+the end may belong to the DOI and stays.
 """
 
 from __future__ import annotations
@@ -10,16 +10,24 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from pipelines.records.identifiers.tidying import BEFORE, DASHES, tidied
-from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, VALID, FoundIdentifier, good, once
+from pipelines.records.identifiers.cleaning import BEFORE, DASHES, cleaned
+from pipelines.records.identifiers.verdicts import (
+    INVALID,
+    REPAIRED,
+    UNRECOGNISED,
+    VALID,
+    FoundIdentifier,
+    accepted,
+    without_repetition,
+)
 
 _PREFIX = r"10\.[1-9][0-9]{3,8}(?:\.[0-9]+)*"
 _SHORT = r"10/[a-z0-9]{3,12}"
 _PLAIN = re.compile(rf"{_PREFIX}/[-._()/:A-Za-z0-9]+")
-"""DOIs of nothing but the characters that agencies advise: nothing can be hidden in them."""
+"""DOIs with recommended characters only; these need no further check."""
 
 _WRAPPED = re.compile(rf"(?:(https?://(?:dx\.)?doi\.org/)|doi:)({_PLAIN.pattern})", re.IGNORECASE)
-"""The same as people mostly write it: in the resolver's address or behind its name."""
+"""The same in its most frequent forms: in the resolver's address or after its name."""
 
 _RESOLVER = (
     r"(?:https?:/{0,2})?(?:www\.)?(?:(?:dx[.-])?doi[.-]org(?:[.-][a-z0-9.-]+)?|hdl\.handle\.net)(?::[0-9]+)?/+(?:doi:)?"
@@ -32,7 +40,7 @@ _BREAK = re.compile(
     rf"(?:\s*[;,|]\s+|{_NO_NAME}\s+(?:(?:and|&)\s+)?|[;,|](?={_OPEN}(?:{_RESOLVER}|{_NAME})*{_PREFIX}/))(?={_STARTS})",
     re.IGNORECASE,
 )
-"""Between two DOIs. Without a blank only a whole prefix is a beginning, since a suffix may hold these characters."""
+"""Separator of two DOIs. Without a blank it must be followed by a whole prefix, since a suffix may contain these characters."""
 
 _WHOLE = re.compile(rf"{_PREFIX}/(.+)", re.DOTALL)
 _SHORT_DOI = re.compile(_SHORT)
@@ -47,8 +55,8 @@ _TO_LOWER = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWX
 _DASH = re.compile(f"[{DASHES}]")
 
 
-def quick(text: str) -> FoundIdentifier | None:
-    """The value of a text that is a DOI of plain characters, alone, in its address or behind its name; else None."""
+def read_clean(text: str) -> FoundIdentifier | None:
+    """The value of a text that is a DOI of plain characters, alone, in its address or after its name; else None."""
     if _PLAIN.fullmatch(text):
         lower = text.lower()
         return (
@@ -64,12 +72,12 @@ def quick(text: str) -> FoundIdentifier | None:
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every DOI of a text, and what is wrong with the others. Each is unwrapped until nothing changes."""
+    """Every DOI in a text, valid or not. Each one is unwrapped until nothing changes."""
     found: list[FoundIdentifier] = []
     waiting: list[tuple[str, tuple[str, ...]]] = [(text, ())]
     while waiting:
         piece, rules = waiting.pop()
-        tidy, more = tidied(piece)
+        tidy, more = cleaned(piece)
         rules += more
         pieces = [one for one in _BREAK.split(tidy) if one]
         if pieces not in ([tidy], []):
@@ -79,14 +87,14 @@ def read(text: str) -> list[FoundIdentifier]:
         if bare != tidy:
             waiting.append((bare, rules + more))
         elif bare:
-            found.append(_judge(bare, rules))
+            found.append(_validate(bare, rules))
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier("doi", text, UNRECOGNISED, "text")]
-    return once(found)
+    return without_repetition(found)
 
 
 def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
-    """One layer of wrapping taken off, with the rule's name; the text itself, if there is none."""
+    """The text without one layer of wrapping, and the name of the rule; the text itself if it has no wrapping."""
     closing = _BRACKETS.get(text[:1])
     if closing and text[-1:] == closing and _is_balanced(text[1:-1], text[0], closing):
         return text[1:-1].strip(), ("enclosed",)
@@ -101,7 +109,7 @@ def _unwrapped(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _resolved(path: str) -> str | None:
-    """The DOI that a resolver's address names; None, if that is not certain."""
+    """The DOI in a resolver's address; None if that is not certain."""
     rest = _QUERY.sub("", path)
     if "#" in rest:
         return None
@@ -110,7 +118,7 @@ def _resolved(path: str) -> str | None:
 
 
 def _is_balanced(inner: str, opening: str, closing: str) -> bool:
-    """Whether brackets around this text belong together."""
+    """Whether the brackets around this text are a pair."""
     if opening == closing:
         return opening not in inner
     depth = 0
@@ -122,16 +130,16 @@ def _is_balanced(inner: str, opening: str, closing: str) -> bool:
 
 
 def _decoded(encoded: re.Match[str]) -> str:
-    """What percent-encoded bytes mean; they stay where that is no visible text."""
+    """The text of percent-encoded bytes; unchanged if it is not visible."""
     text = unquote(encoded[0], errors="replace")
     return text if text.isprintable() and " " not in text and "\ufffd" not in text else encoded[0]
 
 
-def _judge(text: str, rules: tuple[str, ...]) -> FoundIdentifier:
+def _validate(text: str, rules: tuple[str, ...]) -> FoundIdentifier:
     lower = text.translate(_TO_LOWER)
     if not _SHORT_DOI.fullmatch(lower) and (fault := _fault(text)):
         return FoundIdentifier("doi", text, UNRECOGNISED if fault == "text" else INVALID, fault)
-    return good("doi", lower, rules if lower == text else (*rules, "case"))
+    return accepted("doi", lower, rules if lower == text else (*rules, "case"))
 
 
 def _fault(text: str) -> str | None:
@@ -150,7 +158,7 @@ def _fault(text: str) -> str | None:
     return "dash_inside" if _DASH.search(suffix) else None
 
 
-CERTAIN = (
+UNAMBIGUOUS = (
     rf"{BEFORE}(?:{_RESOLVER}|{_NAME})?{_PREFIX}/[^\s]+?(?=[;,|]?(?:\s|$)|[;,|](?:{_RESOLVER}|{_NAME})?{_PREFIX}/)"
 )
-"""A DOI wherever it stands."""
+"""A DOI in any text."""

@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import LABEL_ISBN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_10_holds, isbn_13_holds, isbn_13_of
-from pipelines.records.identifiers.tidying import AFTER, BEFORE
-from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier, joined, names
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE
+from pipelines.records.identifiers.numbers_in_text import (
+    LABEL_ISBN,
+    ZEROS,
+    NumberStandard,
+    Validation,
+    labels,
+    read_numbers,
+)
+from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier, join_rules, rule_names
 
 _13 = re.compile(r"(?:978[0-9]|979[1-9])[0-9]{9}")
 _10 = re.compile(r"[0-9]{9}[0-9X]")
 _HYPHENED = re.compile(r"[0-9](?:-?[0-9])*-[0-9X]")
 _SHORT = re.compile(r"[1-9](?:[0-9]{6,8}|[0-9]{7}X)")
-"""An ISBN-10 without its first zeros; three is the most that is seen, where the publisher is 0-00."""
+"""An ISBN-10 without its first zeros, of which at most three are missing (publisher 0-00)."""
 
 _QUALIFIED = re.compile(r"([0-9][0-9-]{8,15}[0-9X]) \([A-Za-z .]*\)")
-"""A number that needs no zeros, and a remark of words behind it."""
+"""A number with all its zeros, and a remark of words after it."""
 
 _SBN = re.compile(r"[0-9]{2,7}([ -])[0-9]{1,6}\1[0-9Xx]")
-"""A Standard Book Number, as books had it before 1970: publisher, title, check digit. It never had the zero."""
+"""A Standard Book Number from before 1970: publisher, title, check digit. It never had the zero."""
 
 _BETWEEN = re.compile(r"[ .-]+")
 _DECIMAL = re.compile(r"([0-9]{7,13})\.0+")
@@ -32,13 +39,13 @@ _NUMBER = re.compile(r"[0-9]+X?")
 
 _MADE_UP_10 = frozenset({*(10 * digit for digit in "0123456789"), "123456789X"})
 _MADE_UP = _MADE_UP_10 | frozenset(map(isbn_13_of, _MADE_UP_10))
-"""Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
+"""Placeholders from forms, and examples from textbooks; their check digits are right."""
 
 _SBN_DIGITS, _ISBN_13_DIGITS = 9, 13
 
 
-def quick(text: str) -> FoundIdentifier | None:
-    """The value of a text that is one good number, alone or with a remark in brackets behind it; else None."""
+def read_clean(text: str) -> FoundIdentifier | None:
+    """The value of a text that is one valid number, alone or with a remark in brackets after it; else None."""
     if _13.fullmatch(text):
         return FoundIdentifier("isbn", text, VALID, "") if isbn_13_holds(text) and text not in _MADE_UP else None
     if _10.fullmatch(text):
@@ -63,19 +70,19 @@ def quick(text: str) -> FoundIdentifier | None:
 
 def _with_remark(text: str) -> FoundIdentifier | None:
     qualified = _QUALIFIED.fullmatch(text)
-    found = quick(qualified[1]) if qualified else None
+    found = read_clean(qualified[1]) if qualified else None
     if found is None or ZEROS in found.rule:
         return None
-    return found._replace(verdict=REPAIRED, rule=joined(("qualifier", *names(found.rule))))
+    return found._replace(verdict=REPAIRED, rule=join_rules(("qualifier", *rule_names(found.rule))))
 
 
-def judge(run: str) -> Judged:
-    """The ISBN that digits are, with whatever stands between them."""
+def validate(run: str) -> Validation:
+    """The ISBN of a run of digits and separators, or the reason why it is none."""
     rules: list[str] = []
     if exponent := _EXPONENT.fullmatch(run):
         run = exponent[1] + exponent[2]
         if len(run) != int(exponent[3]) + 1:
-            return Judged(None, ("digits_lost",))
+            return Validation(None, ("digits_lost",))
         rules.append("exponent")
     elif decimal := _DECIMAL.fullmatch(run):
         run = decimal[1]
@@ -84,9 +91,9 @@ def judge(run: str) -> Judged:
     number = bare.upper()
     rules += ["hyphens"] * (bare != run) + ["case"] * (number != bare)
     if not _NUMBER.fullmatch(number):
-        return Judged(None, ("character",))
+        return Validation(None, ("character",))
     if not number.strip("0"):
-        return Judged(None, ("placeholder",))
+        return Validation(None, ("placeholder",))
     if len(number) == _ISBN_13_DIGITS:
         return _isbn_13(number, rules)
     completed, rule = _completed(run, number)
@@ -94,7 +101,7 @@ def judge(run: str) -> Judged:
 
 
 def _completed(run: str, number: str) -> tuple[str, tuple[str, ...]]:
-    """A number with the zeros that it lost or never had, if the check digit then holds, and the rule that says so."""
+    """A number with its missing zeros, if the check digit is then right, and the rule for it."""
     padded = number.zfill(10)
     if len(number) == _SBN_DIGITS and _SBN.fullmatch(run):
         return padded, ("sbn",)
@@ -103,29 +110,33 @@ def _completed(run: str, number: str) -> tuple[str, tuple[str, ...]]:
     return number, ()
 
 
-def _isbn_10(number: str, rules: list[str]) -> Judged:
+def _isbn_10(number: str, rules: list[str]) -> Validation:
     if not _10.fullmatch(number):
-        return Judged(None, ("length",))
+        return Validation(None, ("length",))
     if number in _MADE_UP:
-        return Judged(None, ("placeholder",))
-    return Judged(isbn_13_of(number), (*rules, "isbn_10")) if isbn_10_holds(number) else Judged(None, ("check_digit",))
+        return Validation(None, ("placeholder",))
+    return (
+        Validation(isbn_13_of(number), (*rules, "isbn_10"))
+        if isbn_10_holds(number)
+        else Validation(None, ("check_digit",))
+    )
 
 
-def _isbn_13(number: str, rules: list[str]) -> Judged:
+def _isbn_13(number: str, rules: list[str]) -> Validation:
     if not _13.fullmatch(number):
-        return Judged(None, ("music_number" if number.startswith("9790") else "prefix",))
+        return Validation(None, ("music_number" if number.startswith("9790") else "prefix",))
     if number in _MADE_UP:
-        return Judged(None, ("placeholder",))
-    return Judged(number, tuple(rules)) if isbn_13_holds(number) else Judged(None, ("check_digit",))
+        return Validation(None, ("placeholder",))
+    return Validation(number, tuple(rules)) if isbn_13_holds(number) else Validation(None, ("check_digit",))
 
 
-_NUMBERS = Numbers("isbn", labels(LABEL_ISBN), frozenset({10, 13}), judge)
+_NUMBERS = NumberStandard("isbn", labels(LABEL_ISBN), frozenset({10, 13}), validate)
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every ISBN of a text, and what is wrong with the others."""
+    """Every ISBN in a text, valid or not."""
     return read_numbers(_NUMBERS, text)
 
 
-CERTAIN = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
-"""An ISBN wherever it stands: 978 or 979 and ten digits, or one after its name."""
+UNAMBIGUOUS = rf"{BEFORE}(?:97[89](?:[- ]?[0-9]){{10}}|isbn(?:-1[03])?[: ]+(?:[0-9][- ]?){{9,12}}[0-9x]){AFTER}"
+"""An ISBN in any text: 978 or 979 and ten digits, or a number after its name."""

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.check_digit_numbers import LABEL_ISSN, ZEROS, Judged, Numbers, labels, read_numbers
 from pipelines.records.identifiers.check_digits import isbn_13_holds, issn_holds, issn_of
-from pipelines.records.identifiers.tidying import AFTER, BEFORE
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE
+from pipelines.records.identifiers.numbers_in_text import (
+    LABEL_ISSN,
+    ZEROS,
+    NumberStandard,
+    Validation,
+    labels,
+    read_numbers,
+)
 from pipelines.records.identifiers.verdicts import REPAIRED, VALID, FoundIdentifier
 
 _ISSN = re.compile(r"[0-9]{4}-[0-9]{3}[0-9X]")
@@ -20,10 +27,10 @@ _DECIMAL = re.compile(r"([0-9]{6,8})\.0+")
 _NUMBER = re.compile(r"[0-9]+X?")
 
 _MADE_UP = frozenset({"00000000", "12345679"})
-"""Numbers of forms that wanted to be filled in, and of textbooks; their check digits hold."""
+"""Placeholders from forms, and examples from textbooks; their check digits are right."""
 
 
-def quick(text: str) -> FoundIdentifier | None:
+def read_clean(text: str) -> FoundIdentifier | None:
     """The value of a text that is an ISSN, with or without its hyphen; else None."""
     if _ISSN.fullmatch(text):
         number, value, rule = text[:4] + text[5:], text, ""
@@ -36,8 +43,8 @@ def quick(text: str) -> FoundIdentifier | None:
     return None
 
 
-def judge(run: str) -> Judged:
-    """The ISSN that digits are, with whatever stands between them."""
+def validate(run: str) -> Validation:
+    """The ISSN of a run of digits and separators, or the reason why it is none."""
     rules: list[str] = []
     if decimal := _DECIMAL.fullmatch(run):
         run = decimal[1]
@@ -46,33 +53,35 @@ def judge(run: str) -> Judged:
     number = joined.upper()
     rules += ["case"] * (number != joined)
     if not _NUMBER.fullmatch(number):
-        return Judged(None, ("character",))
+        return Validation(None, ("character",))
     if not number.strip("0"):
-        return Judged(None, ("placeholder",))
+        return Validation(None, ("placeholder",))
     if _EAN.fullmatch(number):
         return (
-            Judged(issn_of(number[3:10]), (*rules, "ean")) if isbn_13_holds(number) else Judged(None, ("check_digit",))
+            Validation(issn_of(number[3:10]), (*rules, "ean"))
+            if isbn_13_holds(number)
+            else Validation(None, ("check_digit",))
         )
     if _SHORT.fullmatch(number) and number == run.upper() and issn_holds(number.zfill(8)):
         rules.append(ZEROS)
         number = number.zfill(8)
     if not _8.fullmatch(number):
-        return Judged(None, ("length",))
+        return Validation(None, ("length",))
     if number in _MADE_UP:
-        return Judged(None, ("placeholder",))
+        return Validation(None, ("placeholder",))
     value = f"{number[:4]}-{number[4:]}"
     rules += ["hyphens"] * (run.upper() != value)
-    return Judged(value, tuple(rules)) if issn_holds(number) else Judged(None, ("check_digit",))
+    return Validation(value, tuple(rules)) if issn_holds(number) else Validation(None, ("check_digit",))
 
 
-_NUMBERS = Numbers("issn", labels(LABEL_ISSN), frozenset({8}), judge)
+_NUMBERS = NumberStandard("issn", labels(LABEL_ISSN), frozenset({8}), validate)
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every ISSN of a text, and what is wrong with the others."""
+    """Every ISSN in a text, valid or not."""
     return read_numbers(_NUMBERS, text)
 
 
 _YEARS = "(?:1[6-9]|20)[0-9]{2}-(?:1[6-9]|20)[0-9]{2}"
-CERTAIN = rf"{BEFORE}(?!{_YEARS})(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
-"""An ISSN wherever it stands: in its standard form, or after its name. What may be two years is none."""
+UNAMBIGUOUS = rf"{BEFORE}(?!{_YEARS})(?:[0-9]{{4}}-[0-9]{{3}}[0-9x]|[ep]?-?issn(?:-l)?[: ]+[0-9]{{7}}[0-9x]){AFTER}"
+"""An ISSN in any text: in its standard form, or after its name. A number that may be two years is none."""

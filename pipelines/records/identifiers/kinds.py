@@ -1,7 +1,7 @@
-"""All kinds of identifiers together: which field names which kind, and what a field of one kind may hold of another.
+"""All kinds of identifiers of a library: the fields of each kind, and the search for identifiers of another kind in a field.
 
-A type is never guessed from a value alone. Only where a field's text is no identifier of its own kind is it searched for what is certainly
-one of another: a DOI, an ISBN with its bar code prefix, an ISSN in its standard form, anything after its own name or in an address.
+The type is never guessed from a value alone. Only if a field's text is no identifier of its own kind, it is searched for unambiguous
+identifiers of other kinds: a DOI, an ISBN with its bar code prefix, an ISSN in its standard form, anything after its name or in an address.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from pipelines.inventory import IDENTIFIER_LIST, PUBLICATION_KEYS
+from pipelines.publication_fields import IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.records.identifiers import arxiv, doi, isbn, issn, pmid
-from pipelines.records.identifiers.check_digit_numbers import ZEROS, only_words
-from pipelines.records.identifiers.tidying import MAX_CHARACTERS, tidied
+from pipelines.records.identifiers.cleaning import MAX_CHARACTERS, cleaned
+from pipelines.records.identifiers.numbers_in_text import ZEROS, only_words
 from pipelines.records.identifiers.verdicts import (
     GOOD,
     INVALID,
@@ -21,77 +21,77 @@ from pipelines.records.identifiers.verdicts import (
     UNRECOGNISED,
     VALID,
     FoundIdentifier,
-    joined,
-    names,
-    once,
+    join_rules,
+    rule_names,
+    without_repetition,
 )
 
 
 class Kind(NamedTuple):
-    """One type of identifiers. `quick` settles clean texts and gives None for others; `read` takes any; `certain` is a pattern or empty.
+    """One type of identifiers. `read_clean` reads clean texts and returns None for others; `read` reads any text.
 
     `identifies`: two publications with the same value are one and the same.
     """
 
     name: str
     fields: tuple[str, ...]
-    quick: Callable[[str], FoundIdentifier | None]
+    read_clean: Callable[[str], FoundIdentifier | None]
     read: Callable[[str], list[FoundIdentifier]]
     certain: str
     identifies: bool
 
 
 STANDARD = (
-    Kind("doi", ("doi",), doi.quick, doi.read, doi.CERTAIN, identifies=True),
-    Kind("isbn", ("isbn",), isbn.quick, isbn.read, isbn.CERTAIN, identifies=True),
-    Kind("issn", ("issn",), issn.quick, issn.read, issn.CERTAIN, identifies=False),
-    Kind("arxiv_id", ("arxiv_id",), arxiv.quick, arxiv.read, arxiv.CERTAIN, identifies=True),
-    Kind("pmid", ("pmid",), pmid.quick, pmid.read, pmid.CERTAIN, identifies=True),
+    Kind("doi", ("doi",), doi.read_clean, doi.read, doi.UNAMBIGUOUS, identifies=True),
+    Kind("isbn", ("isbn",), isbn.read_clean, isbn.read, isbn.UNAMBIGUOUS, identifies=True),
+    Kind("issn", ("issn",), issn.read_clean, issn.read, issn.UNAMBIGUOUS, identifies=False),
+    Kind("arxiv_id", ("arxiv_id",), arxiv.read_clean, arxiv.read, arxiv.UNAMBIGUOUS, identifies=True),
+    Kind("pmid", ("pmid",), pmid.read_clean, pmid.read, pmid.UNAMBIGUOUS, identifies=True),
 )
-"""The types that service-api.md names, in the order in which their fields are staged."""
+"""The types that the service documents (service.md#identifiers), in the order of their positions in `publication_identifiers`."""
 
 
 class Kinds:
-    """The kinds a library has: the standard ones, and those of its configuration, which may replace a standard one."""
+    """The kinds of a library: the standard ones, and those of its configuration, which may replace a standard one."""
 
     def __init__(self, configured: Iterable[Kind] = (), described: str = "") -> None:
         self.described = described
-        """What `configured.kinds_described` makes the same kinds of, for another process; empty for the standard ones."""
+        """Text from which `configured.kinds_described` makes the same kinds in another process; empty for the standard kinds."""
         self._kinds = {kind.name: kind for kind in (*STANDARD, *configured)}
         self.fields = tuple((field, kind) for kind in self._kinds.values() for field in kind.fields)
         self.homes = {kind.name: kind.fields[0] for kind in self._kinds.values()}
-        """Type → the field that holds its values where nothing says otherwise."""
+        """Type → the field for its values by default."""
         self.identifying = frozenset(kind.name for kind in self._kinds.values() if kind.identifies)
-        """Types whose values name one publication."""
+        """Types whose values identify one publication."""
         self.record_keys = PUBLICATION_KEYS.union((IDENTIFIER_LIST,), (field for field, _kind in self.fields))
-        """Keys of a record that have a meaning."""
+        """Keys of a record that a rule maps."""
         self._others: dict[str, re.Pattern[str]] = {}
 
     def read(self, kind: str, text: str) -> list[FoundIdentifier]:
-        """Every value of a text that a field of this kind holds, or an entry that names this type. Never raises, and is never empty."""
+        """Every value in the text of a field of this kind, or of an entry with this type. Never raises; never empty."""
         known = self._kinds.get(kind) or self._kinds.get(kind.lower())
         if known is None:
             return [FoundIdentifier(kind, text, UNRECOGNISED, "unknown_type" if kind else "type_missing")]
-        quick = known.quick(text)
-        return [quick] if quick else self.look_into(known, text)
+        quick = known.read_clean(text)
+        return [quick] if quick else self.read_unclean(known, text)
 
-    def look_into(self, kind: Kind, text: str) -> list[FoundIdentifier]:
-        """The same, for a text that is not clean."""
+    def read_unclean(self, kind: Kind, text: str) -> list[FoundIdentifier]:
+        """The same for a text that `Kind.read_clean` does not read."""
         if len(text) > MAX_CHARACTERS:
             return [FoundIdentifier(kind.name, text, UNRECOGNISED, "too_long")]
         if not text or text.isspace():
             return [FoundIdentifier(kind.name, text, UNRECOGNISED, "blank")]
-        found = once(self._settled(kind, text))
+        found = without_repetition(self._read_repeatedly(kind, text))
         if found[0].verdict == VALID and found[0].value != text:
-            return [found[0]._replace(verdict=REPAIRED, rule=_what_was_around(found[0].value, text))]
+            return [found[0]._replace(verdict=REPAIRED, rule=_rule_of_surroundings(found[0].value, text))]
         return found
 
-    def _settled(self, kind: Kind, text: str) -> list[FoundIdentifier]:
-        """The values of a text, of its own kind or, where that fails, of others; read again until nothing more is found."""
+    def _read_repeatedly(self, kind: Kind, text: str) -> list[FoundIdentifier]:
+        """The values of its own kind in a text, or else of other kinds; invalid pieces are read again until nothing changes."""
         found = kind.read(text)
         if all(one.verdict in GOOD for one in found):
             return found
-        if moved := self._with_others(kind, text):
+        if moved := self._of_other_kinds(kind, text):
             return moved
         return [
             again
@@ -99,40 +99,40 @@ class Kinds:
             for again in (
                 [one]
                 if one.verdict in GOOD or one.value == text or one.rule == "zeros_unproved"
-                else self._settled(kind, one.value)
+                else self._read_repeatedly(kind, one.value)
             )
         ]
 
-    def _with_others(self, kind: Kind, text: str) -> list[FoundIdentifier]:
-        """The values of a text that holds some of another kind for certain; empty, if it holds none."""
-        tidy, rules = tidied(text)
+    def _of_other_kinds(self, kind: Kind, text: str) -> list[FoundIdentifier]:
+        """The values of a text with unambiguous identifiers of other kinds; empty if it has none."""
+        tidy, rules = cleaned(text)
         found: list[FoundIdentifier] = []
         end = 0
         moved = False
-        for token in self._pattern_of_others(kind.name).finditer(tidy):
+        for token in self._other_kinds_pattern(kind.name).finditer(tidy):
             other = self._kinds[token.lastgroup or ""].read(token[0])
             if all(one.verdict in GOOD for one in other):
-                found += self._left(kind, tidy[end : token.start()])
+                found += self._remaining(kind, tidy[end : token.start()])
                 found += [
-                    one._replace(verdict=REPAIRED, rule=joined(("other_type", *rules, *names(one.rule))))
+                    one._replace(verdict=REPAIRED, rule=join_rules(("other_type", *rules, *rule_names(one.rule))))
                     for one in other
                 ]
                 end = token.end()
                 moved = True
-        return found + self._left(kind, tidy[end:]) if moved else []
+        return found + self._remaining(kind, tidy[end:]) if moved else []
 
-    def _left(self, kind: Kind, text: str) -> list[FoundIdentifier]:
-        """What is left of a text beside values of another kind."""
+    def _remaining(self, kind: Kind, text: str) -> list[FoundIdentifier]:
+        """The values of the text beside identifiers of another kind."""
         left = text.strip(" ;,|")
         if only_words(left):
             return []
         return [
-            FoundIdentifier(kind.name, left, INVALID, "zeros_unproved") if ZEROS in names(one.rule) else one
-            for one in self._settled(kind, left)
+            FoundIdentifier(kind.name, left, INVALID, "zeros_unproved") if ZEROS in rule_names(one.rule) else one
+            for one in self._read_repeatedly(kind, left)
         ]
 
-    def _pattern_of_others(self, name: str) -> re.Pattern[str]:
-        """Finds what is certainly of another kind than this one; compiled when it is first needed."""
+    def _other_kinds_pattern(self, name: str) -> re.Pattern[str]:
+        """Matches unambiguous identifiers of the other kinds; compiled on first use."""
         if name not in self._others:
             patterns = [
                 f"(?P<{one.name}>{one.certain})" for one in self._kinds.values() if one.certain and one.name != name
@@ -141,10 +141,10 @@ class Kinds:
         return self._others[name]
 
 
-def _what_was_around(value: str, text: str) -> str:
-    """The rule for a piece of a text that was only words or separators, beside a valid value."""
+def _rule_of_surroundings(value: str, text: str) -> str:
+    """The rule for words or separators that were removed beside a valid value."""
     return "qualifier" if any(map(str.isalnum, text.replace(value, "", 1))) else "punctuation"
 
 
 STANDARD_KINDS = Kinds()
-"""The kinds of a library whose configuration names no others."""
+"""The kinds of a library without configured types."""

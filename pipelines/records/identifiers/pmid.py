@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import re
 
-from pipelines.records.identifiers.tidying import AFTER, BEFORE, in_ascii, tidied
-from pipelines.records.identifiers.verdicts import INVALID, UNRECOGNISED, VALID, FoundIdentifier, good, once
+from pipelines.records.identifiers.cleaning import AFTER, BEFORE, cleaned, in_ascii
+from pipelines.records.identifiers.verdicts import (
+    INVALID,
+    UNRECOGNISED,
+    VALID,
+    FoundIdentifier,
+    accepted,
+    without_repetition,
+)
 
 _PMID = re.compile(r"[1-9][0-9]{0,7}")
 _SEPARATOR = re.compile(r"[;|]|,(?= |[Pp])")
@@ -19,20 +26,20 @@ _REMARK = re.compile(r"\s*\[PubMed[^\[\]]*\]\.?$|\s*\(PMID\)$", re.IGNORECASE)
 _AROUND = " .{}()[]<>\"'"
 _DECIMAL = re.compile(r"([0-9]{1,8})\.0+")
 _ROW = re.compile(r"[1-9][0-9]{6,7}(?:[ ,]+[1-9][0-9]{6,7})+")
-"""Several numbers so long that none can be a part of another."""
+"""Several numbers, each too long to be a part of another one."""
 
 _DIGITS_APART = re.compile(r"[0-9]+(?:[ ,]+[0-9]+)+")
 _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|[-–—?]+)\.?", re.IGNORECASE)
 
 
-def quick(text: str) -> FoundIdentifier | None:
-    """The value of a text that is a PMID as it stands; else None."""
+def read_clean(text: str) -> FoundIdentifier | None:
+    """The value of a text that is an unchanged PMID; else None."""
     return FoundIdentifier("pmid", text, VALID, "") if _PMID.fullmatch(text) else None
 
 
 def read(text: str) -> list[FoundIdentifier]:
-    """Every PMID of a text, and what is wrong with the others."""
-    tidy, rules = tidied(text)
+    """Every PMID in a text, valid or not."""
+    tidy, rules = cleaned(text)
     tidy, more = in_ascii(tidy)
     if _PLACEHOLDER.fullmatch(tidy):
         return [FoundIdentifier("pmid", text, UNRECOGNISED, "nothing")]
@@ -41,7 +48,7 @@ def read(text: str) -> list[FoundIdentifier]:
     ]
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier("pmid", text, UNRECOGNISED, "text")]
-    return once(found)
+    return without_repetition(found)
 
 
 def _read_piece(piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
@@ -60,22 +67,22 @@ def _read_piece(piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
         bare = decimal[1]
         used.append("decimal_zero")
     if bare.isascii() and bare.isdigit():
-        return [_judge(bare, used)]
+        return [_validate(bare, used)]
     if _ROW.fullmatch(bare):
-        return [_judge(number, used) for number in re.split("[ ,]+", bare)]
+        return [_validate(number, used) for number in re.split("[ ,]+", bare)]
     if _DIGITS_APART.fullmatch(bare):
         return [FoundIdentifier("pmid", bare, INVALID, "ambiguous")]
     return [FoundIdentifier("pmid", piece, UNRECOGNISED, "text")]
 
 
-def _judge(digits: str, rules: list[str]) -> FoundIdentifier:
+def _validate(digits: str, rules: list[str]) -> FoundIdentifier:
     number = digits.lstrip("0")
     if not number:
         return FoundIdentifier("pmid", digits, INVALID, "placeholder")
     if not _PMID.fullmatch(number):
         return FoundIdentifier("pmid", digits, INVALID, "length")
-    return good("pmid", number, (*rules, *(["surplus_zeros"] * (number != digits))))
+    return accepted("pmid", number, (*rules, *(["surplus_zeros"] * (number != digits))))
 
 
-CERTAIN = rf"{BEFORE}(?:pmid[: ]+[1-9][0-9]{{0,7}}|{_ADDRESS.pattern}){AFTER}"
-"""A PMID wherever it stands: after its name, or in an address of PubMed."""
+UNAMBIGUOUS = rf"{BEFORE}(?:pmid[: ]+[1-9][0-9]{{0,7}}|{_ADDRESS.pattern}){AFTER}"
+"""A PMID in any text: after its name, or in an address of PubMed."""

@@ -1,4 +1,4 @@
-"""What is said of one value: its type, its form, how sure we are, and by which rules."""
+"""The result for one value: its type, its canonical form, a verdict, and the rules that led to it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 VALID = "valid"
-"""The text is an identifier in its canonical form, as it stands."""
+"""The text is an identifier in its canonical form, unchanged."""
 
 REPAIRED = "repaired"
-"""The text means one identifier and no other; the rules tell how it was brought into its canonical form."""
+"""The text means one identifier and no other; the rules name the changes to its canonical form."""
 
 INVALID = "invalid"
-"""The text is meant to be an identifier of the type and breaks its standard; it is left as it was found."""
+"""The text should be an identifier of the type and breaks its standard; it stays as found."""
 
 UNRECOGNISED = "unrecognised"
 """The text does not look like an identifier of the type, or there is no rule for the type."""
@@ -24,7 +24,7 @@ GOOD = frozenset({VALID, REPAIRED})
 
 
 class FoundIdentifier(NamedTuple):
-    """A value that a text holds. `rule` names the rules that led to it, joined by +; it is empty for what is valid as it stands."""
+    """A value in a text. `rule` names the rules that led to it, joined by +; it is empty for an unchanged valid value."""
 
     type: str
     value: str
@@ -44,34 +44,38 @@ class Identifier(NamedTuple):
     rule: str
 
 
-def joined(rules: Iterable[str]) -> str:
-    """Names of rules as they stand in a column: each once, in the order in which they were used."""
+def join_rules(rules: Iterable[str]) -> str:
+    """Names of rules as the column has them: each once, in the order of use, joined by +."""
     return "+".join(dict.fromkeys(rules))
 
 
-def names(rule: str) -> list[str]:
-    """The rules in such a column."""
+def rule_names(rule: str) -> list[str]:
+    """The names of the rules in such a text."""
     return rule.split("+") if rule else []
 
 
-def good(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
+def accepted(kind: str, value: str, rules: Iterable[str]) -> FoundIdentifier:
     """An identifier: valid if it needed no rule, else repaired."""
-    rule = joined(rules)
+    rule = join_rules(rules)
     return FoundIdentifier(kind, value, REPAIRED if rule else VALID, rule)
 
 
-def once(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
-    """The values of one field, each once; where there is more than one, the field was split."""
-    kept: dict[tuple[str, str], FoundIdentifier] = {}
+def without_repetition(found: list[FoundIdentifier]) -> list[FoundIdentifier]:
+    """The values of one field, each once; several values get the rule `split`."""
+    unique: dict[tuple[str, str], FoundIdentifier] = {}
     for one in found:
         key = one[:2]
-        if key not in kept:
-            kept[key] = one
+        if key not in unique:
+            unique[key] = one
         elif one.verdict in GOOD:
-            kept[key] = kept[key]._replace(verdict=REPAIRED, rule=joined((*names(kept[key].rule), "repeated")))
-    if len(kept) == 1:
-        return list(kept.values())
+            unique[key] = unique[key]._replace(
+                verdict=REPAIRED, rule=join_rules((*rule_names(unique[key].rule), "repeated"))
+            )
+    if len(unique) == 1:
+        return list(unique.values())
     return [
-        one._replace(verdict=REPAIRED, rule=joined(("split", *names(one.rule)))) if one.verdict in GOOD else one
-        for one in kept.values()
+        one._replace(verdict=REPAIRED, rule=join_rules(("split", *rule_names(one.rule))))
+        if one.verdict in GOOD
+        else one
+        for one in unique.values()
     ]

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
-from pipelines.records.tables import PUBLICATION_FILES
+from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.settings.schedule import RetentionSettings
 from pipelines.store.catalogue import rebuild_catalogue
 from pipelines.store.durable import digest_of, storage_errors

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import digest_of
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.maintenance.referenced_blobs import referenced_blobs

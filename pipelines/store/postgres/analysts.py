@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 
-from pipelines.records.tables import Table
+from pipelines.records.tables.description import Table
 from pipelines.store.parquet import quoted
 from pipelines.store.postgres.definitions import column_list, staged_columns
 from pipelines.store.postgres.server import Session

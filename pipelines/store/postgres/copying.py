@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.records.tables import Table
+from pipelines.records.tables.description import Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from pipelines.records.tables import SNAPSHOT_COLUMNS, Column, Table
+from pipelines.records.tables.description import Column, Table
+from pipelines.records.tables.shared_columns import SNAPSHOT_COLUMNS
 from pipelines.store.parquet import literal, quoted
 
 MOST_BYTES = 63

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from pipelines.records.tables import Table
+from pipelines.records.tables.description import Table
 from pipelines.store.parquet import quoted
 from pipelines.store.postgres.definitions import (
     column_list,

@@ -12,7 +12,8 @@ import msgspec
 import psycopg
 
 from pipelines.errors import ConfigurationError, TenantBusyError
-from pipelines.records.tables import STAGED, TABLES, Table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, row_of
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import ROLE_MISSING, prepare_role

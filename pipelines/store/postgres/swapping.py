@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 import psycopg
 
 from pipelines.errors import TemporaryError
-from pipelines.records.tables import TABLES, Table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import TABLES
 from pipelines.store.catalogue import SNAPSHOTS
 from pipelines.store.parquet import literal, quoted
 from pipelines.store.postgres.analysts import grants_on_schemas, grants_on_table

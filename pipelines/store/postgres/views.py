@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from importlib import resources
 
-from pipelines.records.tables import STAGED, TABLES, Table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view
 from pipelines.store.parquet import quoted
 from pipelines.store.postgres.definitions import comments, history_name, sql_type, staged_columns

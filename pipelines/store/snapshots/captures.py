@@ -12,7 +12,8 @@ import msgspec
 import pyarrow.parquet as pq
 
 from pipelines.errors import StorageError
-from pipelines.records.tables import PERSONAL_TABLES, Table, raw_table
+from pipelines.records.tables.description import Table
+from pipelines.records.tables.registry import PERSONAL_TABLES, raw_table
 from pipelines.store.durable import storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKey, PersonalKeys
 from pipelines.store.parquet import TableWriter, open_in_duckdb, open_table, table_writer

@@ -11,7 +11,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
-from pipelines.records.tables import PUBLICATION_FILES, STAGED
+from pipelines.records.tables.publications import PUBLICATION_FILES
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.objects.folders import Folder

@@ -9,7 +9,7 @@ import pytest
 
 from pipelines.errors import AccessDeniedError, RefusedError, TemporaryError
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables import STAGED
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.catalogue import open_catalogue
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.backup.other_resources.conftest import RECORDS, TwoVersionRunner, rows

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.inventory import RESOURCES
-from pipelines.records.tables import STAGED
+from pipelines.records.tables.registry import STAGED
 from tests.backup.other_resources.conftest import RECORDS, TwoVersionRunner
 from tests.cli.command import Outcome, run
 from tests.sandbox.process import SandboxProcess

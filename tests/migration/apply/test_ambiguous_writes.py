@@ -9,7 +9,8 @@ import pytest
 
 from pipelines.migration.apply.ambiguous_writes import Ambiguous, Lookup, Present
 from pipelines.migration.model.comparable import digest
-from pipelines.records.forms import WRITTEN, form_of
+from pipelines.publication_fields import WRITTEN
+from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.matching import comparable
 from pipelines.service.client import LibraryClient

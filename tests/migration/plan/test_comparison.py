@@ -16,7 +16,7 @@ import pytest
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.plan.comparison import DECISIONS, compare_libraries
 from pipelines.records.forms import form_of
-from pipelines.records.tables import raw_table
+from pipelines.records.tables.registry import raw_table
 from pipelines.store.parquet import table_writer
 from tests.records.identifiers.test_real_library import library as real_records
 

@@ -8,7 +8,7 @@ from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, DecisionRow, WrittenRow
 from pipelines.migration.plan.contributors import CONTRIBUTORS, ContributorRow
-from pipelines.records.tables import Table
+from pipelines.records.tables.description import Table
 
 ROWS = ((PLAN, PlanTableRow), (WRITTEN, WrittenRow), (DECISIONS, DecisionRow), (CONTRIBUTORS, ContributorRow))
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.records.identifiers.configured import kinds_described, kinds_of
-from pipelines.records.identifiers.records import identify, to_v2, to_v3
+from pipelines.records.identifiers.typed_identifiers import identify, to_v2, to_v3
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers import texts

@@ -10,8 +10,8 @@ from stdnum import isbn as stdnum_isbn
 from stdnum import issn as stdnum_issn
 
 from pipelines.records.identifiers.kinds import STANDARD, STANDARD_KINDS, Kind
-from pipelines.records.identifiers.records import identify, to_v2, to_v3
-from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, STRANGERS
+from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, UNRECOGNISED_REASONS
+from pipelines.records.identifiers.typed_identifiers import identify, to_v2, to_v3
 from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, VALID, VERDICTS
 from tests.records.identifiers import texts
 
@@ -30,7 +30,7 @@ def test_any_text_has_a_verdict_with_known_rules(field: str, text: str) -> None:
             assert one.verdict == REPAIRED or (one.type, one.value) == (field, text)
             assert names <= {*SPELLING, *REPAIRS}
         else:
-            assert names <= set(FAULTS if one.verdict == INVALID else STRANGERS)
+            assert names <= set(FAULTS if one.verdict == INVALID else UNRECOGNISED_REASONS)
             assert len(names) == 1
 
 
@@ -185,5 +185,5 @@ wrapped_dois = st.builds(
     | lone_numbers,
 )
 def test_the_quick_way_says_what_the_long_way_says(kind: Kind, text: str) -> None:
-    found = kind.quick(text)
+    found = kind.read_clean(text)
     assert found is None or [found] == kind.read(text)

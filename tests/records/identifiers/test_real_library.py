@@ -15,8 +15,8 @@ import pytest
 from stdnum import isbn as stdnum_isbn
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
-from pipelines.records.identifiers.records import identify, to_v2, to_v3
 from pipelines.records.identifiers.rules import RULES
+from pipelines.records.identifiers.typed_identifiers import identify, to_v2, to_v3
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from tests.records.identifiers.texts import FIELDS
 

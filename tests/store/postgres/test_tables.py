@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.postgres import make_snapshot
 from pipelines.errors import ConfigurationError
-from pipelines.records.tables import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.store.catalogue import SNAPSHOTS, open_catalogue
 from pipelines.store.postgres.loading import Database
 from pipelines.store.postgres.views import public_views

@@ -19,7 +19,7 @@ import pytest
 
 from pipelines.backup import files, staging
 from pipelines.errors import ConfigurationError, StorageError
-from pipelines.records.tables import STAGED
+from pipelines.records.tables.registry import STAGED
 from pipelines.store.snapshots.captures import Capture
 from pipelines.store.snapshots.manifest import FORMAT, MANIFEST
 from pipelines.store.snapshots.snapshots import DataFolder

@@ -1,4 +1,4 @@
-"""Takes off what has nothing to do with identifiers: entities, LaTeX, invisible characters, odd blanks, lookalikes of ASCII."""
+"""Removes characters that do not belong to identifiers: entities, LaTeX, invisible characters, odd blanks, lookalikes of ASCII."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import html
 import re
 
 MAX_CHARACTERS = 2048
-"""Of a text that is looked into; an identifier field that is longer holds something else (I13)."""
+"""Longest text that is read; a longer field holds no identifier (I13)."""
 
 BEFORE, AFTER = r"(?<![\w./-])", r"(?![\w/-]|\.\w)"
-"""Around a number wherever it stands: what comes before and after is no part of a longer word, number or address."""
+"""Around a number in any text: it is not part of a longer word, number or address."""
 
 _CLEAN = re.compile(r"[!-#%'-\[\]-z|~]+(?: [!-#%'-\[\]-z|~]+)*")
-"""Text that needs none of this: visible ASCII with single blanks between, and without $ & \\ { }."""
+"""Text that needs no cleaning: visible ASCII with single blanks, without $ & \\ { }."""
 
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
 
 _END = r"(?:\{\}|\s|(?![A-Za-z]))"
-"""Where the name of a LaTeX command ends."""
+"""End of the name of a LaTeX command."""
 
 
 def _sign(name: str, sign: str) -> tuple[re.Pattern[str], str]:
-    """The ways in which LaTeX writes a sign that it does not take as it is."""
+    """LaTeX's ways to write a sign that it does not accept directly."""
     return re.compile(
         rf"\{{\\{name}(?:\{{\}})?\}}|\\{name}{_END}|\${sign}\$|\{{\\?{sign}\}}|\\ensuremath\{{{sign}\}}"
     ), sign
@@ -40,7 +40,7 @@ _LATEX = (
     (re.compile(r"\\-"), ""),
     (re.compile(r"\\[,;: ]"), " "),
 )
-"""LaTeX that stands for one character, or around a value; in this order."""
+"""LaTeX for one character, or around a value; applied in this order."""
 
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
 _BLANKS = re.compile(r"\s+")
@@ -52,8 +52,8 @@ DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2043\u2212\ufe58\ufe63"
 _LOOKALIKES = _FULL_WIDTH | dict.fromkeys(map(ord, DASHES), "-") | dict.fromkeys(map(ord, "ΧχХх"), "X")
 
 
-def tidied(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text without wrappings, and the names of the rules that took them off. Idempotent."""
+def cleaned(text: str) -> tuple[str, tuple[str, ...]]:
+    """The cleaned text, and the names of the rules that changed it. Idempotent."""
     if _CLEAN.fullmatch(text):
         return text, ()
     rules: list[str] = []
@@ -61,16 +61,18 @@ def tidied(text: str) -> tuple[str, tuple[str, ...]]:
     while before != text:
         before = text
         if "&" in text:
-            text = _noted(text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), "entities", rules)
+            text = _record_rule(
+                text, _ENTITY.sub(lambda entity: html.unescape(entity[0].lower()), text), "entities", rules
+            )
         if "\\" in text or "$" in text or "{" in text:
-            text = _noted(text, _without_latex(text), "latex", rules)
-        text = _noted(text, _INVISIBLE.sub("", text), "invisible", rules)
-        text = _noted(text, _BLANKS.sub(" ", text).strip(), "white_space", rules)
+            text = _record_rule(text, _without_latex(text), "latex", rules)
+        text = _record_rule(text, _INVISIBLE.sub("", text), "invisible", rules)
+        text = _record_rule(text, _BLANKS.sub(" ", text).strip(), "white_space", rules)
     return text, tuple(dict.fromkeys(rules))
 
 
 def in_ascii(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text with lookalikes of digits, hyphens and X as such: for identifiers of an alphabet that has no other characters."""
+    """The text with lookalikes of digits, hyphens and X replaced by them, for identifiers without other characters."""
     if text.isascii():
         return text, ()
     ascii_text = text.translate(_LOOKALIKES)
@@ -85,7 +87,7 @@ def _without_latex(text: str) -> str:
     return text
 
 
-def _noted(before: str, after: str, rule: str, rules: list[str]) -> str:
+def _record_rule(before: str, after: str, rule: str, rules: list[str]) -> str:
     if after != before:
         rules.append(rule)
     return after

@@ -1,8 +1,8 @@
-"""Takes fields apart that should hold one number with a check digit, and hold several, or words around it: ISBN and ISSN.
+"""Finds ISBNs and ISSNs, numbers with a check digit, in fields with several numbers or with words around them.
 
-A valid number is never broken: a run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
-blank by blank. Where two ways lead to numbers, none is taken. Lost zeros are believed of a number that stands alone, as in the cell of a
-spreadsheet; with anything beside it only if another number is the same.
+A valid number is never split. A run of digit groups is first read as one number, then as a row of numbers without a rest, and only then
+blank by blank. If two ways lead to numbers, neither is used. Lost zeros are added to a number that is alone in its field, as in the cell of
+a spreadsheet; beside other text, they are added only if another number of the field is the same.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pipelines.records.identifiers.tidying import in_ascii, tidied
+from pipelines.records.identifiers.cleaning import cleaned, in_ascii
 from pipelines.records.identifiers.verdicts import (
     GOOD,
     INVALID,
     REPAIRED,
     UNRECOGNISED,
     FoundIdentifier,
-    good,
-    joined,
-    once,
+    accepted,
+    join_rules,
+    without_repetition,
 )
 
 
-class Judged(NamedTuple):
-    """What one number is: its value and the rules that led there, or no value and why not."""
+class Validation(NamedTuple):
+    """The result of checking one number: its value and the rules used, or no value and the reason."""
 
     value: str | None
     rules: tuple[str, ...]
 
 
-class Numbers(NamedTuple):
-    """A standard of numbers with a check digit. `judge` takes digits with whatever stands between them."""
+class NumberStandard(NamedTuple):
+    """A standard of numbers with a check digit. `validate` checks a run of digits and separators."""
 
     name: str
     label: re.Pattern[str]
     lengths: frozenset[int]
-    judge: Callable[[str], Judged]
+    validate: Callable[[str], Validation]
 
 
 _BRACKETS = re.compile(r"\([^()\[\]]*(?:\)|$)|\[[^()\[\]]*(?:\]|$)")
 """Innermost brackets, or one that is never closed."""
 
 _PIECES = re.compile(rf"(?:{_BRACKETS.pattern}|[^;|,])+")
-"""What stands between separators, of which brackets may hold any."""
+"""Text between separators; brackets may contain separators."""
 
 LABEL_ISBN = (
     r"(?:e-?)?i?sbn(?:[- ]?13(?=[\s:]+97[89])|[- ]?10(?=\s*:|\s+(?:[0-9][ -]?){9}[0-9x](?![0-9]))|-?1[03](?![0-9]))?"
@@ -53,7 +53,7 @@ LABEL_ISSN = r"[ep]?-?issn(?:-l)?"
 
 
 def labels(*names: str) -> re.Pattern[str]:
-    """Any of these names before a number, with what divides it from the number."""
+    """Matches any of these names before a number, and the signs between name and number."""
     return re.compile(rf"(?<![A-Za-z0-9])(?:urn:)?(?:{'|'.join(names)})(?![A-Za-z])\s*[:.=#]*", re.IGNORECASE)
 
 
@@ -64,14 +64,14 @@ _WORDS = re.compile(
     r"|v\.?\s?[0-9]{1,2}|vol\.?\s?[0-9]{1,2}|(?:[$£€¥]|eur|usd|gbp|chf|dm)\s?[0-9]{1,4}(?:\.[0-9]{2})?)(?![A-Za-z0-9])[.:]?",
     re.IGNORECASE,
 )
-"""Words and prices that cataloguers put beside a number, and no others: what is not known may change the meaning."""
+"""Words and prices that cataloguers put beside a number. Any other word may change the meaning, so it is not removed."""
 
 _CARD = " .:=+*\"'{}<>-"
-"""What may be left around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
+"""Signs that may remain around a number: punctuation of the catalogue card (ISBD), quotation marks, braces."""
 
 _ONLY_NUMBERS = re.compile(r"[0-9][0-9Xx .+Ee/-]*")
 _LONE = re.compile(r"[0-9](?:[0-9-]*[0-9Xx])?")
-"""One run of digits and hyphens: nothing is around it or between."""
+"""One run of digits and hyphens, with nothing else in the text."""
 
 _GROUPS = re.compile(r"[0-9Xx]+")
 _BARE = re.compile(r"[='\"]*[0-9]+X?(?:\.0+)?['\"]*", re.IGNORECASE)
@@ -80,14 +80,16 @@ _PLACEHOLDER = re.compile(r"(?:n/?a|none|null|nil|nan|unknown|no (?:isbn|issn)|t
 
 
 ZEROS = "leading_zeros"
-"""The rule that a number's surroundings have to allow."""
+"""The rule that depends on the text around the number."""
 
 
-def read_numbers(numbers: Numbers, text: str) -> list[FoundIdentifier]:
-    """Every value of a text. What is around the numbers must be known words, or their piece is not recognised."""
+def read_numbers(numbers: NumberStandard, text: str) -> list[FoundIdentifier]:
+    """Every value in a text. A piece with unknown words around its numbers is not recognised."""
     if _LONE.fullmatch(text):
-        return once(_with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None))
-    tidy, rules = tidied(text)
+        return without_repetition(
+            _with_zeros(numbers, _read_run(numbers, text, ()), alone=_BARE.fullmatch(text) is not None)
+        )
+    tidy, rules = cleaned(text)
     if _PLACEHOLDER.fullmatch(tidy):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "nothing")]
     tidy, more = in_ascii(tidy)
@@ -95,18 +97,18 @@ def read_numbers(numbers: Numbers, text: str) -> list[FoundIdentifier]:
     found = _with_zeros(numbers, _read_pieces(numbers, tidy, (*rules, *more)), alone=alone)
     if all(one.verdict == UNRECOGNISED for one in found):
         return [FoundIdentifier(numbers.name, text, UNRECOGNISED, "text")]
-    return once(found)
+    return without_repetition(found)
 
 
-def _read_pieces(numbers: Numbers, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_pieces(numbers: NumberStandard, text: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     found: list[FoundIdentifier] = []
     for piece in _PIECES.findall(text):
         found += _read_piece(numbers, piece.strip(), rules)
     return found
 
 
-def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
-    """The numbers of a piece between separators; nothing, if it holds only known words. No number goes on behind a word."""
+def _read_piece(numbers: NumberStandard, piece: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+    """The numbers of a piece between separators; nothing if it has only known words. No number continues after a word."""
     rest, used, inner = piece, list(rules), list[FoundIdentifier]()
     while brackets := _BRACKETS.search(rest):
         content = brackets[0][1:].rstrip(")]")
@@ -127,32 +129,32 @@ def _read_piece(numbers: Numbers, piece: str, rules: tuple[str, ...]) -> list[Fo
     return [one for run in runs for one in _read_run(numbers, run, tuple(used))] + inner
 
 
-def _read_run(numbers: Numbers, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_run(numbers: NumberStandard, run: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     """The numbers of a run of digit groups."""
-    whole = numbers.judge(run)
+    whole = numbers.validate(run)
     if whole.value is not None:
-        one = good(numbers.name, whole.value, (*rules, *whole.rules))
+        one = accepted(numbers.name, whole.value, (*rules, *whole.rules))
         return [one._replace(value=run, verdict=INVALID) if ZEROS in whole.rules else one]
     row = _row(numbers, run)
     if row is None:
         return [FoundIdentifier(numbers.name, run, INVALID, "ambiguous")]
     if row:
-        return [good(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
+        return [accepted(numbers.name, one.value or "", (*rules, *one.rules)) for one in row]
     chunks = [chunk for part in re.split("[ /]+", run) if (chunk := part.strip(_CARD))]
     if len(chunks) > 1:
         found = [one for chunk in chunks for one in _read_chunk(numbers, chunk, rules)]
         if any(one.verdict in GOOD for one in found):
             return found
-    return [FoundIdentifier(numbers.name, run, INVALID, joined(whole.rules))]
+    return [FoundIdentifier(numbers.name, run, INVALID, join_rules(whole.rules))]
 
 
-def _with_zeros(numbers: Numbers, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
-    """The same, with a verdict on those numbers that need zeros at the front, which `_read_run` leaves as they are."""
+def _with_zeros(numbers: NumberStandard, found: list[FoundIdentifier], *, alone: bool) -> list[FoundIdentifier]:
+    """The same values, with a decision about the numbers that need leading zeros, which `_read_run` leaves open."""
     proved = {one.value for one in found if one.verdict in GOOD}
     settled: list[FoundIdentifier] = []
     for one in found:
         if one.verdict == INVALID and ZEROS in one.rule:
-            value = numbers.judge(one.value).value or ""
+            value = numbers.validate(one.value).value or ""
             certain = alone or value in proved
             settled.append(
                 one._replace(value=value, verdict=REPAIRED) if certain else one._replace(rule="zeros_unproved")
@@ -162,17 +164,17 @@ def _with_zeros(numbers: Numbers, found: list[FoundIdentifier], *, alone: bool) 
     return settled
 
 
-def _read_chunk(numbers: Numbers, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
+def _read_chunk(numbers: NumberStandard, chunk: str, rules: tuple[str, ...]) -> list[FoundIdentifier]:
     if _ONLY_NUMBERS.fullmatch(chunk):
         return _read_run(numbers, chunk, rules)
     return [FoundIdentifier(numbers.name, chunk, UNRECOGNISED, "text")]
 
 
-def _row(numbers: Numbers, run: str) -> list[Judged] | None:
-    """Numbers one after the other that take up the whole run; none if there are no such, None if there are several ways."""
+def _row(numbers: NumberStandard, run: str) -> list[Validation] | None:
+    """A row of numbers that fills the whole run; empty if there is none, None if there are several ways."""
     groups = [(group.start(), group.end()) for group in _GROUPS.finditer(run)]
     longest = max(numbers.lengths)
-    ways: list[list[list[Judged]]] = [[[]], *([] for _ in groups)]
+    ways: list[list[list[Validation]]] = [[[]], *([] for _ in groups)]
     for end in range(1, len(groups) + 1):
         length = 0
         for start in range(end - 1, -1, -1):
@@ -180,7 +182,7 @@ def _row(numbers: Numbers, run: str) -> list[Judged] | None:
             if length > longest:
                 break
             if length in numbers.lengths and ways[start]:
-                judged = numbers.judge(run[groups[start][0] : groups[end - 1][1]])
+                judged = numbers.validate(run[groups[start][0] : groups[end - 1][1]])
                 if judged.value is not None:
                     ways[end] += [[*way, judged] for way in ways[start][:2]]
     complete = ways[-1]
@@ -190,7 +192,7 @@ def _row(numbers: Numbers, run: str) -> list[Judged] | None:
 
 
 def only_words(text: str) -> bool:
-    """Whether a text holds nothing but words and signs that stand beside numbers."""
+    """Whether a text has nothing but words and signs that cataloguers put beside numbers."""
     while _BRACKETS.search(text) and not _MANY_DIGITS.search(text):
         text = _BRACKETS.sub(" ", text)
     return not _WORDS.sub(" ", _LABELS.sub(" ", text)).strip(_CARD + ";|,/&")

@@ -15,7 +15,7 @@ from pipelines.service.redaction import outside_text
 
 
 @dataclass(frozen=True)
-class Look:
+class ServiceResponses:
     """What a library answered. `first` is a page of /publications; whatever was not asked or not answered is `None`."""
 
     api: str
@@ -45,7 +45,7 @@ class Look:
         return total_of(self.first)
 
 
-def held(name: str, message: str) -> CheckResult:
+def confirmed(name: str, message: str) -> CheckResult:
     """The service is as we supposed."""
     return ok(name, message, held=True)
 

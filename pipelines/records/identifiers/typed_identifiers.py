@@ -1,4 +1,4 @@
-"""Whole records: the identifiers of v2's flat fields and of v3's list, what v3 is sent, and v2's fields again from v3's list (I7)."""
+"""Identifiers of whole records: reads v2's flat fields and v3's typed list, and converts between the two without loss (I7)."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from pipelines.inventory import IDENTIFIER_LIST
+from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.values import text_of
 
 _new = tuple.__new__
-"""Makes a named tuple in half the time, where there are two of them in every record."""
+"""Makes a named tuple in half the time; every record has two of them."""
 
 RawIdentifier = dict[str, str]
 """One entry of v3's list: type and value."""
 
 
 def identify(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS) -> list[Identifier]:
-    """Every identifier of a record of either version, fields first. Takes any JSON."""
+    """Every identifier of a record of either version, flat fields first. Accepts any JSON."""
     found: list[Identifier] = []
     read_fields([record.get(field) for field, _kind in kinds.fields], found, kinds)
     entries = record.get(IDENTIFIER_LIST)
     if type(entries) is list:
         for entry in entries:
-            read_entry(*claimed(entry), found, kinds)
+            read_entry(*type_and_value(entry), found, kinds)
     return found
 
 
 def read_fields(values: Iterable[Any], found: list[Identifier], kinds: Kinds) -> None:
-    """Add to `found` the identifiers of a record's flat fields; `values` has what each of `kinds.fields` holds."""
+    """Add to `found` the identifiers of a record's flat fields. `values`: the value of each of `kinds.fields`."""
     for (field, kind), value in zip(kinds.fields, values, strict=True):
         if value is None or value == "":
             continue
         if type(value) is str:
-            quick = kind.quick(value)
+            quick = kind.read_clean(value)
             if quick is not None:
                 name, identifier, verdict, rule = quick
                 found.append(_new(Identifier, (name, identifier, value, field, len(found), verdict, rule)))
@@ -46,7 +46,7 @@ def read_fields(values: Iterable[Any], found: list[Identifier], kinds: Kinds) ->
 
 
 def read_entry(kind: str, raw: str, found: list[Identifier], kinds: Kinds) -> bool:
-    """Add to `found` the identifiers of an entry of v3's list; tells whether all of them are of the type that it names."""
+    """Add to `found` the identifiers of an entry of v3's list. Returns whether all have the type of the entry."""
     values = kinds.read(kind, raw)
     _append(found, values, raw, IDENTIFIER_LIST)
     return all(one.type == kind for one in values)
@@ -57,7 +57,7 @@ def _append(found: list[Identifier], values: Iterable[Sequence[str]], raw: str, 
         found.append(Identifier(kind, value, raw, field, len(found), verdict, rule))
 
 
-def claimed(entry: object) -> tuple[str, str]:
+def type_and_value(entry: object) -> tuple[str, str]:
     """Type and value of an entry of the list, as text."""
     if type(entry) is dict:
         return text_of(entry.get("type")) or "", text_of(entry.get("value")) or ""
@@ -65,7 +65,7 @@ def claimed(entry: object) -> tuple[str, str]:
 
 
 def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = GOOD) -> list[RawIdentifier]:
-    """What v3 is sent: each identifier with one of these verdicts once, in the order of the record."""
+    """The list for v3: each identifier with one of these verdicts once, in the order of the record."""
     chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in verdicts)
     return [{"type": kind, "value": value} for kind, value in chosen]
 
@@ -73,7 +73,7 @@ def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = G
 def to_v3(
     record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, verdicts: AbstractSet[str] = GOOD
 ) -> tuple[list[RawIdentifier], dict[str, Any]]:
-    """The list that v3 is sent for a record of v2, and the residue: the fields that the list alone does not give back."""
+    """The list for v3 from a record of v2, and the residue: the fields that cannot be rebuilt from the list alone."""
     flat = {field: record.get(field) for field, _kind in kinds.fields}
     entries = entries_of(identify(flat, kinds), verdicts)
     residue: dict[str, Any] = {}
@@ -95,21 +95,21 @@ def to_v2(
     kinds: Kinds = STANDARD_KINDS,
     verdicts: AbstractSet[str] = GOOD,
 ) -> dict[str, Any]:
-    """The flat fields of a record from v3's list and its residue; null where there is nothing.
+    """The flat fields of a record from v3's list and its residue; null if there is no value.
 
-    A field's residue holds as long as everything that was made of it still stands in the list; once somebody has changed that in v3, the
-    change counts. Several values of one type stand in one field with `; ` between them.
+    A field's residue counts while the list still has every value that was made from it; after a change in v3, the change counts. Several
+    values of one type are joined in one field with `; `.
     """
     fields: dict[str, Any] = {field: None for field, _kind in kinds.fields}
     listed = dict.fromkeys((entry["type"], entry["value"]) for entry in entries)
-    left = dict(listed)
+    remaining = dict(listed)
     for field, raw in residue.items():
-        made = {(one["type"], one["value"]) for one in entries_of(identify({field: raw}, kinds), verdicts)}
-        if made <= listed.keys():
+        produced = {(entry["type"], entry["value"]) for entry in entries_of(identify({field: raw}, kinds), verdicts)}
+        if produced <= listed.keys():
             fields[field] = raw
-            for one in made:
-                left.pop(one, None)
-    for kind, value in left:
+            for pair in produced:
+                remaining.pop(pair, None)
+    for kind, value in remaining:
         field = kinds.homes.get(kind, kind)
         before = fields.get(field)
         fields[field] = value if before is None or before == "" else f"{text_of(before)}; {value}"

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.batches import StagedBatch
 from pipelines.records.fast_staging import PublicationStager
+from pipelines.records.general_staging import stage_publications
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.records.identifiers.records import identify
+from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD
-from pipelines.records.publications import stage_publications
 from pipelines.records.residue import (
     ADDRESSES,
     MAX_KEY_CHARACTERS,
@@ -30,7 +30,7 @@ from pipelines.records.residue import (
     bounded,
     without_addresses,
 )
-from pipelines.records.tables import STAGED, TABLES
+from pipelines.records.tables.registry import STAGED, TABLES
 from pipelines.records.values import decode_record, record_ids
 from pipelines.settings.identifier_types import IdentifierSettings
 from tests.records.identifiers.test_real_library import not_good

@@ -7,54 +7,49 @@ from datetime import date
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from pipelines.doctor.assumption_results import ServiceResponses, confirmed, differs, names_of, untested
 from pipelines.doctor.findings import CheckResult
-from pipelines.doctor.guesses import Look, differs, held, names_of, untested
+from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
-FLAT_IDENTIFIERS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
-"""Flat fields that v2 is supposed to have (A24)."""
-
-_DOCUMENTED = (
-    "id", "title", "publishable_type", "published_on", "abstract", "authors", "categories", "cover", "assets", "contributor",
-    "organization", "import_state",
-)  # fmt: skip
+_DOCUMENTED = PUBLICATION_KEYS | {"import_state"}
 
 
-def unknown_fields(look: Look) -> CheckResult:
+def unknown_fields(look: ServiceResponses) -> CheckResult:
     """A1: fields of a publication beyond those of the document."""
-    known = {*_DOCUMENTED, *(FLAT_IDENTIFIERS if look.api == "v2" else ("identifiers",))}
+    known = {*_DOCUMENTED, *(IDENTIFIER_FIELDS if look.api == "v2" else (IDENTIFIER_LIST,))}
     unknown = {key for record in look.records for key in record} - known
     if not look.records:
         return untested("A1", "there are no records")
     if not unknown:
-        return held("A1", "publications have the documented fields only")
+        return confirmed("A1", "publications have the documented fields only")
     return differs(
         "A1", f"publications have more fields: {names_of(unknown)}", "They are kept as residue; nothing is lost."
     )
 
 
-def categories(look: Look) -> CheckResult:
+def categories(look: ServiceResponses) -> CheckResult:
     """A23: categories are objects with `id` and `name` in answers."""
     entries = _entries(look, "categories")
     if not entries:
         return untested("A23", "no record of the first page has a category")
     if all(isinstance(one, dict) and {"id", "name"} <= set(one) for one in entries):
-        return held("A23", "categories are objects with id and name")
+        return confirmed("A23", "categories are objects with id and name")
     return differs(
         "A23", "categories are not objects with id and name", "Texts are taken too; anything else is kept as residue."
     )
 
 
-def identifiers(look: Look) -> CheckResult:
+def identifiers(look: ServiceResponses) -> CheckResult:
     """A24, A25: v2 has flat fields, v3 a typed list."""
     name = "A24" if look.api == "v2" else "A25"
     if not look.records:
         return untested(name, "there are no records")
     if look.api == "v2":
-        present = {field for record in look.records for field in FLAT_IDENTIFIERS if field in record}
+        present = {field for record in look.records for field in IDENTIFIER_FIELDS if field in record}
         if "identifiers" not in look.records[0] and present:
-            return held(name, f"identifiers are flat fields: {names_of(present)}")
+            return confirmed(name, f"identifiers are flat fields: {names_of(present)}")
         return differs(
             name, "v2 does not show identifiers as flat fields", "What no column takes is kept as residue.", costs=True
         )
@@ -62,18 +57,18 @@ def identifiers(look: Look) -> CheckResult:
     if not entries and all("identifiers" in record for record in look.records):
         return untested(name, "no record of the first page has an identifier")
     if entries and all(isinstance(one, dict) and {"type", "value"} <= set(one) for one in entries):
-        return held(name, "identifiers are a list of objects with type and value")
+        return confirmed(name, "identifiers are a list of objects with type and value")
     return differs(
         name, "v3 does not show identifiers as a typed list", "What no column takes is kept as residue.", costs=True
     )
 
 
-def _entries(look: Look, field: str) -> list[Any]:
+def _entries(look: ServiceResponses, field: str) -> list[Any]:
     lists = [record.get(field) for record in look.records]
     return [entry for one in lists if isinstance(one, list) for entry in one]
 
 
-def nulls(look: Look) -> CheckResult:
+def nulls(look: ServiceResponses) -> CheckResult:
     """A26: a field without a value is there, and null."""
     keys = [set(record) for record in look.records]
     if len(keys) < 2:  # noqa: PLR2004
@@ -81,33 +76,33 @@ def nulls(look: Look) -> CheckResult:
     if all(one == keys[0] for one in keys) or any(
         value is None for record in look.records for value in record.values()
     ):
-        return held("A26", "fields without a value are there, and null")
+        return confirmed("A26", "fields without a value are there, and null")
     return differs("A26", "fields without a value are left out", "Backups treat null and absent alike.")
 
 
-def import_state(look: Look) -> CheckResult:
+def import_state(look: ServiceResponses) -> CheckResult:
     """A28: `import_state` is in v2 and not in v3."""
     if not look.records:
         return untested("A28", "there are no records")
     there = any("import_state" in record for record in look.records)
     if there == (look.api == "v2"):
-        return held("A28", f"import_state is {'in the records of v2' if there else 'not in the records of v3'}")
+        return confirmed("A28", f"import_state is {'in the records of v2' if there else 'not in the records of v3'}")
     return differs(
         "A28", f"import_state is {'' if there else 'not '}in the records of {look.api}", "It is residue where it is."
     )
 
 
-def deprecations(look: Look) -> CheckResult:
+def deprecations(look: ServiceResponses) -> CheckResult:
     """A37: v2 names what is deprecated in `X-API-Deprecation`."""
     sent = look.first.header("x-api-deprecation")
     if look.api == "v2" and not sent:
         return differs("A37", "v2 sends no X-API-Deprecation header with publications", "Nothing depends on it.")
     if look.api == "v3" and sent:
         return differs("A37", f"v3 sends X-API-Deprecation: {outside_text(sent, 100)}", "Nothing depends on it.")
-    return held("A37", "X-API-Deprecation is sent by v2" if sent else "v3 deprecates nothing")
+    return confirmed("A37", "X-API-Deprecation is sent by v2" if sent else "v3 deprecates nothing")
 
 
-def file_addresses(look: Look) -> CheckResult:
+def file_addresses(look: ServiceResponses) -> CheckResult:
     """A27, A62: files come with an address to fetch them from, signed, on another origin."""
     assets = [one for one in _entries(look, "assets") if isinstance(one, dict)]
     if not assets:
@@ -122,10 +117,10 @@ def file_addresses(look: Look) -> CheckResult:
         )
     lives = parse_qs(urlsplit(addresses[0]).query).get("X-Amz-Expires", [""])[0]
     life = f", good for {int(lives[:9]):,} s" if lives.isascii() and lives.isdigit() else ""
-    return held("A62", f"files have an address to fetch them from{life}")
+    return confirmed("A62", f"files have an address to fetch them from{life}")
 
 
-def days(look: Look) -> CheckResult:
+def days(look: ServiceResponses) -> CheckResult:
     """service-api.md, Publication: `published_on` is a date YYYY-MM-DD. No number: the document shows it."""
     values = [record.get("published_on") for record in look.records]
     given = [value for value in values if value not in (None, "")]
@@ -133,7 +128,7 @@ def days(look: Look) -> CheckResult:
     if not given:
         return untested("published_on", "no record of the first page has a date")
     if not odd:
-        return held("published_on", "is a day, YYYY-MM-DD")
+        return confirmed("published_on", "is a day, YYYY-MM-DD")
     return differs(
         "published_on",
         f"{len(odd)} of {len(given)} values are no days, for example {outside_text(repr(odd[0]), 40)}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from pipelines.doctor.assumption_results import ServiceResponses, confirmed, differs, ids_of, total_of, untested
+from pipelines.doctor.assumptions_about_records import dois
 from pipelines.doctor.findings import CheckResult, warning
-from pipelines.doctor.guessed_records import dois
-from pipelines.doctor.guesses import Look, differs, held, ids_of, total_of, untested
 from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.redaction import outside_text
 
@@ -15,7 +15,7 @@ ASKED_FOR = 2 * PER_PAGE
 """Records that the first page is asked for, to see whether the service cuts it to 50."""
 
 
-def backup_list(look: Look) -> CheckResult:
+def backup_list(look: ServiceResponses) -> CheckResult:
     """A5: both versions have /publications/all."""
     if look.everything is None:
         return warning(
@@ -36,10 +36,10 @@ def backup_list(look: Look) -> CheckResult:
             "Backups read /publications/all. If that is the smaller number, ask the library's operators which records it leaves out.",
             costs=theirs < ours,
         )
-    return held("A5", "/publications/all is offered, with as many records as /publications")
+    return confirmed("A5", "/publications/all is offered, with as many records as /publications")
 
 
-def error_body(look: Look) -> CheckResult:
+def error_body(look: ServiceResponses) -> CheckResult:
     """A12: an error is `{"error": {"code", "message"}}`, and an unknown id 404 `RecordNotFound`."""
     if look.absent is None:
         return untested("A12", "the question for an unknown record was not answered")
@@ -47,24 +47,24 @@ def error_body(look: Look) -> CheckResult:
     error = body.get("error") if isinstance(body, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
     if look.absent.status == 404 and code == "RecordNotFound":  # noqa: PLR2004
-        return held("A12", "an unknown record is 404 RecordNotFound, in the documented form")
+        return confirmed("A12", "an unknown record is 404 RecordNotFound, in the documented form")
     said = f"{look.absent.status}, code {outside_text(code, 60)}" if code else f"{look.absent.status}, in another form"
     return differs("A12", f"an unknown record is answered {said}", "Only the words of messages depend on it.")
 
 
-def order(look: Look) -> CheckResult:
+def order(look: ServiceResponses) -> CheckResult:
     """A14: lists hold still; the sandbox's are in the order of ids."""
     ids = [one for one in ids_of(look.first) if isinstance(one, int)]
     if len(ids) < 2:  # noqa: PLR2004
         return untested("A14", "there are fewer than two records")
     if ids == sorted(ids):
-        return held("A14", "publications are listed by ascending id")
+        return confirmed("A14", "publications are listed by ascending id")
     return differs(
         "A14", "publications are not listed by ascending id", "Backups rely on no order, only on one that holds still."
     )
 
 
-def backup_list_form(look: Look) -> CheckResult:
+def backup_list_form(look: ServiceResponses) -> CheckResult:
     """A15: /publications/all looks like any list."""
     if look.everything is None or look.everything.records is None:
         return untested("A15", "there is no /publications/all")
@@ -74,10 +74,10 @@ def backup_list_form(look: Look) -> CheckResult:
         return differs("A15", "/publications/all is a bare array", "Backups take that too.")
     if size > PER_PAGE:
         return differs("A15", f"/publications/all has {size} records on a page of {PER_PAGE}", "Backups take that too.")
-    return held("A15", "/publications/all is an object with records, in pages")
+    return confirmed("A15", "/publications/all is an object with records, in pages")
 
 
-def identifier_search(look: Look) -> CheckResult:
+def identifier_search(look: ServiceResponses) -> CheckResult:
     """A16: a search by identifier compares the whole value."""
     if not look.sought:
         return untested("A16", "no record of the first page has a DOI")
@@ -90,15 +90,15 @@ def identifier_search(look: Look) -> CheckResult:
         return differs(
             "A16", "a search by DOI finds other records as well", "Every hit is compared again before it counts."
         )
-    return held("A16", "a search by DOI finds the record that has it, and no other")
+    return confirmed("A16", "a search by DOI finds the record that has it, and no other")
 
 
-def beyond_the_end(look: Look) -> CheckResult:
+def beyond_the_end(look: ServiceResponses) -> CheckResult:
     """A19: a page beyond the end is empty."""
     if look.beyond is None:
         return untested("A19", "the question for such a page was not answered")
     if look.beyond.records == []:
-        return held("A19", "a page beyond the end is empty")
+        return confirmed("A19", "a page beyond the end is empty")
     if look.beyond.records:
         return differs(
             "A19",
@@ -113,7 +113,7 @@ def beyond_the_end(look: Look) -> CheckResult:
     )
 
 
-def page_size(look: Look) -> CheckResult:
+def page_size(look: ServiceResponses) -> CheckResult:
     """A20: more than 50 is cut to 50."""
     size = len(look.records)
     if look.refused is not None:
@@ -128,7 +128,7 @@ def page_size(look: Look) -> CheckResult:
     if look.total is not None and look.total <= size:
         return untested("A20", f"the library has {size} records, which is one page")
     if size == PER_PAGE:
-        return held("A20", f"per_page={ASKED_FOR} is cut to {PER_PAGE}")
+        return confirmed("A20", f"per_page={ASKED_FOR} is cut to {PER_PAGE}")
     return differs(
         "A20",
         f"pages have {size} records, not {PER_PAGE}",
@@ -137,7 +137,7 @@ def page_size(look: Look) -> CheckResult:
     )
 
 
-def page_links(look: Look) -> CheckResult:
+def page_links(look: ServiceResponses) -> CheckResult:
     """A21: Link is there, absolute, on the library's own origin, and leads to other records."""
     header, here = look.first.header("link"), urlsplit(look.first.address)
     if not header:
@@ -162,7 +162,7 @@ def page_links(look: Look) -> CheckResult:
     return _links_that_lead_on(look, header)
 
 
-def _links_that_lead_on(look: Look, header: str) -> CheckResult:
+def _links_that_lead_on(look: ServiceResponses, header: str) -> CheckResult:
     if look.second is None or look.second.records is None:
         return differs(
             "A21", "the page that Link names next is not answered with records", "Backups stop there.", costs=True
@@ -173,10 +173,10 @@ def _links_that_lead_on(look: Look, header: str) -> CheckResult:
         )
     if not re.search(r"<https?://", header):
         return differs("A21", "Link is relative", "Backups take that too.")
-    return held("A21", "Link is absolute, on the library's own origin, and leads to the next records")
+    return confirmed("A21", "Link is absolute, on the library's own origin, and leads to the next records")
 
 
-def total(look: Look) -> CheckResult:
+def total(look: ServiceResponses) -> CheckResult:
     """A22: X-Total is on every page, and the same."""
     if look.total is None:
         return differs(
@@ -192,4 +192,4 @@ def total(look: Look) -> CheckResult:
         )
     if look.total < len(look.records):
         return differs("A22", "X-Total is smaller than the first page", "A backup says PARTIAL.", costs=True)
-    return held("A22", f"X-Total is sent: {look.total:,} publications")
+    return confirmed("A22", f"X-Total is sent: {look.total:,} publications")

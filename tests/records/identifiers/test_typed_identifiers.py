@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.records.identifiers.records import entries_of, identify, to_v2, to_v3
+from pipelines.records.identifiers.typed_identifiers import entries_of, identify, to_v2, to_v3
 from pipelines.records.identifiers.verdicts import VERDICTS
 
 RECORD = {

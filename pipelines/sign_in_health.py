@@ -1,0 +1,71 @@
+"""The care of a sign-in: its owner, its renewal while nobody uses it, and warnings before it lapses."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pipelines.errors import ProtocolError
+from pipelines.service.client import open_client
+from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.http.budget import Budget
+from pipelines.service.redaction import outside_text
+from pipelines.service.sign_in.bearer import renewing
+from pipelines.service.sign_in.connection import Grant
+from pipelines.service.sign_in.token_refresh import SignInState
+from pipelines.settings.settings import Settings
+
+WARN_AHEAD = timedelta(days=7)
+"""Time between the warning and the end of a sign-in, where the service says when it ends."""
+
+STALE_AFTER = timedelta(days=3)
+"""Age of a renewal; a sign-in that is older has missed the nightly renewal more than once."""
+
+
+def who_am_i(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> dict[str, Any]:
+    """The documented fields of the signed-in user's own record. Needs no scope (service.md#users)."""
+    with open_client(settings, tenant, state=state, clock=clock) as client:
+        response = client.get(f"{client.api_url}/users/me")
+    try:
+        record = msgspec.json.decode(response.content, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ProtocolError(
+            f"GET /users/me returned something other than a user record ({outside_text(error)})."
+        ) from None
+    return {name: _display_value(record[name]) for name in ("id", "name", "email", "roles") if name in record}
+
+
+def _display_value(value: object) -> object:
+    if isinstance(value, list):
+        return [_display_value(entry) for entry in value[:50]]
+    return value if isinstance(value, int | float | None) else outside_text(value)
+
+
+def keep_alive(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> Grant:
+    """Renew a v3 tenant's sign-in now and store the new tokens, so that an unused sign-in does not lapse unnoticed."""
+    library, limit = settings.budget_of(tenant)
+    clock = clock or SystemClock()
+    budget = Budget(state, library, limit, clock)
+    try:
+        with renewing(settings, tenant, budget=budget, clock=clock) as renewal:
+            return renewal.keep_alive()
+    finally:
+        budget.close()
+
+
+def warning(state: SignInState, now: float) -> str | None:
+    """The reason to renew a sign-in soon, while it still works; None if there is none. `now`: seconds since 1970."""
+    if state.problem is not None:
+        return state.problem
+    if not state.renewable:
+        return "The library gave no refresh token: the sign-in ends with its access token, and a person must sign in again."
+    if state.ends_at is not None and state.ends_at - now < WARN_AHEAD.total_seconds():
+        days = max(0.0, (state.ends_at - now) / 86400)
+        return f"The sign-in lapses in {days:.1f} days unless it is renewed first."
+    if state.renewed_at is not None and now - state.renewed_at > STALE_AFTER.total_seconds():
+        days = (now - state.renewed_at) / 86400
+        return f"The last renewal of the sign-in was {days:.0f} days ago; it should be renewed every night. Is the daemon running?"
+    return None
