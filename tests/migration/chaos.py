@@ -25,11 +25,11 @@ FAULTS = ("reset before", "reset after", "500 before", "500 after", "503 after",
 ZYGOTE = """
 import sys, os
 from pathlib import Path
-import pipelines.service.hooks
-from pipelines.migrating import Migration
-from pipelines.migration.applying import Limits
-from pipelines.migration.plan_folders import find_plan
-from pipelines.settings import load_settings
+import pipelines.service.webhook
+from pipelines.migration.flow import Migration
+from pipelines.migration.apply.run import Limits
+from pipelines.migration.model.plan_folders import find_plan
+from pipelines.settings.loading import load_settings
 from tests.migration.moving import Hurried
 
 def work(config, plan, what):

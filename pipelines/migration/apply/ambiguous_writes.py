@@ -1,7 +1,7 @@
-"""Looks up what an unclear POST has made (I8, trap A5): whether a record is there, and surely the one that was sent.
+"""Looks up what an unclear POST has made (I8): whether a record is there, and surely the one that was sent.
 
-The answer is one of three: it is there, it is certainly not, or nobody can tell. A search may lag behind (trap A12), and so may a listing:
-an empty answer counts after a minute, or as soon as the ends of the plain listing show a record that was created later.
+The result is one of three: it is there, it is certainly not, or nobody can tell. A search may lag behind (service.md#search), and so may a
+listing: an empty result counts after a minute, or as soon as the ends of the plain listing show a record that was created later.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Lookup:
 
 
 def _criteria(payload: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """service-api.md: "Searching uses the flat query parameters"; title and year where there is no identifier."""
+    """Flat query parameters (service.md#search); title and year where there is no identifier."""
     flat: dict[str, str] = {}
     for one in payload.get(IDENTIFIER_LIST) or ():
         if one["type"] in IDENTIFIER_FIELDS and one["type"] != "issn":  # of a journal: half the library

@@ -1,4 +1,4 @@
-"""Attaches files to a record that is there: form, upload, then POST /assets (service-api.md, Upload sequence).
+"""Attaches files to a record that is there: form, upload, then POST /assets (service.md#upload).
 
 An upload alone is nothing in the library, so that it may be repeated. What may happen once only is POST /assets: where its answer was lost,
 the record is read again, and an asset that nobody knew and that is like the file is the one that was made.
@@ -63,14 +63,14 @@ class Attachments:
             number = self._journal.intend(*key, target_id=target_id)
             if uploaded is not None:
                 asset_id = self._post(row, number, target_id, file, uploaded)
-        except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others (trap B9)
+        except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others
             told, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
             self._journal.refused(self._journal.intend(*key, target_id=target_id), told, status)
             raise FailedWriteError(told) from None
         self._journal.done(number, target_id=target_id, asset_id=asset_id)
 
     def uploaded(self, file: PlannedFile) -> dict[str, Any]:
-        """Upload a file, which makes nothing in the library yet. service-api.md: "the resulting `{id, storage: cache, metadata}`"."""
+        """Upload a file, which makes nothing in the library yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
         return self._uploads.upload(
             lambda: self._open_blob(sha256),
@@ -161,7 +161,7 @@ def is_like(file: PlannedFile, one: AttachedFile) -> bool:
 
 
 def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
-    """What is sent of a file. service-api.md, Asset: `name`, `content_type`, `file`."""
+    """The attributes of an asset: `name`, `content_type`, `file` (service.md#assets)."""
     named = {} if file.name is None else {"name": file.name}
     return {**named, "content_type": file.content_type or OCTETS, "file": uploaded}
 

@@ -1,6 +1,6 @@
 """Whether a record that shows no files has none: a service may leave out what is empty, or show no files at all.
 
-service-api.md names `assets` of a publication, and does not say that it is always there.
+A publication has `assets`; whether every response has that field is not shown (service.md#assets, service.md#not-shown).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The records of the small resources as the target lists them when a plan is applied: whether the plan still fits them (trap B14).
+"""The records of the small resources as the target lists them when a plan is applied: whether the plan still fits them (I8).
 
 Publications have staleness.py. What a patch replaces is compared here: the document shows no way to read one such record alone.
 """

@@ -39,7 +39,7 @@ class Uploaded:
         return self.cover is not None or bool(self.files)
 
     def beside(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload with what was uploaded. service-api.md: "`assets_attributes`: file content sent along with a publication"."""
+        """The payload with what was uploaded: `cover`, and files as `assets_attributes` (service.md#assets, service.md#covers)."""
         sent = dict(payload)
         if self.cover is not None:
             sent["cover"] = self.cover
@@ -52,7 +52,10 @@ NOTHING = Uploaded()
 
 
 def without_references(row: PlanRow, refusal: RefusedError, outcome: RowResult) -> PlanRow | None:
-    """The row without its references where they may be why a publication is refused: one that is gone must not cost the record (A15)."""
+    """Returns the row without its references where they may be why the service refused the publication (service.md#references).
+
+    A reference to a deleted record must not cost the record itself.
+    """
     refer = [name for name in REFERENCES if row.payload.get(name)] if row.resource == PUBLICATIONS else []
     if refusal.status != HTTPStatus.NOT_FOUND or not refer:
         return None

@@ -1,4 +1,4 @@
-"""Whether a plan still fits the target: worked out again from a new reading, it must come out the same (trap B14)."""
+"""Whether a plan still fits the target: worked out again from a new reading, it must come out the same (I8)."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class Writer:
     def _less(
         self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, outcome: RowResult
     ) -> tuple[PlanRow, Uploaded]:
-        """What of a refused record may be taken: a reference, or a file, that the service does not take must not cost the record (B9)."""
+        """What of a refused record may be taken: a reference, or a file, that the service does not take must not cost the record."""
         if (alone := without_references(row, refusal, outcome)) is not None:
             return alone, sent
         if sent:

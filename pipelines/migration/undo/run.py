@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 DELETED = frozenset({"users", "collections", "hard_copies"})
-"""Resources beside publications of which the service deletes records (service-api.md: "no delete" of authorities, none of tasks)."""
+"""Resources beside publications of which the service deletes records (service.md#other-resources): no authorities, no tasks."""
 
 LATER = "something that may refer to it could not be taken back for now; it follows when this is run again"
 
@@ -315,7 +315,7 @@ class _Taking:
             journal.undone(*steps.whole)
 
     def _delete(self, path: str) -> None:
-        """A DELETE answered 404 is a success (trap A5)."""
+        """A DELETE answered 404 is a success (I8)."""
         try:
             self._client.write("DELETE", path)
         except RefusedError as refusal:

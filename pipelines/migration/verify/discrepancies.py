@@ -1,6 +1,6 @@
 """Holds the publications of a plan against a later reading of the target: what is missing, what differs, what is there twice.
 
-Set against set in a database beside the two sides (trap C): every field of every record, and no record by itself in memory (I11).
+Set against set in a database beside the two sides: every field of every record, and no record by itself in memory (I11).
 """
 
 from __future__ import annotations

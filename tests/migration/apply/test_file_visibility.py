@@ -1,4 +1,4 @@
-"""What a record without `assets` means: service-api.md does not say that the field is always there."""
+"""What a record without `assets` means: whether every response has that field is not shown (service.md#not-shown)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
 SHARE = 0.1
 MOST_RUNS = 200
 UNDELETED = ("authorities", "tasks")
-"""service-api.md: "no delete" of authorities, none of tasks."""
+"""The service deletes no authorities and no tasks (service.md#other-resources)."""
 
 REFERENCES = {"publication_id": "publications", "location_id": "locations", "assignee_id": "users"}
 

@@ -35,7 +35,10 @@ NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_the_plan_says(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """A copy is a copy of the same book, a collection holds the same titles, a task is for the same person (A15); I8: twice is once."""
+    """Copies, collections and tasks refer to the same books and persons as in the source (service.md#references).
+
+    I8: the second run writes nothing.
+    """
     plan = desk.plan(snapshot, resources=EVERYTHING)
     facts = plan.facts
     assert facts.resources == [
@@ -94,7 +97,7 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
 def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_be_made(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """Trap A15: an id counts in its own library; I8: the second plan is empty, and undo leaves what was there."""
+    """An id counts in its own library (service.md#references); I8: the second plan is empty, and undo leaves what was there."""
     without(desk, "Yuki")
     was = listed(desk, "publications")
     plan = desk.plan(snapshot, resources=["users"])
@@ -124,7 +127,7 @@ def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_b
 
 
 def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, snapshot: Snapshot) -> None:
-    """service-api.md: "when an `id` does not exist in the account, the response is 404". Told, never silently left out (I6)."""
+    """A 404 for an `id` that is not in the account (service.md#references). Told, never silently left out (I6)."""
     plain = desk.plan(snapshot)
     told = {row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent}
     assert [*told] == [*CONTRIBUTED]
@@ -145,7 +148,7 @@ def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, s
 
 
 def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap B1: users, places, copies, collections, authorities and tasks, too; what only a person can do is told."""
+    """I6: users, places, copies, collections, authorities and tasks, too; what only a person can do is told."""
     settings = load_settings(desk.config)
     found = drill(settings, open_data(settings), snapshot, now=NOW)
     assert (found.ok, found.problems) == (True, [])
@@ -178,7 +181,7 @@ def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapsh
 
 
 def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap A16: users are moved only where somebody asks for them; what others refer to is only looked up."""
+    """Users are moved only where somebody asks for them (service.md#users); what others refer to is only looked up."""
     assert desk.plan(snapshot).facts.resources == ["publications"]
     plan = desk.plan(snapshot, resources=["tasks"])
     assert plan.facts.resources == ["publications", "tasks"]
@@ -235,7 +238,7 @@ def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
 def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_get_a_mail(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """Trap A16. Roles are never added to an account that is there: a person is asked."""
+    """A new account may send its owner a mail (service.md#users). Roles are never added to an account that is there: a person is asked."""
     there = listed(desk, "users")
     marta, tobias, yuki = (
         next(one for one in there.values() if one["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
@@ -280,7 +283,7 @@ def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, sna
 
 
 def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(desk: Desk, snapshot: Snapshot) -> None:
-    """service-api.md: "PATCH /hard_copies/locations (change and `merge` only; no create, no delete)"."""
+    """No program creates or deletes locations (service.md#other-resources)."""
     stacks = named(listed(desk, "locations"), "Closed stacks")
     desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "Basement"})
     plan = desk.plan(snapshot, resources=["hard_copies"])
@@ -301,7 +304,7 @@ def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(des
 
 
 def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap A8."""
+    """I8."""
     there = {one["name"] for one in listed(desk, "authorities").values()}
     first = next(one for one in listed(desk, "authorities", "library").values() if one["name"] not in there)
     for _ in range(2):
@@ -313,7 +316,7 @@ def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapsho
 
 
 def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Snapshot) -> None:
-    """Trap B14."""
+    """I8."""
     plan = desk.plan(snapshot, resources=["authorities", "collections"])
     row = rows(plan, "authorities", CREATE)[-1]
     desk.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
@@ -326,7 +329,7 @@ def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Sna
 def test_lost_answers_make_nothing_twice_and_what_refers_to_a_refused_record_fails_alone(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """I8, trap A5: an unclear create is looked up at the ends of its list; trap B9: one record refused does not stop the others."""
+    """I8: an unclear create is looked up at the ends of its list; one record refused does not stop the others."""
     plan = desk.plan(snapshot, resources=EVERYTHING)
     for resource in ("authorities", "hard_copies", "tasks"):
         desk.sandbox.fault(

@@ -1,4 +1,4 @@
-"""A verification tells what the target holds, field by field and file by file, whoever changed it since (I8, I12, trap B2)."""
+"""A verification tells what the target holds, field by field and file by file, whoever changed it since (I6, I12)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_migration_that_nobody_touched_is_equal(desk: Desk, snapshot: Snapshot
 
 
 def test_what_people_did_since_is_found_and_told(desk: Desk, snapshot: Snapshot) -> None:
-    """A field changed, a record gone, one made twice by hand, a file removed, one attached twice, a cover replaced (trap B2)."""
+    """A field changed, a record gone, one made twice by hand, a file removed, one attached twice, a cover replaced (I6)."""
     plan = applied(desk, snapshot)
     now = became(desk, plan)
     desk.call("PATCH", f"publications/{now[3]}", {"title": "=Another title", "abstract": "New"})

@@ -1,4 +1,4 @@
-"""A snapshot with files can be put back, and a drill finds out when it cannot (B1, I12)."""
+"""A snapshot with files can be put back, and a drill finds out when it cannot (I12)."""
 
 from __future__ import annotations
 
