@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 from pipelines.backup import read
 from pipelines.errors import ConfigurationError
-from pipelines.migration.apply.other_resources import check_others_fresh, read_target_lists
+from pipelines.migration.apply.reconcile_pending import reconcile_pending_records
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
@@ -26,9 +26,9 @@ from pipelines.migration.apply.run import (
     Limits,
     Selection,
     check_limits,
-    reconcile_pending_records,
 )
-from pipelines.migration.apply.staleness import check_fresh
+from pipelines.migration.apply.staleness import check_fresh, check_other_resources_fresh
+from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import UNDONE, Journal
@@ -56,7 +56,9 @@ from pipelines.migration.plan.publications import plan_publications
 from pipelines.migration.plan.scope import TargetReader, chosen_others, listed_in, written_others
 from pipelines.migration.report.pages import make_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
-from pipelines.migration.undo.run import UndoResult, dry_run, keep, undo
+from pipelines.migration.undo.dry_run import dry_run
+from pipelines.migration.undo.result import UndoResult, save_result
+from pipelines.migration.undo.run import undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.other_resources import compare_other_resources
@@ -237,7 +239,7 @@ class Migration:
             publications = {number for resource, number in begun if resource == PUBLICATIONS}
             check_fresh(plan, now, room, journal=journal, begun=publications)
             others = self._reader.others(plan.facts.target.tenant, client, room, run, written_others(plan))
-            check_others_fresh(plan, others, room, journal=journal, begun=begun)
+            check_other_resources_fresh(plan, others, room, journal=journal, begun=begun)
 
     @contextmanager
     def _read_again(
@@ -299,7 +301,7 @@ class Migration:
             client,
             uploads,
             self._kinds,
-            knew=plan.knew,
+            known_before=plan.knew,
             open_blob=self._open_blob,
             files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
         )
@@ -321,9 +323,9 @@ class Migration:
                     return dry_run(plan, journal, self._kinds, now, others, client)
                 with self._writer(plan, journal, client) as writer:
                     found = undo(
-                        plan, journal, self._kinds, client, writer, others=others, on_progress=self._on_progress
+                        plan, journal, self._kinds, client, writer, target_lists=others, on_progress=self._on_progress
                     )
-            keep(plan, found, self._clock.now())
+            save_result(plan, found, self._clock.now())
             return found
 
     def verify(self, plan: Plan, *, contents: bool = False, evidence: Path | None = None) -> MigrationVerification:

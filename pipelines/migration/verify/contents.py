@@ -90,7 +90,7 @@ class Contents:
             with WorkerPool(check, worker_count(self._client.requests_per_minute)) as crew:
                 for batch in found:
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                        crew.give(_Present(*row))
+                        crew.submit(_Present(*row))
         finally:
             self._transfers.close()
         return self._compared

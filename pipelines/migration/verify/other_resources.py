@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pipelines.migration.apply.other_resources import TargetLists, read_target_lists
+from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import DONE, UNDONE, Journal
@@ -100,7 +100,7 @@ class OtherResourcesComparison:
 
     def _doubles(self, row: PlanRow) -> Iterator[VerificationFinding]:
         if row.action == CREATE:
-            for number in self.now.new_alike(self.plan, self.journal, row):
+            for number in self.now.new_matches(self.plan, self.journal, row):
                 yield _finding(row, DUPLICATED, number, why="nobody knows who made it, and it has the same name")
 
 

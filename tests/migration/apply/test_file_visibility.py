@@ -35,8 +35,8 @@ def test_no_files_shown_are_no_files_where_the_service_shows_any(
 
     server = serve(script)
     shown = FileVisibility(client_for(server.url), lambda: [9])
-    assert shown.are_all({"id": 5}) is expected
+    assert shown.shows_all({"id": 5}) is expected
     asked = len(server.received)
-    assert shown.are_all({"id": 6, "assets": []})
-    assert shown.are_all({"id": 7})
+    assert shown.shows_all({"id": 6, "assets": []})
+    assert shown.shows_all({"id": 7})
     assert len(server.received) == asked

@@ -21,7 +21,7 @@ def test_after_a_failure_every_thread_ends_also_those_that_were_busy_when_they_w
     def write() -> None:
         with WorkerPool(work, 4) as crew:
             for task in (1, 2, 3, 0):
-                crew.give(task)
+                crew.submit(task)
             threading.Timer(0.5, gate.set).start()  # later than a crew that gives up would do so
 
     with pytest.raises(ValueError, match="first of many"):

@@ -8,7 +8,7 @@ import pytest
 
 from pipelines.errors import TemporaryError
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.undo.run import UndoResult
+from pipelines.migration.undo.result import UndoResult
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.moving import Desk
