@@ -39,7 +39,7 @@ from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.build import check_target
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.verify.run import MigrationVerification
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
 
 STOPPED = (

@@ -21,7 +21,7 @@ from pipelines.migration.apply.run import Limits, as_json
 from pipelines.migration.flow import Result
 from pipelines.migration.model.plan import CONFLICT, Plan
 from pipelines.migration.plan.build import check_target
-from pipelines.migration.verify.run import MigrationVerification
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.drills import Drill

@@ -62,7 +62,8 @@ from pipelines.migration.undo.run import undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.other_resources import compare_other_resources
-from pipelines.migration.verify.run import MigrationVerification, verify
+from pipelines.migration.verify.run import verify
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.records.identifiers.verdicts import GOOD, INVALID
@@ -345,7 +346,7 @@ class Migration:
             listed = self._reader.others(target, client, room, after_writes("verify", plan, journal), moved)
             with compare_other_resources(plan, journal, room, listed) as others:
                 self.proved = verify(
-                    plan, journal, now, room, at=at, client=client, check_contents=check_contents, others=others
+                    plan, journal, now, room, others, at=at, client=client, check_contents=check_contents
                 )
             if evidence is not None:
                 source = plan.facts.source

@@ -29,7 +29,7 @@ from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import PATCH as PATCHED
 from pipelines.migration.model.plan import CREATE, PATCH, ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
+from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.records.forms import WRITTEN
 from pipelines.store.durable import storage_errors
 

@@ -16,7 +16,7 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files
 from pipelines.migration.undo.inverse_operations import TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.undo.tasks import UndoTasks
+from pipelines.migration.undo.worklist import Worklist
 from pipelines.records.forms import WRITTEN
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
@@ -37,18 +37,18 @@ def dry_run(  # noqa: PLR0917  the same as `undo` takes
 ) -> UndoResult:
     """Returns what an undo would do to the target as it is `now`."""
     result = UndoResult(plan=plan.name, really=False)
-    tasks = iter(UndoTasks(plan, journal, target_lists))
+    worklist = iter(Worklist(plan, journal, target_lists))
     with storage_errors(now.folder), duckdb.connect() as database:
         database.execute("SET threads = 1; SET memory_limit = '256MB'")
-        while batch := list(islice(tasks, STEP)):
-            publications = _publications(database, now, [task.target_id for task in batch])
-            for task in batch:
-                if task.doubt:
-                    result.leave(task, [task.doubt])
+        while batch := list(islice(worklist, STEP)):
+            publications = _publications(database, now, [item.target_id for item in batch])
+            for item in batch:
+                if item.doubt:
+                    result.leave(item, [item.doubt])
                     continue
-                is_publication = task.row.resource == PUBLICATIONS
-                record = publications.get(task.target_id) if is_publication else TargetRecord.of_list(task)
-                result.count(task, inverse_operations(task, record, kinds))
+                is_publication = item.row.resource == PUBLICATIONS
+                record = publications.get(item.target_id) if is_publication else TargetRecord.of_list(item)
+                result.count(item, inverse_operations(item, record, kinds))
     result.requests = client.requests
     return result
 

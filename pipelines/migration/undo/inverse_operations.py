@@ -18,7 +18,7 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
 from pipelines.migration.plan.publications import NOTHING
-from pipelines.migration.undo.tasks import UndoTask
+from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile
@@ -46,9 +46,9 @@ class TargetRecord:
         return cls(comparable(form.fields, kinds), form.files if all_files else None)
 
     @classmethod
-    def of_list(cls, task: UndoTask) -> TargetRecord | None:
+    def of_list(cls, item: UndoItem) -> TargetRecord | None:
         """From the target's list as it was when undo began: how to read one such record is not shown (service.md#not-shown)."""
-        return None if task.listed is None else cls(RESOURCE_TYPES[task.row.resource].compared(task.listed), [])
+        return None if item.listed is None else cls(RESOURCE_TYPES[item.row.resource].compared(item.listed), [])
 
     @property
     def cover(self) -> AttachedFile | None:
@@ -80,16 +80,16 @@ class InverseOperations:
     """Why something is left."""
 
 
-def inverse_operations(task: UndoTask, record: TargetRecord | None, kinds: Kinds) -> InverseOperations:
+def inverse_operations(item: UndoItem, record: TargetRecord | None, kinds: Kinds) -> InverseOperations:
     """Decides what undo does about a record of the target; `record` is None where it is missing there."""
     operations = InverseOperations()
-    entries = task.open_entries
+    entries = item.open_entries
     last = max((entry.number for entry in entries), default=0)
     later_plan = next(
         (
             entry.plan
-            for entry in task.entries
-            if entry.plan != task.plan and entry.number > last and entry.state == DONE
+            for entry in item.entries
+            if entry.plan != item.plan and entry.number > last and entry.state == DONE
         ),
         None,
     )
@@ -97,52 +97,52 @@ def inverse_operations(task: UndoTask, record: TargetRecord | None, kinds: Kinds
         operations.gone, operations.final_entries = True, [entry.number for entry in entries]
     elif later_plan is not None:
         operations.left_reasons.append(f"plan {later_plan} wrote to it later: undo that plan first")
-    elif task.creation is not None:
-        _decide_deletion(operations, task, task.creation, record)
+    elif item.creation is not None:
+        _decide_deletion(operations, item, item.creation, record)
     else:
-        _decide_reversal(operations, task, record, kinds)
+        _decide_reversal(operations, item, record, kinds)
     return operations
 
 
 def _decide_deletion(
-    operations: InverseOperations, task: UndoTask, creation: JournalEntry, record: TargetRecord
+    operations: InverseOperations, item: UndoItem, creation: JournalEntry, record: TargetRecord
 ) -> None:
     """Deletes a record that the plan created, unless people changed anything of it."""
-    reasons, entries = operations.left_reasons, task.open_entries
+    reasons, entries = operations.left_reasons, item.open_entries
     written = creation.held or creation.wanted
     if edited := [name for name, value in written.items() if digest(record.fields.get(name)) != value]:
         reasons.append(f"people changed {', '.join(edited)} since")
     attached = {entry.asset_id for entry in entries if entry.kind == ASSET and entry.state == DONE}
     parts_in_doubt = {entry.part for entry in entries if entry.kind == ASSET and entry.state != DONE}
-    in_doubt = [file for file in task.row.files if part_of(file) in parts_in_doubt]
+    in_doubt = [file for file in item.row.files if part_of(file) in parts_in_doubt]
     if record.files is None and (attached or in_doubt):
         reasons.append(FILES_HIDDEN)
     for asset_id, asset in record.assets.items():
         if asset_id not in attached and not any(is_like(file, asset) for file in in_doubt):
             reasons.append(f"people attached {asset.filename or asset.name or asset_id} since")
-    covers = [file for file in task.row.files if file.kind == A_COVER]
+    covers = [file for file in item.row.files if file.kind == A_COVER]
     if record.cover is not None and not any(is_like(file, record.cover) for file in covers):
         reasons.append("people set another cover since")
-    if not reasons and task.row.resource not in DELETABLE:
-        reasons.append(f"the service deletes no {plural(task.row.resource)}; a person must retire it there")
+    if not reasons and item.row.resource not in DELETABLE:
+        reasons.append(f"the service deletes no {plural(item.row.resource)}; a person must retire it there")
     elif not reasons:
         operations.delete = True
         operations.final_entries = [entry.number for entry in entries]
 
 
-def _decide_reversal(operations: InverseOperations, task: UndoTask, record: TargetRecord, kinds: Kinds) -> None:
+def _decide_reversal(operations: InverseOperations, item: UndoItem, record: TargetRecord, kinds: Kinds) -> None:
     """Takes back what the plan did to a record that was there before."""
-    files = {part_of(file): file for file in task.row.files}
-    assets_before = {file.asset_id for file in task.files_before}
-    for entry in task.open_entries:
+    files = {part_of(file): file for file in item.row.files}
+    assets_before = {file.asset_id for file in item.files_before}
+    for entry in item.open_entries:
         if entry.kind == PATCH:
-            _revert_fields(operations, task, entry, record, kinds)
+            _revert_fields(operations, item, entry, record, kinds)
         elif record.files is None:
             operations.left_reasons.append(FILES_HIDDEN)
         elif (file := files.get(entry.part)) is None:
             operations.left_reasons.append(f"the plan does not list its file {entry.part}")
         elif entry.kind == COVER:
-            _remove_cover(operations, task, entry, file, record.cover)
+            _remove_cover(operations, item, entry, file, record.cover)
         elif entry.state == DONE:
             _delete_asset(operations, entry, file, record)
         elif any(is_like(file, asset) for asset_id, asset in record.assets.items() if asset_id not in assets_before):
@@ -152,11 +152,11 @@ def _decide_reversal(operations: InverseOperations, task: UndoTask, record: Targ
 
 
 def _revert_fields(
-    operations: InverseOperations, task: UndoTask, entry: JournalEntry, record: TargetRecord, kinds: Kinds
+    operations: InverseOperations, item: UndoItem, entry: JournalEntry, record: TargetRecord, kinds: Kinds
 ) -> None:
     """Gives each field its old value that still has the one written, or leaves it."""
-    compared, empty = _field_rules(task.row.resource, kinds)
-    old_values = entry.before or task.row.before
+    compared, empty = _field_rules(item.row.resource, kinds)
+    old_values = entry.before or item.row.before
     before, written = compared(old_values), entry.held or entry.wanted
     edited = []
     for name, value in old_values.items():
@@ -182,12 +182,12 @@ def _field_rules(
 
 
 def _remove_cover(
-    operations: InverseOperations, task: UndoTask, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
+    operations: InverseOperations, item: UndoItem, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
 ) -> None:
     """Removes the cover that the plan set, where the record had none before."""
     if cover is not None and not is_like(file, cover):
         operations.left_reasons.append("people set another cover since")
-    elif cover is not None and any(before.kind == A_COVER for before in task.files_before):
+    elif cover is not None and any(before.kind == A_COVER for before in item.files_before):
         operations.left_reasons.append("the cover that it had before is not kept, so the new one stays")
     else:
         if cover is not None:

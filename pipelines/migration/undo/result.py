@@ -10,7 +10,7 @@ import msgspec
 
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.undo.inverse_operations import InverseOperations
-from pipelines.migration.undo.tasks import UndoTask
+from pipelines.migration.undo.worklist import UndoItem
 from pipelines.report.issues import shown
 from pipelines.store.durable import storage_errors, write_atomically
 
@@ -48,15 +48,15 @@ class UndoResult(msgspec.Struct, kw_only=True):
     examples: list[LeftRecord] = []
     """The first of the records left."""
 
-    def count(self, task: UndoTask, operations: InverseOperations) -> None:
+    def count(self, item: UndoItem, operations: InverseOperations) -> None:
         """Add what was done about one record."""
         self.deleted += operations.delete
         self.reverted += bool(operations.patch)
         self.files_deleted += len(operations.assets)
         self.gone += operations.gone
-        self.leave(task, operations.left_reasons)
+        self.leave(item, operations.left_reasons)
 
-    def leave(self, task: UndoTask, reasons: Sequence[str]) -> None:
+    def leave(self, item: UndoItem, reasons: Sequence[str]) -> None:
         """Add a record that is left for these reasons; nothing without a reason."""
         if not reasons:
             return
@@ -64,10 +64,10 @@ class UndoResult(msgspec.Struct, kw_only=True):
         if len(self.examples) < MOST_EXAMPLES:
             self.examples.append(
                 LeftRecord(
-                    resource=task.row.resource,
-                    source_id=task.row.source_id,
-                    target_id=task.target_id,
-                    title=shown(task.row.told),
+                    resource=item.row.resource,
+                    source_id=item.row.source_id,
+                    target_id=item.target_id,
+                    title=shown(item.row.told),
                     reason=shown("; ".join(reasons), 1000),
                 )
             )

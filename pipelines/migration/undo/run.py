@@ -1,6 +1,6 @@
 """Takes a plan back: deletes the records that it created, gives changed fields their old values, the last record first (I8).
 
-It may be stopped at any instant and run again: each task reads the record first, and each of its requests may be repeated. Nothing is
+It may be stopped at any instant and run again: each item reads the record first, and each of its requests may be repeated. Nothing is
 deleted except what the journal says this plan created or attached.
 """
 
@@ -23,7 +23,7 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.undo.tasks import UndoTask, UndoTasks
+from pipelines.migration.undo.worklist import UndoItem, Worklist
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 
@@ -46,14 +46,14 @@ def undo(
     """
     run = UndoRun(plan, journal, kinds, client, writer, on_progress)
     try:
-        for _resource, tasks in groupby(UndoTasks(plan, journal, target_lists), key=lambda task: task.row.resource):
+        for _resource, items in groupby(Worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
             if run.postponed:
-                for task in tasks:
-                    run.result.leave(task, [POSTPONED])
+                for item in items:
+                    run.result.leave(item, [POSTPONED])
                 continue
             with WorkerPool(run.take_back, worker_count(client.requests_per_minute)) as pool:
-                for task in tasks:
-                    pool.submit(task)
+                for item in items:
+                    pool.submit(item)
     finally:
         run.result.requests = client.requests
     return run.result
@@ -84,15 +84,15 @@ class UndoRun:
         self.postponed = False
         """Whether a record could not be taken back for now; the records to which it may refer have to stay, too."""
 
-    def take_back(self, task: UndoTask) -> None:
+    def take_back(self, item: UndoItem) -> None:
         """Take one record back, as far as it still is as the plan left it."""
         try:
-            task = self._resolve_creation(task)
-            if task.doubt:
-                operations = InverseOperations(left_reasons=[task.doubt])
+            item = self._resolve_creation(item)
+            if item.doubt:
+                operations = InverseOperations(left_reasons=[item.doubt])
             else:
-                operations = inverse_operations(task, self._read(task), self._kinds)
-                self._execute(task, operations)
+                operations = inverse_operations(item, self._read(item), self._kinds)
+                self._execute(item, operations)
         except TemporaryError as error:
             with self._lock:
                 self.postponed = True
@@ -106,7 +106,7 @@ class UndoRun:
             with self._lock:
                 self._temporary_errors = 0
         with self._lock:
-            self.result.count(task, operations)
+            self.result.count(item, operations)
             self._done += 1
             self._report_progress()
 
@@ -115,26 +115,26 @@ class UndoRun:
         requests_left = 2 * max(0, writes - self._done)
         self._on_progress(ApplyProgress(self._done, writes, client.requests, requests_left, client.requests_per_minute))
 
-    def _resolve_creation(self, task: UndoTask) -> UndoTask:
-        """Look up whether a publication was created whose response was lost. Returns the task with what the journal knows then."""
-        row, creation = task.row, task.creation
+    def _resolve_creation(self, item: UndoItem) -> UndoItem:
+        """Look up whether a publication was created whose response was lost. Returns the item with what the journal knows then."""
+        row, creation = item.row, item.creation
         if row.resource != PUBLICATIONS or creation is None or not in_doubt(creation):
-            return task
+            return item
         if self._writer.reconcile_create(row, creation, lookups=len(PAUSES)):
             self._journal.undone(creation.number)
-        return task._replace(entries=self._journal.of_record(row.resource, row.source_id))
+        return item._replace(entries=self._journal.of_record(row.resource, row.source_id))
 
-    def _read(self, task: UndoTask) -> TargetRecord | None:
-        if task.target_id is None or task.row.resource != PUBLICATIONS:
-            return TargetRecord.of_list(task)
-        record = self._client.find_record(f"{task.row.resource}/{task.target_id}")
+    def _read(self, item: UndoItem) -> TargetRecord | None:
+        if item.target_id is None or item.row.resource != PUBLICATIONS:
+            return TargetRecord.of_list(item)
+        record = self._client.find_record(f"{item.row.resource}/{item.target_id}")
         if record is None:
             return None
         return TargetRecord.of_publication(record, self._kinds, all_files=self._file_visibility.shows_all(record))
 
-    def _execute(self, task: UndoTask, operations: InverseOperations) -> None:
+    def _execute(self, item: UndoItem, operations: InverseOperations) -> None:
         """Send the operations; each is in the journal once it is answered."""
-        path = f"{task.row.resource}/{task.target_id}"
+        path = f"{item.row.resource}/{item.target_id}"
         for entry, asset_id in operations.assets:
             self._delete(f"assets/{asset_id}")
             self._journal.undone(entry)

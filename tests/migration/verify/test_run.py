@@ -15,7 +15,12 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.verify.run import MigrationVerification, VerificationFinding, read_verification, verifications
+from pipelines.migration.verify.verdict import (
+    MigrationVerification,
+    VerificationFinding,
+    read_verification,
+    verifications,
+)
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Presign, Uploads
 from pipelines.settings.loading import load_settings

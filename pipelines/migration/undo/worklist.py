@@ -1,4 +1,4 @@
-"""Lists what an undo has to take back: one task for each record that the plan wrote, the last record first."""
+"""Lists what an undo has to take back: one item for each record that the plan wrote, the last record first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPEN = (DONE, INTENDED, PARKED)
 """States of writes that may have had an effect on the target."""
 
 
-class UndoTask(NamedTuple):
+class UndoItem(NamedTuple):
     """One record of a plan, with everything that decides what is taken back."""
 
     plan: str
@@ -62,14 +62,14 @@ class UndoTask(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UndoTasks:
-    """The tasks of a plan. `target_lists`: the records of the other resources to which the plan wrote."""
+class Worklist:
+    """The items of a plan. `target_lists`: the records of the other resources to which the plan wrote."""
 
     plan: Plan
     journal: Journal
     target_lists: TargetLists
 
-    def __iter__(self) -> Iterator[UndoTask]:
+    def __iter__(self) -> Iterator[UndoItem]:
         """The last row of the plan first; one row group in memory."""
         for rows in _rows_backwards(self.plan):
             written = []
@@ -79,10 +79,10 @@ class UndoTasks:
                     written.append((row, entries))
             files = _files_before(self.plan, [row.target_id for row, _entries in written if row.target_id is not None])
             for row, entries in written:
-                task = UndoTask(self.plan.name, row, entries, files.get(row.target_id, []))
-                if row.resource != PUBLICATIONS and task.target_id is not None:
-                    task = task._replace(listed=self.target_lists.record(row.resource, task.target_id))
-                yield task
+                item = UndoItem(self.plan.name, row, entries, files.get(row.target_id, []))
+                if row.resource != PUBLICATIONS and item.target_id is not None:
+                    item = item._replace(listed=self.target_lists.record(row.resource, item.target_id))
+                yield item
 
 
 def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:
