@@ -1,4 +1,4 @@
-"""A snapshot with files can be put back, and a drill finds out when it cannot (I12)."""
+"""A drill proves that a snapshot with files can be put back, and fails where it cannot (I12)."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from tests.migration.moving import Desk
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def drilled(desk: Desk, snapshot: Snapshot) -> Drill:
+def drill_snapshot(desk: Desk, snapshot: Snapshot) -> Drill:
     settings = load_settings(desk.config)
     return drill(settings, open_data(settings), snapshot, now=NOW)
 
 
-def kept_files(snapshot: Snapshot) -> list[dict[str, object]]:
+def files_in(snapshot: Snapshot) -> list[dict[str, object]]:
     rows = pq.read_table(snapshot.path / "publication_files.parquet").to_pylist()
     return [row for row in rows if row["status"] == KEPT]
 
 
-def test_a_snapshot_is_put_back_and_read_again_to_the_last_byte(desk: Desk, snapshot: Snapshot) -> None:
-    found = drilled(desk, snapshot)
-    assert (found.ok, found.problems, found.records) == (True, [], RECORDS)
-    assert found.files == len(kept_files(snapshot)) > 0
+def test_a_drill_restores_every_record_and_file(desk: Desk, snapshot: Snapshot) -> None:
+    result = drill_snapshot(desk, snapshot)
+    assert (result.ok, result.problems, result.records) == (True, [], RECORDS)
+    assert result.files == len(files_in(snapshot)) > 0
     data = open_data(load_settings(desk.config))
-    assert last_drill(data, *snapshot.name.split("/")) == found
+    assert last_drill(data, *snapshot.name.split("/")) == result
     assert not list((desk.config.parent / "library-data").glob(".drill-*"))
 
 
-def test_a_blob_that_lost_a_bit_fails_it(desk: Desk, snapshot: Snapshot) -> None:
-    blob = desk.config.parent / "library-data" / blob_key(str(kept_files(snapshot)[0]["sha256"]))
+def test_a_drill_fails_after_one_bit_of_a_blob_changed(desk: Desk, snapshot: Snapshot) -> None:
+    blob = desk.config.parent / "library-data" / blob_key(str(files_in(snapshot)[0]["sha256"]))
     content = bytearray(blob.read_bytes())
     content[len(content) // 2] ^= 1
     blob.chmod(0o600)
     blob.write_bytes(content)
-    found = drilled(desk, snapshot)
-    assert not found.ok
-    assert blob.name in " ".join(found.problems)
-    assert found.problems_count >= 1
+    result = drill_snapshot(desk, snapshot)
+    assert not result.ok
+    assert blob.name in " ".join(result.problems)
+    assert result.problems_count >= 1

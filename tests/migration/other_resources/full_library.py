@@ -1,7 +1,8 @@
-"""A library of version 3 with everything in it, and what it holds."""
+"""A library of version 3 with records of every resource, and helpers to read it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from tests.backup.other_resources.signing import sign_in
 from tests.migration.moving import CONFIG, Desk
 from tests.sandbox.process import SandboxProcess
 
-OTHERS = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
-EVERYTHING = ("publications", *OTHERS)
+OTHER_RESOURCES = ("authorities", "users", "collections", "locations", "hard_copies", "tasks")
+ALL_RESOURCES = ("publications", *OTHER_RESOURCES)
 RECORDS = 40
 V3 = 'client_id = "test"\nclient_auth = "none"'
 
@@ -25,12 +26,12 @@ CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
     3: ("Yuki", {}),
     4: ("Yuki", {}),
 }
-"""Publications of the source → who contributed them, and what else they refer to; the first one is in the targets, too."""
+"""Publication of the source → its contributor, and its other references. The targets have the first publication, too."""
 
 Records = dict[int, dict[str, Any]]
 
 
-def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
+def make_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
     config = folder / "bookferry.toml"
     addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
     config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
@@ -40,21 +41,22 @@ def a_desk(folder: Path, sandbox: SandboxProcess, target: str) -> Desk:
 
 def back_up(desk: Desk, run: str, tenant: str = "old") -> Snapshot:
     with Backup(load_settings(desk.config), with_files=False) as library:
-        for resource in EVERYTHING:
+        for resource in ALL_RESOURCES:
             library.read_raw(tenant, run, resource)
             library.stage(tenant, run, resource)
         library.fetch_files(tenant, run)
         return library.publish(tenant, run)
 
 
-def listed(desk: Desk, resource: str, library: str | None = None) -> Records:
+def records_of(desk: Desk, resource: str, library: str | None = None) -> Records:
     """Every record of a resource, by id."""
     path = {"locations": "hard_copies/locations"}.get(resource, resource)
-    there = Desk(desk.config, desk.sandbox, library or desk.target, token_of(desk, library) if library else desk.token)
+    if library:
+        desk = replace(desk, target=library, token=token_of(desk, library))
     records: Records = {}
     page = 1
-    while found := there.call("GET", f"{path}?per_page=50&page={page}")["records"]:
-        records |= {one["id"]: one for one in found}
+    while page_records := desk.call("GET", f"{path}?per_page=50&page={page}")["records"]:
+        records |= {record["id"]: record for record in page_records}
         page += 1
     return records
 
@@ -63,27 +65,31 @@ def token_of(desk: Desk, library: str) -> str:
     return str(desk.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
 
 
-def named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
-    [found] = [one for one in records.values() if one[field] == name]
-    return found
+def record_named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
+    [record] = [record for record in records.values() if record[field] == name]
+    return record
 
 
-def rows(plan: Plan, resource: str, *actions: str) -> list[PlanRow]:
+def plan_rows(plan: Plan, resource: str, *actions: str) -> list[PlanRow]:
     return list(plan.rows(*actions, resources=[resource]))
 
 
 def titles(desk: Desk, library: str | None = None) -> dict[int, str]:
-    return {number: one["title"] for number, one in listed(desk, "publications", library).items()}
+    return {number: record["title"] for number, record in records_of(desk, "publications", library).items()}
 
 
 def contributors(desk: Desk, library: str | None = None) -> dict[str, str]:
-    """Title of a publication → address of who contributed it."""
-    people = {number: one["email"] for number, one in listed(desk, "users", library).items()}
-    found = listed(desk, "publications", library).values()
-    return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
+    """Title of a publication → e-mail address of its contributor."""
+    addresses = {number: user["email"] for number, user in records_of(desk, "users", library).items()}
+    publications = records_of(desk, "publications", library).values()
+    return {
+        publication["title"]: addresses[publication["contributor"]["id"]]
+        for publication in publications
+        if publication["contributor"]
+    }
 
 
-def without(desk: Desk, name: str) -> None:
+def delete_user(desk: Desk, name: str) -> None:
     """Delete a user of the target."""
-    [number] = [number for number, one in listed(desk, "users").items() if one["name"].startswith(name)]
+    [number] = [number for number, user in records_of(desk, "users").items() if user["name"].startswith(name)]
     desk.call("DELETE", f"users/{number}")

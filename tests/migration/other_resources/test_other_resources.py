@@ -1,4 +1,4 @@
-"""Users, authorities, collections, hard copies and tasks moved with a library, each referring to what its records became there."""
+"""Users, authorities, collections, hard copies and tasks move with a library; their references lead to the moved records."""
 
 from __future__ import annotations
 
@@ -17,29 +17,27 @@ from pipelines.settings.loading import load_settings
 from pipelines.store.snapshots.snapshots import Snapshot
 from pipelines.store.stores import open_data
 from tests.migration.moving import Desk
-from tests.migration.other_resources.whole import (
+from tests.migration.other_resources.full_library import (
+    ALL_RESOURCES,
     CONTRIBUTED,
-    EVERYTHING,
     RECORDS,
     contributors,
-    listed,
-    named,
-    rows,
+    delete_user,
+    plan_rows,
+    record_named,
+    records_of,
     titles,
-    without,
 )
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_the_plan_says(
-    desk: Desk, snapshot: Snapshot
-) -> None:
+def test_named_resources_move_with_their_references_in_the_planned_requests(desk: Desk, snapshot: Snapshot) -> None:
     """Copies, collections and tasks refer to the same books and persons as in the source (service.md#references).
 
     I8: the second run writes nothing.
     """
-    plan = desk.plan(snapshot, resources=EVERYTHING)
+    plan = desk.plan(snapshot, resources=ALL_RESOURCES)
     facts = plan.facts
     assert facts.resources == [
         "authorities",
@@ -52,56 +50,59 @@ def test_what_is_named_moves_with_its_references_and_exactly_the_requests_that_t
     ]
     assert facts.counts["users"] == {"unchanged": 8}
     assert facts.counts["locations"] == {"unchanged": 6}
-    was = {one: listed(desk, one) for one in ("users", "collections", "hard_copies", "publications")}
-    before = desk.requests()
+    before = {
+        resource: records_of(desk, resource) for resource in ("users", "collections", "hard_copies", "publications")
+    }
+    requests_before = desk.requests()
     result = desk.apply(plan)
     assert (result.applied.failed, result.applied.complete) == (0, True)
-    assert desk.requests() - before == result.requests == facts.requests
+    assert desk.requests() - requests_before == result.requests == facts.requests
 
     with desk.migration() as migration:
         proof = migration.verify(plan)
     assert (proof.equal, proof.compared, proof.findings) == (True, sum(facts.source.records.values()), [])
 
-    ours, theirs = titles(desk, "library"), titles(desk)
-    assert sorted(ours.values()) == sorted(theirs.values())
-    people, persons = listed(desk, "users", "library"), listed(desk, "users")
-    copies = {one["barcode"]: one for one in listed(desk, "hard_copies").values()}
-    for copy in listed(desk, "hard_copies", "library").values():
+    source_titles, target_titles = titles(desk, "library"), titles(desk)
+    assert sorted(source_titles.values()) == sorted(target_titles.values())
+    source_users, target_users = records_of(desk, "users", "library"), records_of(desk, "users")
+    copies = {copy["barcode"]: copy for copy in records_of(desk, "hard_copies").values()}
+    for copy in records_of(desk, "hard_copies", "library").values():
         there = copies.pop(copy["barcode"])
-        assert theirs[there["publication_id"]] == ours[copy["publication_id"]]
+        assert target_titles[there["publication_id"]] == source_titles[copy["publication_id"]]
         assert {**there, "id": 0, "publication_id": 0} == {**copy, "id": 0, "publication_id": 0}
     assert not copies
-    for collection in listed(desk, "collections", "library").values():
-        there = named(listed(desk, "collections"), collection["name"])
-        assert sorted(theirs[one] for one in there["publication_ids"]) == sorted(
-            ours[one] for one in collection["publication_ids"]
+    for collection in records_of(desk, "collections", "library").values():
+        there = record_named(records_of(desk, "collections"), collection["name"])
+        assert sorted(target_titles[number] for number in there["publication_ids"]) == sorted(
+            source_titles[number] for number in collection["publication_ids"]
         )
-    for task in listed(desk, "tasks", "library").values():
-        there = named(listed(desk, "tasks"), task["title"], "title")
-        assert theirs.get(there["publication_id"]) == ours.get(task["publication_id"])
+    for task in records_of(desk, "tasks", "library").values():
+        there = record_named(records_of(desk, "tasks"), task["title"], "title")
+        assert target_titles.get(there["publication_id"]) == source_titles.get(task["publication_id"])
         if task["assignee_id"]:
-            assert persons[there["assignee_id"]]["email"] == people[task["assignee_id"]]["email"]
+            assert target_users[there["assignee_id"]]["email"] == source_users[task["assignee_id"]]["email"]
 
-    again = desk.plan(snapshot, resources=EVERYTHING)
+    again = desk.plan(snapshot, resources=ALL_RESOURCES)
     assert (again.facts.empty, again.facts.requests, again.facts.count(CONFLICT)) == (True, 0, 0)
     assert desk.apply(plan).requests == 0
 
     with desk.migration() as migration:
-        rehearsed, undone = migration.undo(plan), migration.undo(plan, really=True)
-    kept = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
-    assert (rehearsed.deleted, rehearsed.left) == (undone.deleted, undone.left) == (facts.count(CREATE) - kept, kept)
-    assert {one.resource for one in undone.examples} == {"authorities", "tasks"}, "of which the service deletes none"
-    assert {one: listed(desk, one) for one in was} == was
+        dry_run, undone = migration.undo(plan), migration.undo(plan, really=True)
+    undeletable = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
+    deleted = facts.count(CREATE) - undeletable
+    assert (dry_run.deleted, dry_run.left) == (undone.deleted, undone.left) == (deleted, undeletable)
+    assert {left.resource for left in undone.examples} == {"authorities", "tasks"}, "the service deletes none of these"
+    assert {resource: records_of(desk, resource) for resource in before} == before
 
 
-def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_be_made(
+def test_contributors_are_the_same_persons_even_where_their_accounts_are_created(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """An id counts in its own library (service.md#references); I8: the second plan is empty, and undo leaves what was there."""
-    without(desk, "Yuki")
-    was = listed(desk, "publications")
+    """An id counts in its own library (service.md#references); I8: the second plan is empty, and undo restores the earlier state."""
+    delete_user(desk, "Yuki")
+    before = records_of(desk, "publications")
     plan = desk.plan(snapshot, resources=["users"])
-    patched, second, third, _fourth = rows(plan, "publications")[:4]
+    patched, second, third, _fourth = plan_rows(plan, "publications")[:4]
     assert (patched.action, [*patched.payload], second.unsent["organization"]) == ("patch", ["contributor"], {"id": 1})
     assert ("contributor" in third.payload, third.references["contributor"].target_ids) == (False, [None])
     assert desk.apply(plan).applied.complete
@@ -113,32 +114,34 @@ def test_contributors_stay_who_they_are_also_those_whose_accounts_are_still_to_b
     assert desk.plan(snapshot, resources=["users"]).facts.empty
     assert desk.plan(snapshot).facts.empty
 
-    made = {one["title"]: one["id"] for one in listed(desk, "publications").values()}
+    made = {record["title"]: record["id"] for record in records_of(desk, "publications").values()}
     desk.call("PATCH", f"publications/{made[third.title]}", {"contributor": None})
     with desk.migration() as migration:
         [finding] = migration.verify(plan).findings
     assert (finding.problem, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
-    [conflict] = rows(desk.plan(snapshot, resources=["users"]), "publications", CONFLICT)
+    [conflict] = plan_rows(desk.plan(snapshot, resources=["users"]), "publications", CONFLICT)
     assert (conflict.reason, [*conflict.differing]) == ("edited_in_target", ["contributor"])
-    desk.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(listed(desk, "users"))}})
+    desk.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(records_of(desk, "users"))}})
     with desk.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
-    assert listed(desk, "publications") == was
+    assert records_of(desk, "publications") == before
 
 
-def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, snapshot: Snapshot) -> None:
-    """A 404 for an `id` that is not in the account (service.md#references). Told, never silently left out (I6)."""
+def test_a_contributor_without_an_account_does_not_stop_the_publication(desk: Desk, snapshot: Snapshot) -> None:
+    """A 404 for an `id` that is not in the account (service.md#references). The plan lists it: nothing is left out silently (I6)."""
     plain = desk.plan(snapshot)
-    told = {row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent}
-    assert [*told] == [*CONTRIBUTED]
+    unsent = {
+        row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent
+    }
+    assert [*unsent] == [*CONTRIBUTED]
     assert not any("contributor" in {**row.payload, **row.expected} for row in plain.rows())
-    without(desk, "Yuki")
+    delete_user(desk, "Yuki")
     plan = desk.plan(snapshot, resources=["users"])
-    without(desk, "Marta")
+    delete_user(desk, "Marta")
     desk.sandbox.fault("status", desk.target, path="/users$", method="POST", status=422)
     applied = desk.apply(plan).applied
-    assert sorted(one.source_id for one in applied.failures if one.resource == "publications") == [2, 3, 4]
-    assert len(listed(desk, "publications")) == RECORDS
+    assert sorted(failure.source_id for failure in applied.failures if failure.resource == "publications") == [2, 3, 4]
+    assert len(records_of(desk, "publications")) == RECORDS
     assert len(contributors(desk)) == 1
     desk.apply(plan)
     later = desk.plan(snapshot, resources=["users"])
@@ -147,18 +150,18 @@ def test_a_contributor_who_cannot_be_led_over_costs_no_publication(desk: Desk, s
     assert contributors(desk) == contributors(desk, "library")
 
 
-def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(desk: Desk, snapshot: Snapshot) -> None:
-    """I6: users, places, copies, collections, authorities and tasks, too; what only a person can do is told."""
+def test_a_drill_restores_every_resource_and_fails_after_one_field_changed(desk: Desk, snapshot: Snapshot) -> None:
+    """I6: users, locations, copies, collections, authorities and tasks, too. The result lists what only a person can do."""
     settings = load_settings(desk.config)
-    found = drill(settings, open_data(settings), snapshot, now=NOW)
-    assert (found.ok, found.problems) == (True, [])
-    held = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in EVERYTHING}
-    done = [one for one in listed(desk, "tasks", "library").values() if one["completed_at"]]
-    assert found.resources == {**held, "tasks": held["tasks"] - len(done)}
-    assert found.records == sum(found.resources.values())
-    told = " ".join(found.left)
-    assert f"{held['locations']} locations" in told
-    assert bool(done) == ("task" in told)
+    result = drill(settings, open_data(settings), snapshot, now=NOW)
+    assert (result.ok, result.problems) == (True, [])
+    row_counts = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in ALL_RESOURCES}
+    completed = [task for task in records_of(desk, "tasks", "library").values() if task["completed_at"]]
+    assert result.resources == {**row_counts, "tasks": row_counts["tasks"] - len(completed)}
+    assert result.records == sum(result.resources.values())
+    left = " ".join(result.left)
+    assert f"{row_counts['locations']} locations" in left
+    assert bool(completed) == ("task" in left)
 
     raw = snapshot.path / "raw" / "hard_copies.parquet"
     table = pq.read_table(raw)
@@ -171,17 +174,17 @@ def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(d
     assert "raw/hard_copies.parquet" in altered.problems[0]
 
 
-def test_without_a_journal_what_names_a_record_finds_it_again(desk: Desk, snapshot: Snapshot) -> None:
-    desk.apply(desk.plan(snapshot, resources=EVERYTHING))
+def test_without_a_journal_records_are_matched_by_their_keys(desk: Desk, snapshot: Snapshot) -> None:
+    desk.apply(desk.plan(snapshot, resources=ALL_RESOURCES))
     for path in (desk.config.parent / "library-data").glob("state.db*"):
         path.unlink()
-    plan = desk.plan(snapshot, resources=EVERYTHING)
+    plan = desk.plan(snapshot, resources=ALL_RESOURCES)
     assert [(row.resource, row.title, row.reason, row.differing) for row in plan.rows(CREATE, CONFLICT)] == []
     assert plan.facts.empty
 
 
-def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot) -> None:
-    """Users are moved only where somebody asks for them (service.md#users); what others refer to is only looked up."""
+def test_other_resources_are_moved_only_where_named(desk: Desk, snapshot: Snapshot) -> None:
+    """Users are moved only where somebody asks for them (service.md#users); records to which others refer are only looked up."""
     assert desk.plan(snapshot).facts.resources == ["publications"]
     plan = desk.plan(snapshot, resources=["tasks"])
     assert plan.facts.resources == ["publications", "tasks"]
@@ -192,22 +195,22 @@ def test_nobody_is_asked_to_be_moved_but_by_name(desk: Desk, snapshot: Snapshot)
         desk.plan(snapshot, resources=["shelves"])
 
 
-def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
+def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
     desk: Desk, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No name and no address in any other file of a plan, nor in the journal; nothing is read, nor taken back, without the key."""
+    """No name and no address in any other file of a plan, nor in the journal; without the key the plan cannot be read or taken back."""
     monkeypatch.setenv("PEOPLES_KEY", base64.b64encode(bytes(range(32))).decode())
     desk.config.write_text(f'personal_key_env = "PEOPLES_KEY"\n{desk.config.read_text()}')
-    there = listed(desk, "users")
-    marta = next(one for one in there.values() if one["name"].startswith("Marta"))
+    there = records_of(desk, "users")
+    marta = next(user for user in there.values() if user["name"].startswith("Marta"))
     desk.call("PATCH", f"users/{marta['id']}", {"name": "Martha Oldname"})
-    without(desk, "Yuki")
+    delete_user(desk, "Yuki")
     conflict = desk.plan(snapshot, resources=["users"])
     plan = desk.plan(snapshot, resources=["users"], overwrite=True)
     desk.apply(plan)
     with desk.migration() as migration:
         assert migration.verify(plan, evidence=desk.config.parent / "bag").equal
-        personal = [*(one["email"] for one in there.values()), "Oldname"]
+        personal = [*(user["email"] for user in there.values()), "Oldname"]
         for folder in (
             conflict.folder,
             plan.folder,
@@ -224,9 +227,12 @@ def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
                         if path.suffix == ".parquet"
                         else path.read_bytes().decode("latin-1")
                     )
-                    assert not [one for one in personal if one in text], path
+                    assert not [value for value in personal if value in text], path
         assert stat.S_IMODE(plan.folder.stat().st_mode) == 0o700
-        assert (migration.undo(plan, really=True).left, named(listed(desk, "users"), "Martha Oldname")["id"]) == (
+        assert (
+            migration.undo(plan, really=True).left,
+            record_named(records_of(desk, "users"), "Martha Oldname")["id"],
+        ) == (
             0,
             marta["id"],
         )
@@ -235,13 +241,11 @@ def test_a_plan_keeps_people_apart_encrypted_where_there_is_a_key(
         desk.apply(plan)
 
 
-def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_get_a_mail(
-    desk: Desk, snapshot: Snapshot
-) -> None:
+def test_users_are_matched_by_address_in_any_case_and_only_new_ones_get_a_mail(desk: Desk, snapshot: Snapshot) -> None:
     """A new account may send its owner a mail (service.md#users). Roles are never added to an account that is there: a person is asked."""
-    there = listed(desk, "users")
+    there = records_of(desk, "users")
     marta, tobias, yuki = (
-        next(one for one in there.values() if one["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
+        next(user for user in there.values() if user["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
     )
     desk.call("PATCH", f"users/{marta['id']}", {"email": marta["email"].upper()})
     desk.call("PATCH", f"users/{tobias['id']}", {"roles": []})
@@ -250,7 +254,7 @@ def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_ge
     assert plan.facts.counts["users"] == {"unchanged": 6, "conflict": 1, "create": 1}
     assert plan.facts.mails == 1
     assert any("personal data" in note for note in plan.facts.notes)
-    [conflict] = rows(plan, "users", CONFLICT)
+    [conflict] = plan_rows(plan, "users", CONFLICT)
     assert (conflict.title, list(conflict.differing)) == (tobias["name"], ["roles"])
     page = plan.path(HTML).read_text("utf-8")
     assert "1 person" in page
@@ -258,23 +262,23 @@ def test_a_person_is_known_by_the_address_whatever_its_case_and_only_new_ones_ge
     assert tobias["name"] not in page
     desk.apply(plan)
     mails = desk.sandbox.control_get(f"mails?tenant={desk.target}")
-    assert [one["to"] if "to" in one else one["address"] for one in mails] == [yuki["email"]]
+    assert [mail["to"] if "to" in mail else mail["address"] for mail in mails] == [yuki["email"]]
     assert desk.plan(snapshot, resources=["users"]).facts.counts["users"] == {"unchanged": 7, "conflict": 1}
 
 
-def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_verification_finds_missing_differing_and_duplicated_records(desk: Desk, snapshot: Snapshot) -> None:
     plan = desk.plan(snapshot, resources=["collections", "authorities"])
     desk.apply(plan)
-    made = rows(plan, "authorities", CREATE)[:2]
-    there = listed(desk, "authorities")
-    desk.call("PATCH", f"authorities/{named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
+    made = plan_rows(plan, "authorities", CREATE)[:2]
+    there = records_of(desk, "authorities")
+    desk.call("PATCH", f"authorities/{record_named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
     desk.call("POST", "authorities", {"name": made[1].title, "kind": made[1].payload["kind"]})
-    [collection] = [row for row in rows(plan, "collections") if row.title == "Reading list"]
+    [collection] = [row for row in plan_rows(plan, "collections") if row.title == "Reading list"]
     desk.call("DELETE", f"collections/{collection.target_id}")
     with desk.migration() as migration:
         proof = migration.verify(plan)
     assert (proof.equal, proof.missing, proof.differing, proof.duplicated) == (False, 1, 1, 1)
-    found = {(one.problem, one.resource, one.source_id, one.field) for one in proof.findings}
+    found = {(finding.problem, finding.resource, finding.source_id, finding.field) for finding in proof.findings}
     assert found == {
         ("differing", "authorities", made[0].source_id, "variants"),
         ("duplicated", "authorities", made[1].source_id, ""),
@@ -282,43 +286,45 @@ def test_a_proof_finds_what_is_missing_differs_or_is_there_twice(desk: Desk, sna
     }
 
 
-def test_a_location_that_is_missing_is_work_for_a_person_and_its_copies_wait(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(desk: Desk, snapshot: Snapshot) -> None:
     """No program creates or deletes locations (service.md#other-resources)."""
-    stacks = named(listed(desk, "locations"), "Closed stacks")
+    stacks = record_named(records_of(desk, "locations"), "Closed stacks")
     desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "Basement"})
     plan = desk.plan(snapshot, resources=["hard_copies"])
-    [missing] = rows(plan, "locations", QUARANTINED)
+    [missing] = plan_rows(plan, "locations", QUARANTINED)
     assert (missing.title, missing.reason) == ("Closed stacks", "location_missing")
-    waiting = rows(plan, "hard_copies", QUARANTINED)
+    waiting = plan_rows(plan, "hard_copies", QUARANTINED)
     assert waiting
     assert {row.reason for row in waiting} == {"at_missing_location"}
     assert any("1 location" in note for note in plan.facts.notes)
     assert "Closed stacks" in plan.path("issues.tsv").read_text("utf-8")
     result = desk.apply(plan)
     assert (result.applied.quarantined, result.applied.complete) == (1 + len(waiting), False)
-    assert "library" not in {one["location_id"] for one in listed(desk, "hard_copies").values()}
+    assert "library" not in {copy["location_id"] for copy in records_of(desk, "hard_copies").values()}
     desk.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
     later = desk.plan(snapshot, resources=["hard_copies"])
     assert later.facts.counts["hard_copies"]["create"] == len(waiting)
     assert desk.apply(later).applied.complete
 
 
-def test_several_that_fit_are_a_conflict_and_never_an_insert(desk: Desk, snapshot: Snapshot) -> None:
+def test_several_matches_are_a_conflict_and_never_a_new_record(desk: Desk, snapshot: Snapshot) -> None:
     """I8."""
-    there = {one["name"] for one in listed(desk, "authorities").values()}
-    first = next(one for one in listed(desk, "authorities", "library").values() if one["name"] not in there)
+    there = {authority["name"] for authority in records_of(desk, "authorities").values()}
+    first = next(
+        authority for authority in records_of(desk, "authorities", "library").values() if authority["name"] not in there
+    )
     for _ in range(2):
         desk.call("POST", "authorities", {"name": first["name"].upper(), "kind": first["kind"]})
     plan = desk.plan(snapshot, resources=["authorities"])
-    [row] = rows(plan, "authorities", CONFLICT)
+    [row] = plan_rows(plan, "authorities", CONFLICT)
     assert (row.source_id, row.reason) == (first["id"], "several_targets")
     assert len(row.candidates) == 2
 
 
-def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Snapshot) -> None:
+def test_a_record_added_after_the_plan_makes_the_plan_stale(desk: Desk, snapshot: Snapshot) -> None:
     """I8."""
     plan = desk.plan(snapshot, resources=["authorities", "collections"])
-    row = rows(plan, "authorities", CREATE)[-1]
+    row = plan_rows(plan, "authorities", CREATE)[-1]
     desk.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
     changes = len(desk.writes())
     with pytest.raises(StopError, match=rf"stale.*authorities {row.source_id} was to be created"):
@@ -326,24 +332,25 @@ def test_what_came_there_after_the_plan_makes_it_stale(desk: Desk, snapshot: Sna
     assert len(desk.writes()) == changes
 
 
-def test_lost_answers_make_nothing_twice_and_what_refers_to_a_refused_record_fails_alone(
+def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refused_one_fail(
     desk: Desk, snapshot: Snapshot
 ) -> None:
-    """I8: an unclear create is looked up at the ends of its list; one record refused does not stop the others."""
-    plan = desk.plan(snapshot, resources=EVERYTHING)
+    """I8: a create with a lost response is looked up at the ends of its list; one refused record does not stop the others."""
+    plan = desk.plan(snapshot, resources=ALL_RESOURCES)
     for resource in ("authorities", "hard_copies", "tasks"):
         desk.sandbox.fault(
             "status", desk.target, path=f"/{resource}$", method="POST", status=500, when="after", times=2
         )
     desk.sandbox.fault("status", desk.target, path="/publications$", method="POST", status=422)
     result = desk.apply(plan)
-    [refused, *others] = result.applied.failures
+    [refused, *referring] = result.applied.failures
     assert refused.resource == "publications"
-    assert {one.resource for one in others} <= {"collections", "hard_copies", "tasks"}
+    assert {failure.resource for failure in referring} <= {"collections", "hard_copies", "tasks"}
     assert all(
-        f"publications {refused.source_id}, to which it refers, was not created" in one.problem for one in others
+        f"publications {refused.source_id}, to which it refers, was not created" in failure.problem
+        for failure in referring
     )
     assert desk.apply(plan).applied.failed == 0
     for resource in ("authorities", "hard_copies", "tasks"):
-        assert len(listed(desk, resource)) == len(listed(desk, resource, "library")), "none twice, none lost"
-    assert desk.plan(snapshot, resources=EVERYTHING).facts.empty
+        assert len(records_of(desk, resource)) == len(records_of(desk, resource, "library")), "none twice, none lost"
+    assert desk.plan(snapshot, resources=ALL_RESOURCES).facts.empty
