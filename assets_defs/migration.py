@@ -23,7 +23,7 @@ from pipelines.settings.settings import Settings
 if TYPE_CHECKING:
     from pipelines.migration.flow import AppliedPlan
     from pipelines.migration.model.plan import Plan
-    from pipelines.migration.verify.run import MigrationVerification
+    from pipelines.migration.verify.verdict import MigrationVerification
 
 PLAN, LOAD, PROOF = "migration_plan", "migration", "migration_proof"
 """The assets of a target library."""

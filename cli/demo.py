@@ -30,7 +30,7 @@ from pipelines.migration.apply.run import as_json
 from pipelines.migration.flow import AppliedPlan, MigrationResults
 from pipelines.migration.model.plan import HTML, Plan
 from pipelines.migration.model.wording import headline
-from pipelines.migration.verify.run import MigrationVerification
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.service.sandbox_process import CLIENT, sandbox_process, sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings

@@ -28,8 +28,8 @@ from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.plan.scope import check_target
 from pipelines.migration.report.status import PlanStatus, RecordView
-from pipelines.migration.undo.run import UndoResult
-from pipelines.migration.verify.run import MigrationVerification
+from pipelines.migration.undo.result import UndoResult
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
 
 STOPPED = (

@@ -22,7 +22,7 @@ from pipelines.migration.flow import AppliedPlan, MigrationResults
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.plan.scope import check_target
-from pipelines.migration.verify.run import MigrationVerification
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.drills import DrillResult

@@ -1,6 +1,6 @@
-"""Proves that a snapshot can be put back: it is as it was published, and a sandbox started for that takes it and gives it back.
+"""Proves that a snapshot can be put back: verifies its checksums, restores it into a sandbox, and compares what that then has.
 
-The checksums tell that what is put back is what was backed up; reading it again tells that all of it can be put back.
+The checksums prove that the snapshot is what was backed up; reading the sandbox again proves that all of it can be put back.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pipelines.humanize import counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
@@ -32,12 +33,14 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 TENANT = "drill"
 
-ALL = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
-"""A drill wants to know of everything that cannot be put back."""
-
+NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
+"""A drill reports everything that cannot be put back."""
 
 MOST_PROBLEMS = 1000
-MOST_LEFT = 100
+"""Problems in a result."""
+
+MOST_PATHS = 100
+"""Paths of values without a place in version 3 in a result."""
 
 
 def drill(
@@ -48,7 +51,7 @@ def drill(
     now: datetime,
     on_progress: Callable[[Progress | ApplyProgress], None] = lambda _: None,
 ) -> DrillResult:
-    """Restore a snapshot into an empty library of a sandbox, read it back, compare; keep the result with the snapshot."""
+    """Restore a snapshot into an empty library of a sandbox, read it back and compare; keep the result with the snapshot."""
     begun = time.monotonic()
     data.prepare()
     intact = verify(data, snapshot.key, now=now)
@@ -57,37 +60,33 @@ def drill(
         tempfile.TemporaryDirectory(prefix=".drill-", dir=data.path) as folder,
         sandbox_process(["--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0"]) as ready,
     ):
-        inside = _inside(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
-        sign_in(inside, TENANT, ready, TENANT)
-        others, problems = _others(snapshot)
-        made = make_locations(ready, TENANT, _locations(data, snapshot, Path(folder))) if LOCATIONS in others else 0
-        with Migration(inside, on_progress=on_progress, source_data=data) as migration:
-            # what the sandbox has of its own, such as the account that signs in, gives way
-            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=others)
-            applied = migration.apply(plan, limits=ALL).applied
-            proof = migration.verify(plan, contents=True)
-        done = sum(row.reason == TASK_COMPLETED for row in plan.rows(Action.QUARANTINED, resources=["tasks"]))
+        sandbox_settings = _sandbox_settings(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
+        sign_in(sandbox_settings, TENANT, ready, TENANT)
+        resources, problems = _restorable_resources(snapshot)
+        locations = 0
+        if LOCATIONS in resources:
+            locations = make_locations(ready, TENANT, _locations(data, snapshot, Path(folder)))
+        with Migration(sandbox_settings, on_progress=on_progress, source_data=data) as migration:
+            # overwrite: the snapshot replaces the sandbox's own records, such as the account that signs in
+            plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources)
+            applied = migration.apply(plan, limits=NO_LIMITS).applied
+            verification = migration.verify(plan, contents=True)
+        completed_tasks = sum(
+            row.reason == TASK_COMPLETED for row in plan.rows(Action.QUARANTINED, resources=["tasks"])
+        )
     facts = plan.facts
     problems = [*intact.problems, *problems]
-    problems += [f"{one.resource} {one.source_id}: {one.problem}" for one in applied.failures]
-    problems += [str(one) for one in proof.findings]
-    problems += [
-        f"{count:,} {what}"
-        for count, what in (
-            (facts.count(Action.QUARANTINED) + facts.unfit - done, "records cannot be put back"),
-            (facts.count(Action.CONFLICT), "records are conflicts"),
-            (facts.files.missing, "files are missing in the snapshot"),
-        )
-        if count
-    ]
+    problems += [f"{failure.resource} {failure.source_id}: {failure.problem}" for failure in applied.failures]
+    problems += [str(finding) for finding in verification.findings]
+    problems += _plan_problems(facts, completed_tasks)
     result = DrillResult(
         tenant=snapshot.manifest.tenant,
         snapshot=snapshot.manifest.snapshot,
-        ok=proof.equal and not problems,
+        ok=verification.equal and not problems,
         drilled_at=now.astimezone(UTC).isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begun, 3),
-        records=proof.compared,
-        files=proof.files_checked,
+        records=verification.compared,
+        files=verification.files_checked,
         bytes=facts.files.bytes,
         problems=problems[:MOST_PROBLEMS],
         problems_count=len(problems),
@@ -95,53 +94,69 @@ def drill(
             name: sum(counts.get(action, 0) for action in (Action.CREATE, Action.PATCH, Action.UNCHANGED))
             for name, counts in facts.counts.items()
         },
-        left=_left(made, done, facts.unsent),
+        left=_not_restorable(locations, completed_tasks, facts.unsent),
     )
     DRILLS.save(data, result)
     return result
 
 
-def _others(snapshot: Snapshot) -> tuple[list[str], list[str]]:
-    """The resources beside the publications that can be put back, and why others cannot."""
-    held = snapshot.manifest.resources
-    whole = {name for name, facts in held.items() if facts.complete}
-    names = [
-        name for name in RESOURCE_TYPES if name in whole and whole.issuperset(RESOURCE_TYPES[name].references.values())
+def _plan_problems(facts: PlanFacts, completed_tasks: int) -> list[str]:
+    """What the plan cannot put back. Completed tasks are no problem."""
+    counts = (
+        (facts.count(Action.QUARANTINED) + facts.unfit - completed_tasks, "records cannot be put back"),
+        (facts.count(Action.CONFLICT), "records are conflicts"),
+        (facts.files.missing, "files are missing in the snapshot"),
+    )
+    return [f"{count:,} {problem}" for count, problem in counts if count]
+
+
+def _restorable_resources(snapshot: Snapshot) -> tuple[list[str], list[str]]:
+    """The resources other than publications that can be put back; and why each of the others in the snapshot cannot."""
+    in_snapshot = snapshot.manifest.resources
+    complete = {name for name, facts in in_snapshot.items() if facts.complete}
+    restorable = [
+        name
+        for name, resource_type in RESOURCE_TYPES.items()
+        if name in complete and complete.issuperset(resource_type.references.values())
     ]
-    kept_out = [name for name in RESOURCE_TYPES if name in held and name not in names]
-    return names, [
-        f"{name}: not put back, since the snapshot lacks some of it, or of what it refers to" for name in kept_out
+    return restorable, [
+        f"{name}: not put back, since the snapshot lacks some of it, or of what it refers to"
+        for name in RESOURCE_TYPES
+        if name in in_snapshot and name not in restorable
     ]
 
 
 def _locations(data: DataFolder, snapshot: Snapshot, folder: Path) -> Iterator[dict[str, Any]]:
-    """What a person would have to enter."""
+    """The locations of a snapshot, which a person would have to enter."""
     for record in snapshot_listing(data, snapshot, LOCATIONS, folder).records():
         values = RESOURCE_TYPES[LOCATIONS].values(record)
         if isinstance(values.get("name"), str):
             yield values
 
 
-def _left(made: int, done: int, unsent: Mapping[str, int]) -> list[str]:
-    """What no program can put back, in words."""
-    found = []
-    if made:
-        found.append(
-            f"{counted(made, 'location')}: made by hand here, since no program can; a person enters them before a restore"
+def _not_restorable(locations: int, completed_tasks: int, unsent: Mapping[str, int]) -> list[str]:
+    """What no program can put back, in sentences. `unsent`: path → records with a value for which version 3 has no place."""
+    sentences = []
+    if locations:
+        sentences.append(
+            f"{counted(locations, 'location')}: entered by the drill itself, since the API creates none; a person enters them before a "
+            "restore"
         )
-    if done:
-        found.append(f"{counted(done, 'task')}: done, and nobody shows how one is made that is")
-    paths = list(counts_by_path(unsent).items())[:MOST_LEFT]
-    found += [
+    if completed_tasks:
+        sentences.append(
+            f"{counted(completed_tasks, 'task')}: completed, and the API document does not show how to create a completed one"
+        )
+    paths = list(counts_by_path(unsent).items())[:MOST_PATHS]
+    sentences += [
         f"{path} of {counted(count, 'record')}: version 3 has no place for it, or not in this form"
         for path, count in paths
     ]
-    return found
+    return sentences
 
 
-def _inside(settings: Settings, folder: Path, base_url: str) -> Settings:
-    """Settings of a data folder of its own, so that a drill leaves no trace in the journal, the budget or the sign-ins of a library."""
-    chosen = TenantSettings(
+def _sandbox_settings(settings: Settings, folder: Path, base_url: str) -> Settings:
+    """Settings with a data folder of its own: a drill writes nothing to the journal, the budget or the sign-ins of a library."""
+    sandbox = TenantSettings(
         base_url=base_url,
         api="v3",
         client_id=CLIENT,
@@ -150,5 +165,5 @@ def _inside(settings: Settings, folder: Path, base_url: str) -> Settings:
         send_invalid_identifiers=True,
     )
     return replace(
-        settings, data=folder, bucket=None, postgres_env=None, tokens=folder / "sign-ins", tenants={TENANT: chosen}
+        settings, data=folder, bucket=None, postgres_env=None, tokens=folder / "sign-ins", tenants={TENANT: sandbox}
     )

@@ -1,4 +1,4 @@
-"""docs/migrating.md is true: its commands and options exist, its tables agree with the code, and its times are what the code counts."""
+"""docs/migrating.md is true: its commands and options exist, and its tables and times agree with the code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RUNS = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def table(heading: str) -> list[list[str]]:
-    """Rows of the table whose first column has that heading."""
+    """Rows of the table whose first column has this heading."""
     lines = iter(TEXT.splitlines())
     for line in lines:
         if line.startswith(f"| {heading} |"):
@@ -53,25 +53,25 @@ def table(heading: str) -> list[list[str]]:
 
 
 def quoted(cells: list[str]) -> set[str]:
-    """What stands between backticks."""
+    """The words between backticks."""
     return {word for cell in cells for word in re.findall(r"`([^`]+)`", cell)}
 
 
-def known(words: list[str]) -> set[str]:
-    """The options of the command that words name; fails where there is none."""
-    found: Any = typer.main.get_command(app)
+def options_of(words: list[str]) -> set[str]:
+    """The options of a command; fails where there is no such command."""
+    command: Any = typer.main.get_command(app)
     names = iter(words)
-    while below := getattr(found, "commands", None):
-        found = below[next(names)]
-    return {option for one in found.params for option in one.opts}
+    while subcommands := getattr(command, "commands", None):
+        command = subcommands[next(names)]
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 @pytest.mark.parametrize("line", sorted(set(COMMANDS)))
 def test_every_command_that_the_page_names_exists(line: str) -> None:
-    """With its options; the sandbox's own are held by its own page."""
+    """With its options, except those of `sandbox`, which passes them on."""
     words = shlex.split(line.removeprefix("$ "))
     assert Path(words[0]).name == "bookferry"
-    options = known(words[1:])
+    options = options_of(words[1:])
     if "sandbox" not in words:
         assert {word for word in words if word.startswith("--")} <= options
 
@@ -86,12 +86,12 @@ def test_every_option_that_the_page_names_is_one_of_its_commands() -> None:
         ["migrate", "undo"],
         ["restore"],
     )
-    there = set().union(*(known(list(words)) for words in commands))
-    assert named <= there
+    options = set().union(*(options_of(list(words)) for words in commands))
+    assert named <= options
     assert {"--limit", "--only", "--contents", "--really", "--newest", "--overwrite", "--json"} <= named
 
 
-def test_the_times_are_what_the_code_counts() -> None:
+def test_the_times_agree_with_the_code() -> None:
     """Creates + 2 per file + 1 per cover + one reading of an empty target, at 60 a minute."""
     files = [PlannedFile(kind=kind, position=0, action=FileAction.UPLOAD) for kind in ("asset", "cover")]
     rows = table("publications")
@@ -131,8 +131,8 @@ def test_the_tables_have_every_limit_and_every_exit_status() -> None:
     assert [int(row[0]) for row in table("exit status")] == [status.value for status in ExitStatus]
 
 
-def test_what_the_page_says_to_configure_and_to_run_can_be(tmp_path: Path) -> None:
-    """bookferry.toml is read, and Dagster takes what is written into the launchpad."""
+def test_the_configuration_and_the_dagster_runs_are_valid(tmp_path: Path) -> None:
+    """The settings can be loaded, and Dagster accepts each run configuration."""
     (tmp_path / "bookferry.toml").write_text(CONFIG)
     definitions = build_definitions(load_settings(tmp_path / "bookferry.toml"))
     jobs = ["plan_migration", "apply_migration", "verify_migration"]

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 
 from pipelines.backup.read import Progress
 from pipelines.errors import ConfigurationError
-from pipelines.migration.apply.other_resources import check_others_fresh, read_target_lists
+from pipelines.migration.apply.reconcile_pending import reconcile_pending_records
 from pipelines.migration.apply.run import (
     EVERYTHING,
     LIMITS,
@@ -23,9 +23,9 @@ from pipelines.migration.apply.run import (
     Limits,
     Selection,
     check_limits,
-    reconcile_pending_records,
 )
-from pipelines.migration.apply.staleness import check_fresh
+from pipelines.migration.apply.staleness import check_fresh, check_other_resources_fresh
+from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import Journal, WriteState
@@ -38,11 +38,14 @@ from pipelines.migration.plan.scope import check_movable, check_target, chosen_o
 from pipelines.migration.report.pages import write_pages
 from pipelines.migration.report.status import PlanStatus, RecordView, status_of, three_way
 from pipelines.migration.session import MigrationSession, check_same_target
-from pipelines.migration.undo.run import UndoResult, dry_run, keep, undo
+from pipelines.migration.undo.dry_run import dry_run
+from pipelines.migration.undo.result import UndoResult, save_result
+from pipelines.migration.undo.run import undo
 from pipelines.migration.verify.contents import Contents
 from pipelines.migration.verify.evidence import check_free, write_evidence
 from pipelines.migration.verify.other_resources import compare_other_resources
-from pipelines.migration.verify.run import MigrationVerification, verify
+from pipelines.migration.verify.run import verify
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
 from pipelines.records.tables.registry import PERSONAL
@@ -191,7 +194,7 @@ class Migration:
             check_fresh(plan, now, folder, journal=journal, begun=publications)
             resources = plan.facts.written_other_resources
             others = self.session.reader.read_others(plan.facts.target.tenant, client, folder, run, resources)
-            check_others_fresh(plan, others, folder, journal=journal, begun=begun)
+            check_other_resources_fresh(plan, others, folder, journal=journal, begun=begun)
 
     @contextmanager
     def _target_now(
@@ -211,7 +214,7 @@ class Migration:
             client,
             uploads,
             self.session.kinds,
-            knew=plan.ids_when_planned,
+            known_before=plan.ids_when_planned,
             open_blob=self.session.open_blob,
             files_with_record=self.settings.tenant(plan.facts.target.tenant).files_with_record,
         )
@@ -244,7 +247,7 @@ class Migration:
                 listed = reader.read_others(target, client, folder, run, plan.facts.resources)
                 with compare_other_resources(plan, journal, folder, listed) as others:
                     verification = verify(
-                        plan, journal, now, folder, at=at, client=client, check_contents=check_contents, others=others
+                        plan, journal, now, folder, others, at=at, client=client, check_contents=check_contents
                     )
                 self._results.verification = verification
                 if evidence is not None:
@@ -271,10 +274,10 @@ class Migration:
                         self.session.kinds,
                         client,
                         writer,
-                        others=others,
+                        target_lists=others,
                         on_progress=self._on_progress,
                     )
-            keep(plan, result, self.session.clock.now())
+            save_result(plan, result, self.session.clock.now())
             return result
 
     def status(self, plan: Plan) -> PlanStatus:

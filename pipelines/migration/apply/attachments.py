@@ -1,7 +1,7 @@
-"""Attaches files to a record that is there: form, upload, then POST /assets (service-api.md, Upload sequence).
+"""Attaches files to a record: form, upload, then POST /assets (service.md#upload).
 
-An upload alone is nothing in the library, so that it may be repeated. What may happen once only is POST /assets: where its answer was lost,
-the record is read again, and an asset that nobody knew and that is like the file is the one that was made.
+An upload alone changes nothing in the library and may be repeated. POST /assets must take effect only once: after a lost response the
+record is read again, and a new asset that is like the file is the one created.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
 PAUSES = (0.0, 2.0, 4.0)
-"""Seconds before each look at a record to which an asset may have been attached: what is still under way gets to arrive."""
+"""Seconds before each lookup of an asset: a request that is still under way gets some seconds to arrive."""
 
 TRIES = 3
 
@@ -41,7 +41,7 @@ PRESIGN: dict[str, Literal["assets/presign", "publications/cover/presign"]] = {
 
 
 class Attachments:
-    """Attaches files, from several threads at once, but those of one record one after the other."""
+    """Attaches files, from several threads at once; the files of one record are for one thread."""
 
     def __init__(
         self,
@@ -56,27 +56,27 @@ class Attachments:
         self._client = client
         self._uploads = uploads
         self._open_blob = open_blob
-        self._shown = FileVisibility(client, journal.ids_with_new_files)
+        self._file_visibility = FileVisibility(client, journal.ids_with_new_files)
 
-    def attach(self, row: PlanRow, target_id: int, file: PlannedFile, known: JournalEntry | None) -> None:
-        """Attach one file, unless an earlier process did. Raises `FailedWriteError` where that cannot be."""
+    def attach(self, row: PlanRow, target_id: int, file: PlannedFile, entry: JournalEntry | None) -> None:
+        """Attach one file, unless an earlier process did. `entry`: its write in the journal. Raises `FailedWriteError` for a refusal."""
         asset_id = None
         key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file))
-        if known is not None and in_doubt(known):
-            asset_id = self._made(row, known.number, target_id, file)
+        if entry is not None and in_doubt(entry):
+            asset_id = self._find_attached(row, entry.number, target_id, file)
         try:
-            uploaded = None if asset_id is not None else self.uploaded(file)
+            uploaded = None if asset_id is not None else self.upload(file)
             number = self._journal.intend(*key, target_id=target_id)
             if uploaded is not None:
                 asset_id = self._post(row, number, target_id, file, uploaded)
-        except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others (trap B9)
-            told, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
-            self._journal.refused(self._journal.intend(*key, target_id=target_id), told, status)
-            raise FailedWriteError(told) from None
+        except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others
+            message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
+            self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
+            raise FailedWriteError(message) from None
         self._journal.done(number, target_id=target_id, asset_id=asset_id)
 
-    def uploaded(self, file: PlannedFile) -> dict[str, Any]:
-        """Upload a file, which makes nothing in the library yet. service-api.md: "the resulting `{id, storage: cache, metadata}`"."""
+    def upload(self, file: PlannedFile) -> dict[str, Any]:
+        """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
         return self._uploads.upload(
             lambda: self._open_blob(sha256),
@@ -91,7 +91,7 @@ class Attachments:
         error: UnclearError | None = None
         for attempt in range(TRIES):
             try:
-                answer = self._client.write(
+                response = self._client.write(
                     "POST", "assets", {"publication_id": target_id, **asset_body(file, uploaded)}
                 )
             except UnclearError as unclear:
@@ -99,79 +99,83 @@ class Attachments:
             except RefusedError as refusal:
                 if refusal.status != HTTPStatus.NOT_FOUND or attempt == TRIES - 1:
                     raise
-                uploaded = self.uploaded(file)  # the storage may have forgotten it: "a storage not-found error"
+                uploaded = self.upload(file)  # the storage does not find the upload any more (service.md#assets)
                 continue
             else:
-                if isinstance(answer, dict) and (asset_id := whole_number(answer.get("id"))) is not None:
+                if isinstance(response, dict) and (asset_id := whole_number(response.get("id"))) is not None:
                     return asset_id
-            found = self._made(row, number, target_id, file)
-            if found is not None:
-                return found
-        told = f"{describe_file(file)} could not be attached in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
-        self._journal.refused(number, told)
-        raise FailedWriteError(told)
+            attached = self._find_attached(row, number, target_id, file)
+            if attached is not None:
+                return attached
+        message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error or 'The responses had no id.'}"
+        self._journal.refused(number, message)
+        raise FailedWriteError(message)
 
-    def _made(self, row: PlanRow, number: int, target_id: int, file: PlannedFile) -> int | None:
-        """The asset that an unclear POST made, if it made one. Parks the entry where nobody can tell."""
+    def _find_attached(self, row: PlanRow, number: int, target_id: int, file: PlannedFile) -> int | None:
+        """Returns the id of the asset that a POST with a lost response created; None where it created none.
+
+        Raises `FailedWriteError` where nobody can tell, and parks the journal entry with this number.
+        """
         for pause in PAUSES:
             if pause:
                 self._client.clock.sleep(pause)
             record = self._client.get_record(f"{row.resource}/{target_id}")
-            if not self._shown.are_all(record):
-                self._park(
-                    number,
-                    f"{describe_file(file)}: whether it was attached cannot be told, because the service does not show the files",
-                )
-            known = self._known(row)
-            new = [one for one in attached_files(record) if one.kind == ASSET and one.asset_id not in known]
-            if alike := [one for one in new if is_like(file, one)]:
-                return min(one.asset_id for one in alike if one.asset_id is not None)
+            if not self._file_visibility.shows_all(record):
+                message = f"{describe_file(file)}: nobody can tell whether it was attached, because the service does not show the files"
+                self._journal.parked(number, message)
+                raise FailedWriteError(message)
+            known = self._known_asset_ids(row)
+            new = [asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known]
+            if alike := [asset for asset in new if is_like(file, asset)]:
+                return min(asset.asset_id for asset in alike if asset.asset_id is not None)
         return None
 
-    def note_made(self, row: PlanRow, target_id: int, record: Mapping[str, Any]) -> int:
-        """Enter the files that came to a record together with it, as far as the record shows them; how many."""
-        taken, found = self._known(row), 0
+    def enter_sent_files(self, row: PlanRow, target_id: int, record: Mapping[str, Any]) -> int:
+        """Enter the files that were sent together with a record, as far as the record shows them. Returns how many."""
+        known, entered = self._known_asset_ids(row), 0
         entries = self._journal.of_record(row.resource, row.source_id)
-        done = {one.part for one in entries if one.kind == WriteKind.ASSET and one.plan == self._plan and is_done(one)}
+        done = {
+            entry.part
+            for entry in entries
+            if entry.kind == WriteKind.ASSET and entry.plan == self._plan and is_done(entry)
+        }
         for file in row.attached:
             if part_of(file) in done:
                 continue
-            shown = (one for one in attached_files(record) if one.kind == ASSET and one.asset_id not in taken)
-            if (one := next((each for each in shown if is_like(file, each)), None)) is not None:
-                taken.add(one.asset_id)
+            new = (asset for asset in attached_files(record) if asset.kind == ASSET and asset.asset_id not in known)
+            if (asset := next((asset for asset in new if is_like(file, asset)), None)) is not None:
+                known.add(asset.asset_id)
                 number = self._journal.intend(
                     self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file), target_id=target_id
                 )
-                self._journal.done(number, target_id=target_id, asset_id=one.asset_id)
-                found += 1
-        return found
+                self._journal.done(number, target_id=target_id, asset_id=asset.asset_id)
+                entered += 1
+        return entered
 
-    def _known(self, row: PlanRow) -> set[int | None]:
-        """Assets of the record that were there before, or that the journal accounts for."""
-        written: list[JournalEntry] = self._journal.of_record(row.resource, row.source_id)
-        ours = {one.asset_id for one in written if one.kind == WriteKind.ASSET and one.state == WriteState.DONE}
-        return ours | {one.target_asset_id for one in row.files}
-
-    def _park(self, number: int, told: str) -> None:
-        self._journal.parked(number, told)
-        raise FailedWriteError(told)
+    def _known_asset_ids(self, row: PlanRow) -> set[int | None]:
+        """The assets of a record that the journal or the plan accounts for."""
+        entries: list[JournalEntry] = self._journal.of_record(row.resource, row.source_id)
+        attached = {
+            entry.asset_id for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE
+        }
+        return attached | {file.target_asset_id for file in row.files}
 
 
-def is_like(file: PlannedFile, one: AttachedFile) -> bool:
-    """Whether a file of the target is what was sent, by its size and name; the service need not tell either."""
-    if one.size is not None and one.size != file.size:
+def is_like(file: PlannedFile, attached: AttachedFile) -> bool:
+    """Whether a file of the target is the one planned, by size and name, as far as the service shows them."""
+    if attached.size is not None and attached.size != file.size:
         return False
-    if one.filename and file.filename:
-        return one.filename == file.filename
-    return file.name is None or one.name == file.name
+    if attached.filename and file.filename:
+        return attached.filename == file.filename
+    return file.name is None or attached.name == file.name
 
 
 def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
-    """What is sent of a file. service-api.md, Asset: `name`, `content_type`, `file`."""
+    """The attributes of an asset: `name`, `content_type`, `file` (service.md#assets)."""
     named = {} if file.name is None else {"name": file.name}
     return {**named, "content_type": file.content_type or OCTETS, "file": uploaded}
 
 
 def describe_file(file: PlannedFile) -> str:
-    """A file, for people."""
+    """Returns a file as messages name it."""
     return f"The {'cover' if file.kind == COVER else 'file'} {file.filename or file.name or ''}".rstrip()

@@ -1,6 +1,6 @@
-"""Whether a record that shows no files has none: a service may leave out what is empty, or show no files at all.
+"""Whether a record that shows no files has none: a service may leave out an empty list, or show no files at all.
 
-service-api.md names `assets` of a publication, and does not say that it is always there.
+A publication has `assets`; whether every response has that field is not shown (service.md#assets, service.md#not-shown).
 """
 
 from __future__ import annotations
@@ -13,19 +13,22 @@ from pipelines.service.client import LibraryClient
 
 
 class FileVisibility:
-    """Asks a library whether it shows the files of its publications, once. `ids_with_new_files`: some to which files were attached."""
+    """Finds out, once, whether a library shows the files of its publications.
+
+    `attached_to`: returns ids of some publications to which files were attached.
+    """
 
     def __init__(self, client: LibraryClient, attached_to: Callable[[], list[int]]) -> None:
         self._client = client
         self._attached_to = attached_to
         self._are_shown = False
 
-    def are_all(self, record: Mapping[str, Any]) -> bool:
-        """Whether the files that a record shows are all that it has; false where nobody can tell."""
-        self._are_shown = self._are_shown or _has_list(record) or any(self._others())
+    def shows_all(self, record: Mapping[str, Any]) -> bool:
+        """Whether a record shows all its files; false where nobody can tell."""
+        self._are_shown = self._are_shown or _has_list(record) or any(self._other_records_show())
         return self._are_shown
 
-    def _others(self) -> Iterator[bool]:
+    def _other_records_show(self) -> Iterator[bool]:
         yield from map(_has_list, self._client.list_ends(PUBLICATIONS))
         for number in self._attached_to():
             record = self._client.find_record(f"{PUBLICATIONS}/{number}")

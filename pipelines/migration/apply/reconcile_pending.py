@@ -1,17 +1,27 @@
-"""Creates whose answer nobody saw, looked up in a listing of the target that is read anyway: no request for any of them (I8)."""
+"""Settles creates with a lost response before an apply compares and writes anything (I8).
+
+Publications are found in the listing of the target that apply reads anyway, so that none of them costs a request. Records of other
+resources are looked up one by one.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
 import duckdb
 
+from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
-from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan
+from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.store.parquet import escaped, literal
 
-PUBLICATIONS = "publications"
+if TYPE_CHECKING:
+    from pipelines.migration.apply.writer import Writer
 
-_ALIKE = """
+_SAME_CONTENT = """
     SELECT s.id, s.content, list(n.id ORDER BY n.id)
     FROM read_parquet({source}) AS s
     JOIN read_parquet({now}) AS n USING (content)
@@ -22,25 +32,35 @@ _ALIKE = """
 
 
 def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: Journal) -> None:
-    """Enter what an earlier process began to create and is there, word for word; what is not stays in doubt, and is looked up in its turn.
+    """Enter as done the pending creates of publications whose exact content is in the target `now`; the others stay pending.
 
-    Records that say the same cannot be told apart, and need not be: each takes one that nobody knew before. Where there are more of them
-    than were sent, a person must look.
+    Records with the same content cannot be told apart, and need not be: each entry takes one that is new. Where more of them are new than
+    were sent, the entries stay pending.
     """
-    entries = journal.of_plan(plan.name, WriteState.INTENDED, WriteState.PARKED)
-    doubtful = {one.source_id: one for one in entries if one.kind == WriteKind.CREATE and one.resource == PUBLICATIONS}
-    if not doubtful:
+    pending = {source_id: entry for (resource, source_id), entry in _pending(plan, journal) if resource == PUBLICATIONS}
+    if not pending:
         return
-    sides = {"source": plan.source, "now": now}
-    sql = _ALIKE.format(**{name: literal(escaped(side.path(RECORDS))) for name, side in sides.items()})
+    paths = {name: literal(escaped(side.path(RECORDS))) for name, side in (("source", plan.source), ("now", now))}
     with duckdb.connect(config={"memory_limit": "512MB", "threads": 2}) as database:
-        found = database.execute(sql, [list(doubtful)]).fetchall()
-    waiting: dict[str, int] = {}
-    for _source_id, content, _ids in found:
-        waiting[content] = waiting.get(content, 0) + 1
-    for source_id, content, ids in found:
+        matches = database.execute(_SAME_CONTENT.format(**paths), [list(pending)]).fetchall()
+    unmatched = Counter(content for _source_id, content, _ids in matches)
+    for source_id, content, ids in matches:
         free = sorted(set(ids) - plan.ids_when_planned(PUBLICATIONS, ids) - journal.known_ids(PUBLICATIONS, ids))
-        if free and len(free) <= waiting[content]:
-            entry = doubtful[source_id]
+        if free and len(free) <= unmatched[content]:
+            entry = pending[source_id]
             journal.done(entry.number, target_id=free[0], held=entry.wanted)
-            waiting[content] -= 1
+            unmatched[content] -= 1
+
+
+def reconcile_pending_records(plan: Plan, journal: Journal, writer: Writer) -> None:
+    """Look up the pending creates of resources other than publications; those that are not in the target stay pending."""
+    pending = {record: entry for record, entry in _pending(plan, journal) if record[0] != PUBLICATIONS}
+    for row in plan.rows(Action.CREATE) if pending else ():
+        if (entry := pending.get((row.resource, row.source_id))) is not None:
+            writer.reconcile_create(row, entry)
+
+
+def _pending(plan: Plan, journal: Journal) -> list[tuple[tuple[str, int], JournalEntry]]:
+    """((resource, id in the source), entry) of each create whose effect is not known."""
+    entries = journal.of_plan(plan.name, WriteState.INTENDED, WriteState.PARKED)
+    return [((entry.resource, entry.source_id), entry) for entry in entries if entry.kind == WriteKind.CREATE]

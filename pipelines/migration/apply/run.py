@@ -1,4 +1,4 @@
-"""Executes a plan: exactly its rows, as fast as the budget allows, and so that it can be stopped at any instant and run again (I8, I9)."""
+"""Applies a plan: writes exactly its rows, as fast as the budget allows. It may be stopped at any instant and run again (I8, I9)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
-from pipelines.migration.apply.payload import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
-from pipelines.migration.apply.writer import Writer
+from pipelines.migration.apply.writer import RowResult, Writer
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.journal import Journal, WriteKind, WriteState, is_done
+from pipelines.migration.model.journal import Journal, WriteKind, is_done
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import plural
@@ -25,37 +24,36 @@ from pipelines.records.files import COVER
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
 
-FAILURES_TOLD = 1000
-"""Failures that a result holds; the journal has all."""
+MOST_FAILURES = 1000
+"""Failures in a result; the journal has all."""
 
 FEW = 100
 """Rows that must have been tried before a percentage of failures means anything."""
 
 TEMPORARY_IN_A_ROW = 6
-"""Rows in a row that the service did not recover for: then it is the service, and not the rows. So many are written at once at 60 requests
-a minute, and one outage meets all of those."""
+"""Temporary errors in a row that mean that the service is down: at 60 requests a minute, one outage meets so many rows at once."""
 
 PAUSE = 60.0
-"""Seconds until the next row is tried of a service that is taken to be down, beside the minute that a request is tried for."""
+"""Seconds until the next row is tried while the service is down, beside the minute for which a request is tried."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What stops an apply before harm is done (exit 5)."""
+    """The safety limits that stop an apply (exit 5)."""
 
     failures: int = 100
     """Rows that may fail."""
     failures_percent: float = 10.0
-    """Of the rows that were tried."""
+    """Share of the rows tried that may fail."""
     touched_percent: float = 50.0
-    """Of the target's records of one resource that a plan may change."""
+    """Share of the target's records of one resource that a plan may change."""
     patience: float = 1800.0
-    """Seconds that are waited for a service that is down, again and again: a long apply runs at night, too."""
+    """Seconds to wait for a service that is down, for each outage: a long apply runs at night, too."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What of a plan is wanted: at most `limit` rows; only some actions (create, patch, files), or some publications of the source."""
+    """The part of a plan to write: at most `limit` rows; only some actions (create, patch, files); only publications with these ids."""
 
     limit: int | None = None
     actions: Collection[str] = ()
@@ -67,17 +65,19 @@ class Selection:
             return False
         if not self.actions:
             return True
-        doing: set[str] = {row.action} if row.writes else set()
-        if row.action == Action.PATCH or not row.writes:
-            doing |= {"files"} if any(one.action == FileAction.UPLOAD for one in row.files) else set()
-        return not doing.isdisjoint(self.actions)
+        actions: set[str] = {row.action} if row.writes else set()
+        if (row.action == Action.PATCH or not row.writes) and any(
+            file.action == FileAction.UPLOAD for file in row.files
+        ):
+            actions.add("files")
+        return not actions.isdisjoint(self.actions)
 
 
 LIMITS, EVERYTHING = Limits(), Selection()
 
 
 class Failure(msgspec.Struct, kw_only=True):
-    """A row that could not be written, or not all of it."""
+    """A row that could not be written, or not completely."""
 
     resource: str
     source_id: int
@@ -87,28 +87,28 @@ class Failure(msgspec.Struct, kw_only=True):
 
 @dataclass
 class ApplyResult:
-    """What an apply did."""
+    """The result of an apply."""
 
     created: int = 0
     patched: int = 0
     unchanged: int = 0
-    """Rows that need nothing, those that were written before included."""
+    """Rows that need no write, or were written before."""
     failed: int = 0
     files_uploaded: int = 0
     quarantined: int = 0
     left: int = 0
-    """Rows that were not wanted this time."""
+    """Rows outside the selection."""
     failures: list[Failure] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:
-        """Whether all of the plan is in the target."""
+        """Whether the whole plan is in the target."""
         return not self.failed and not self.left and not self.quarantined
 
 
 @dataclass(frozen=True)
 class ApplyProgress:
-    """How far an apply is, in the form of a listing's progress."""
+    """The progress of an apply, in the form of a listing's progress."""
 
     records: int
     expected: int
@@ -121,25 +121,27 @@ class ApplyProgress:
 
     @property
     def seconds_left(self) -> float:
-        """At the budget's rate."""
+        """Seconds that the remaining requests take at the budget's rate."""
         return self.requests_left * 60 / self.requests_per_minute
 
 
 def check_limits(plan: Plan, limits: Limits) -> None:
-    """Raise `SafetyLimitError` for a plan that changes more of what is there than anybody would expect."""
-    few = FEW if limits.touched_percent >= LIMITS.touched_percent else 0  # who asks for less means a small library, too
+    """Raise `SafetyLimitError` for a plan that changes too many records of the target."""
+    few = (
+        FEW if limits.touched_percent >= LIMITS.touched_percent else 0
+    )  # a lower limit is meant for small libraries, too
     for resource, counts in plan.facts.counts.items():
-        there, touched = plan.facts.target.records.get(resource, 0), counts.get(Action.PATCH, 0)
-        if there and touched > few and touched * 100 > limits.touched_percent * there:
+        records, touched = plan.facts.target.records.get(resource, 0), counts.get(Action.PATCH, 0)
+        if records and touched > few and touched * 100 > limits.touched_percent * records:
             raise SafetyLimitError(
-                f"Plan {plan.name} would change {touched:,} of the {there:,} {plural(resource)} in '{plan.facts.target.tenant}', "
-                f"{touched * 100 / there:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. If that is what you "
-                f"want: --max-touched {min(100, int(touched * 100 / there) + 1)}."
+                f"Plan {plan.name} would change {touched:,} of the {records:,} {plural(resource)} in '{plan.facts.target.tenant}', "
+                f"{touched * 100 / records:.0f} %, and the limit is {limits.touched_percent:g} %. Nothing was written. To allow it: "
+                f"--max-touched {min(100, int(touched * 100 / records) + 1)}."
             )
 
 
 class ApplyRun:
-    """One run over the rows of a plan."""
+    """One run over the rows of a plan. `on_row` gets the result after each row; `wait` waits for a service that is down."""
 
     def __init__(
         self,
@@ -161,67 +163,67 @@ class ApplyRun:
         self._wait = wait
         self._lock = threading.Lock()
         self._tried = 0
-        self._hands = 1
-        self._temporary = 0
+        self._workers = 1
+        self._temporary_errors = 0
+        """In a row."""
         self._waited = 0.0
-        self._later: set[int] | None = None
-        """Rows that the service did not recover for; None in their second turn."""
-        self.applied = self._nothing_yet()
+        self._postponed: set[int] | None = None
+        """Ids in the source of the rows with a temporary error; None in their second turn."""
+        self.applied = self._empty_result()
 
     def has_work(self) -> bool:
-        """Whether any row is wanted and not done; where none is, `applied` is the result."""
+        """Whether any row of the selection is pending; where none is, `applied` is the result."""
         if next(self.pending(), None) is None:
             return False
-        self.applied = self._nothing_yet()
+        self.applied = self._empty_result()
         return True
 
-    def _nothing_yet(self) -> ApplyResult:
+    def _empty_result(self) -> ApplyResult:
         facts = self._plan.facts
         return ApplyResult(
             unchanged=facts.count(Action.UNCHANGED), quarantined=facts.count(Action.QUARANTINED) + facts.unfit
         )
 
     def run(self, requests_per_minute: int) -> ApplyResult:
-        """Write every row that is wanted and not done. Raises what ends a run; what one row alone brings about is in the result.
+        """Write every pending row of the selection. A problem of one row is in the result; any other error is raised.
 
-        One resource after the other: what the records of the next one refer to is there by then. Rows that met a service that was not
-        itself have a second turn.
+        One resource after the other, so that the records to which the next one refers exist. Rows with temporary errors have a second turn.
         """
-        self._hands = worker_count(requests_per_minute)
+        self._workers = worker_count(requests_per_minute)
         for resource, rows in groupby(self._limited(self.pending()), key=attrgetter("resource")):
-            self._later = set()
+            self._postponed = set()
             self._write_all(rows)
-            if later := self._later:
-                self._later = None
+            if postponed := self._postponed:
+                self._postponed = None
                 again = self._plan.rows(Action.CREATE, Action.PATCH)
-                self._write_all(row for row in again if row.resource == resource and row.source_id in later)
+                self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
         return self.applied
 
     def _write_all(self, rows: Iterator[PlanRow]) -> None:
-        with WorkerPool(self._write, self._hands) as crew:
+        with WorkerPool(self._write, self._workers) as pool:
             for row in rows:
-                crew.give(row)
+                pool.submit(row)
 
     def _limited(self, rows: Iterator[PlanRow]) -> Iterator[PlanRow]:
-        for given, row in enumerate(rows):
-            if self._selection.limit is None or given < self._selection.limit:
+        for number, row in enumerate(rows):
+            if self._selection.limit is None or number < self._selection.limit:
                 yield row
             else:
                 self.applied.left += 1
 
     def pending(self) -> Iterator[PlanRow]:
-        """The rows that are wanted and not done yet; counts the others."""
+        """The rows of the selection that are not done yet; counts the others."""
         for row in self._plan.rows(Action.CREATE, Action.PATCH):
-            if not self._left_to_do(row):
+            if not self._is_pending(row):
                 self.applied.unchanged += 1
             elif not self._selection.wants(row):
                 self.applied.left += 1
             else:
                 yield row
 
-    def _left_to_do(self, row: PlanRow) -> bool:
+    def _is_pending(self, row: PlanRow) -> bool:
         entries = self._journal.of_record(row.resource, row.source_id)
-        done = {(one.kind, one.part) for one in entries if one.plan == self._plan.name and is_done(one)}
+        done = {(entry.kind, entry.part) for entry in entries if entry.plan == self._plan.name and is_done(entry)}
         wanted = {(WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH, "")} if row.writes else set()
         for file in row.files:
             if file.action == FileAction.UPLOAD:
@@ -229,48 +231,48 @@ class ApplyRun:
         return not wanted <= done
 
     def _write(self, row: PlanRow) -> None:
-        outcome = RowResult(row)
+        result = RowResult(row)
         try:
-            self._writer.write(row, outcome)
+            self._writer.write(row, result)
         except TemporaryError as error:
             if self._writer.stopped:
                 raise
-            self._bear_with(error)
+            self._wait_out(error)
             with self._lock:
-                if self._later is None:
-                    outcome.problems.append(f"{error} It is tried again when the plan is applied again.")
+                if self._postponed is None:
+                    result.problems.append(f"{error} The next apply of this plan tries it again.")
                 else:
-                    outcome.problems.clear()
-                    self._later.add(row.source_id)
+                    result.problems.clear()
+                    self._postponed.add(row.source_id)
         else:
             with self._lock:
-                self._temporary, self._waited = 0, 0.0
+                self._temporary_errors, self._waited = 0, 0.0
         with self._lock:
-            self._count(outcome)
+            self._count(result)
 
-    def _bear_with(self, error: TemporaryError) -> None:
-        """Where it is not this row but the service, wait; raise once that took all patience."""
+    def _wait_out(self, error: TemporaryError) -> None:
+        """Wait where the service is down rather than this row at fault. Raises the error once the patience is used up."""
         with self._lock:
-            self._temporary += 1
-            if self._temporary < TEMPORARY_IN_A_ROW:
+            self._temporary_errors += 1
+            if self._temporary_errors < TEMPORARY_IN_A_ROW:
                 return
             if self._waited >= self._limits.patience:
                 raise error
-            self._waited += PAUSE / self._hands
+            self._waited += PAUSE / self._workers
         self._wait(Waiting("the service does not recover", PAUSE))
 
-    def _count(self, outcome: RowResult) -> None:
-        applied, row = self.applied, outcome.row
+    def _count(self, result: RowResult) -> None:
+        applied, row = self.applied, result.row
         self._tried += 1
-        applied.created += outcome.created
-        applied.patched += outcome.patched
-        applied.files_uploaded += outcome.files
-        if outcome.problems:
+        applied.created += result.created
+        applied.patched += result.patched
+        applied.files_uploaded += result.files
+        if result.problems:
             applied.failed += 1
-            told = outside_text(" ".join(outcome.problems), 2000)
-            if len(applied.failures) < FAILURES_TOLD:
+            problem = outside_text(" ".join(result.problems), 2000)
+            if len(applied.failures) < MOST_FAILURES:
                 applied.failures.append(
-                    Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=told)
+                    Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=problem)
                 )
             self._check_failures()
         self._on_row(applied)
@@ -282,30 +284,14 @@ class ApplyRun:
             last = self.applied.failures[-1]
             raise SafetyLimitError(
                 f"{failed:,} of {self._tried:,} records could not be written ({share:.0f} %); the limits are {limits.failures:,} and "
-                f"{limits.failures_percent:g} %. What was written is in the journal, and applying the plan again goes on. The "
-                f"last one: {last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. If "
-                "that many may fail: --max-failures, --max-failures-percent."
+                f"{limits.failures_percent:g} %. The journal has what was written, and the next apply continues. The last failure: "
+                f"{last.resource} {last.source_id}: {last.problem} `bookferry migrate status {self._plan.name}` lists all. To allow more: "
+                "--max-failures, --max-failures-percent."
             )
 
 
-def reconcile_pending_records(plan: Plan, journal: Journal, writer: Writer) -> None:
-    """What an earlier process began to create and is there counts before anything is compared; what is not is left to its turn.
-
-    Publications are looked for in the listing that is compared (`settling`).
-    """
-    begun = journal.of_plan(plan.name, WriteState.INTENDED, WriteState.PARKED)
-    doubtful = {
-        (one.resource, one.source_id): one
-        for one in begun
-        if one.kind == WriteKind.CREATE and one.resource != PUBLICATIONS
-    }
-    for row in plan.rows(Action.CREATE) if doubtful else ():
-        if (entry := doubtful.get((row.resource, row.source_id))) is not None:
-            writer.settle(row, entry)
-
-
 def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
-    """What others may rely on."""
+    """The JSON of an apply; its keys are stable."""
     return {
         "created": applied.created,
         "patched": applied.patched,

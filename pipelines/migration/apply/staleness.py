@@ -1,22 +1,27 @@
-"""Whether a plan still fits the target: worked out again from a new reading, it must come out the same (trap B14)."""
+"""Checks before an apply that a plan still fits the target: compared again with a new reading, it must come out the same (I8)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 
 from pipelines.errors import StopError
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications
+from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import ROWS, Plan
+from pipelines.migration.model.plan import ROWS, Plan, PlanRow
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.plan.comparison import compare_libraries
 from pipelines.migration.plan.publications import written_batches
 from pipelines.publication_fields import WRITTEN
 from pipelines.store.parquet import escaped, literal, quoted
 
 EXAMPLES = 5
+"""Records that the message names."""
 
 _STALE = """
     SELECT p.source_id, p.action, p.target_id, c.action AS now, c.target_id AS now_target, c.candidates
@@ -39,16 +44,16 @@ _STALE = """
 """
 
 
-def check_fresh(plan: Plan, now: ComparableLibrary, room: Path, *, journal: Journal, begun: Iterable[int]) -> None:
-    """Raise `StopError` where the target as it is `now` asks for something else than the plan says.
+def check_fresh(plan: Plan, now: ComparableLibrary, workdir: Path, *, journal: Journal, begun: Iterable[int]) -> None:
+    """Raise `StopError` where the target as it is `now` needs another plan for its publications.
 
-    Looks at records that are to be written and that nobody has `begun` to write: at what they match, and at the values that are replaced.
+    Checks the records that are still to be written, without those that an apply has `begun`: their matches, and the values to replace.
     """
     reconcile_pending_publications(plan, now, journal)
     with compare_libraries(
         plan.source,
         now,
-        room,
+        workdir,
         written=written_batches(journal),
         same_library=plan.facts.same_library,
         overwrite=plan.facts.overwrite,
@@ -57,41 +62,97 @@ def check_fresh(plan: Plan, now: ComparableLibrary, room: Path, *, journal: Jour
         numbers = list(begun)
         if numbers:
             database.execute("INSERT INTO begun SELECT unnest(?)", [numbers])
-        stale = _STALE.format(
+        query = _STALE.format(
             rows=literal(escaped(plan.path(ROWS))),
             before=literal(escaped(plan.target.path(RECORDS))),
             create=Action.CREATE,
             patch=Action.PATCH,
-            edited=" OR ".join(map(_edited, WRITTEN)),
+            edited=" OR ".join(map(_edited_condition, WRITTEN)),
         )
-        found = database.execute(stale).fetchmany(EXAMPLES)
-        if not found:
+        stale = database.execute(query).fetchmany(EXAMPLES)
+        if not stale:
             return
         (count,) = database.execute(
-            f"SELECT count(*) FROM ({stale})"  # noqa: S608  ours
-        ).fetchone() or (len(found),)
+            f"SELECT count(*) FROM ({query})"  # noqa: S608  our own query
+        ).fetchone() or (len(stale),)
     facts = plan.facts
     raise StopError(
-        f"Plan {plan.name} is stale: '{facts.target.tenant}' changed since it was made, and for {count:,} of its records something else "
-        f"would be right now: {'; '.join(_told(*row) for row in found)}. Nothing was written. Make a new plan: `bookferry migrate plan "
-        f"{facts.source.tenant} {facts.target.tenant}`."
+        f"Plan {plan.name} is stale: '{facts.target.tenant}' changed since the plan was made, and {count:,} of its records need another "
+        f"plan now: {'; '.join(_publication_problem(*row) for row in stale)}. Nothing was written. Make a new plan: `bookferry migrate "
+        f"plan {facts.source.tenant} {facts.target.tenant}`."
     )
 
 
-def _edited(name: str) -> str:
-    """Whether a field that is to be patched was changed since the plan was made, into something else than is wanted."""
+def _edited_condition(name: str) -> str:
+    """SQL: whether a field that is to be patched was changed since the plan was made, into something else than the plan wants."""
     before, now, wanted = (f"{side}.{quoted(name)}" for side in "bts")
     differs = f"{now} IS DISTINCT FROM {before} AND {now} IS DISTINCT FROM {wanted}"
     return f"((json_exists(p.payload, '$.{name}') OR json_exists(p.references, '$.{name}')) AND {differs})"
 
 
-def _told(  # noqa: PLR0917  a row
+def _publication_problem(  # noqa: PLR0917  the columns of a row
     source_id: int, action: str, target_id: int | None, now: str | None, now_target: int | None, candidates: list[int]
 ) -> str:
     if action == Action.CREATE:
-        there = [now_target] if now_target is not None else candidates
-        shown = f" ({', '.join(map(str, there[:3]))})" if there else ""
-        return f"publication {source_id} was to be created, and seems to be there now{shown}"
+        matches = [now_target] if now_target is not None else candidates
+        ids = f" ({', '.join(map(str, matches[:3]))})" if matches else ""
+        return f"publication {source_id} was to be created, and seems to be there now{ids}"
     if now_target != target_id:
-        return f"publication {source_id} was to change {target_id}, which is not there any more, or is another one"
+        return f"publication {source_id} was to change {target_id}, which is not there any more, or is another record"
     return f"publication {source_id} was to change {target_id}, and people changed that ({now})"
+
+
+def check_other_resources_fresh(
+    plan: Plan,
+    listed: Mapping[str, TargetListing],
+    workdir: Path,
+    *,
+    journal: Journal,
+    begun: Collection[tuple[str, int]],
+) -> None:
+    """Raise `StopError` where the target needs another plan for resources other than publications.
+
+    Checks the records that are still to be written, without those that an apply has `begun`. `listed`: the resources that the plan writes,
+    as the target lists them now.
+    """
+    if not listed:
+        return
+    with read_target_lists(workdir, listed) as lists:
+        stale = list(islice(_stale_records(plan, lists, journal, listed, begun), EXAMPLES))
+    if stale:
+        source, target = plan.facts.source.tenant, plan.facts.target.tenant
+        raise StopError(
+            f"Plan {plan.name} is stale: '{target}' changed since the plan was made: {'; '.join(stale)}. Nothing was written. Make a new "
+            f"plan: `bookferry migrate plan {source} {target} --resources {','.join(listed)}`."
+        )
+
+
+def _stale_records(
+    plan: Plan,
+    lists: TargetLists,
+    journal: Journal,
+    resources: Collection[str],
+    begun: Collection[tuple[str, int]],
+) -> Iterator[str]:
+    for row in plan.rows(Action.CREATE, Action.PATCH, resources=resources):
+        if (row.resource, row.source_id) in begun or row.matched_by == "decision":
+            continue
+        if row.action == Action.PATCH:
+            if problem := _patch_problem(row, lists):
+                yield problem
+        elif matches := lists.new_matches(plan, journal, row):
+            yield f"{row.resource} {row.source_id} was to be created, and seems to be there now ({matches[0]})"
+
+
+def _patch_problem(row: PlanRow, lists: TargetLists) -> str | None:
+    """Why a patch does not fit the record any more; None where it does."""
+    resource_type, record = RESOURCE_TYPES[row.resource], lists.record(row.resource, row.existing_target_id)
+    change = f"{row.resource} {row.source_id} was to change {row.existing_target_id}"
+    if record is None:
+        return f"{change}, which is not there any more"
+    before, now = resource_type.compared(row.before), resource_type.compared(record)
+    fits = all(
+        now.get(name) == before.get(name) or digest(now.get(name)) == row.expected.get(name, "")
+        for name in [*row.payload, *row.references]
+    )
+    return None if fits else f"{change}, and people changed that"

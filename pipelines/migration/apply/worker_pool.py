@@ -1,4 +1,4 @@
-"""Threads that write at once, so that the budget and not the latency is the limit; what one of them raises ends all."""
+"""Threads that write at once, so that the budget is the limit and not the latency. An error of one thread ends all."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Generic, Self, TypeVar
 
 _Task = TypeVar("_Task")
 
-MOST = 64
-"""Threads at most: 600 requests a minute at 6 s each."""
+MAX_WORKERS = 64
+"""Enough for 600 requests a minute at 6 s each."""
 
-FEWEST = 4
-"""Threads at least: enough for 60 requests a minute at 3 s each, with a file on its way to the storage."""
+MIN_WORKERS = 4
+"""Enough for 60 requests a minute at 3 s each, with a file on its way to the storage."""
 
 
 def worker_count(requests_per_minute: int) -> int:
-    """How many threads keep a budget busy although each answer takes up to six seconds (Little's law)."""
-    return max(FEWEST, min(MOST, requests_per_minute // 10))
+    """How many threads use a budget up although each response takes up to six seconds (Little's law)."""
+    return max(MIN_WORKERS, min(MAX_WORKERS, requests_per_minute // 10))
 
 
 class WorkerPool(Generic[_Task]):
-    """Gives each task to a thread that is free; `give` waits where none is, so that tasks are made no sooner than they are done.
+    """Gives each task to a free thread. `submit` waits for one, so that tasks are made no sooner than they are done.
 
-    Once a thread raised, `give` and the end of the block raise the same, and no task is begun any more. Daemon threads: they never keep an
-    interrupted process from ending. At the end of the block every thread has ended, unless the block itself raised.
+    After an error in a thread, `submit` and the end of the block raise it, and no task is begun any more. Daemon threads: they never keep
+    an interrupted process from ending. At the end of the block every thread has ended, unless the block itself raised.
     """
 
     def __init__(self, work: Callable[[_Task], None], threads: int) -> None:
@@ -34,8 +34,8 @@ class WorkerPool(Generic[_Task]):
         self._failure: BaseException | None = None
         self._threads = [threading.Thread(target=self._run, name="migration", daemon=True) for _ in range(threads)]
 
-    def give(self, task: _Task) -> None:
-        """Have a task done."""
+    def submit(self, task: _Task) -> None:
+        """Give a task to the next free thread."""
         while True:
             self._raise_failure()
             try:
@@ -58,7 +58,7 @@ class WorkerPool(Generic[_Task]):
                 continue
             try:
                 self._work(task)
-            except BaseException as error:  # noqa: BLE001  whatever it is, who gives the tasks must hear it
+            except BaseException as error:  # noqa: BLE001  any error is raised where the tasks come from
                 self._fail(error)
 
     def __enter__(self) -> Self:
@@ -70,19 +70,19 @@ class WorkerPool(Generic[_Task]):
         if kind is not None:
             self._fail(RuntimeError("ended"))  # no task is begun any more
         for _thread in self._threads:
-            self._end_one(interrupted=kind is not None)
+            self._end_thread(interrupted=kind is not None)
         if kind is None:
-            for one in self._threads:
-                one.join()
+            for thread in self._threads:
+                thread.join()
             self._raise_failure()
 
-    def _end_one(self, *, interrupted: bool) -> None:
-        """Tell one thread that there is nothing more; each must hear it, or it would be waited for without end."""
+    def _end_thread(self, *, interrupted: bool) -> None:
+        """Send one thread the end of the tasks. Each needs it, or the join would wait forever."""
         while any(thread.is_alive() for thread in self._threads):
             try:
                 self._tasks.put(None, timeout=0.2)
             except queue.Full:
                 if interrupted:
-                    return  # all of them are at work; they end with the process, or when their waits are ended
+                    return  # all threads are busy; they end with the process, or when their waits are ended
                 continue
             return

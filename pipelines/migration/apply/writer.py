@@ -1,50 +1,59 @@
-"""Writes one row of a plan: the record, then its files. Each write is in the journal before it leaves and after it is answered (I8).
+"""Writes one row of a plan: the record, then its files. Each write is in the journal before it is sent and after it is answered (I8).
 
-Any row can be written again at any time: what the journal says is done is not done again, and what it says was intended is looked up first.
+Any row can be written again at any time: a write that the journal has as done is not repeated, and one that it has as intended is looked
+up first.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, BinaryIO
 
-import msgspec
-
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
-from pipelines.migration.apply.ambiguous_writes import PAUSES, Ambiguous, Lookup
+from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, describe_file
-from pipelines.migration.apply.payload import NOTHING, RowResult, Uploaded, content_of, without_references
+from pipelines.migration.apply.digests import RecordDigests, content_of
+from pipelines.migration.apply.payload import EMPTY_VALUES, Uploaded
+from pipelines.migration.apply.references import References, without_references
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import FailedWriteError, Journal, JournalEntry, WriteKind, in_doubt, is_done
 from pipelines.migration.model.plan import PlannedFile, PlanRow
-from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
-from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.matching import comparable
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.upload import Uploads
 
 TRIES = 3
-"""Times a POST is sent that ended unclearly and certainly had no effect."""
+"""Times a POST is sent whose response was lost and that certainly had no effect."""
 
 OpenBlob = Callable[[str], AbstractContextManager[BinaryIO]]
 """Opens a stored content by its SHA-256."""
 
 
+@dataclass
+class RowResult:
+    """What was written of one row, and why it, or a file of it, could not be written."""
+
+    row: PlanRow
+    created: bool = False
+    patched: bool = False
+    files: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
 class Writer:
     """Writes rows, from several threads at once.
 
-    `files_with_record`: a record that is created is sent with its files, which saves a request for each. That is tried on the first one and
-    proved by reading it back; where the service does not take them so, files are attached one by one. `knew`: which of some ids of a
-    resource were there when the plan was made.
+    `files_with_record`: sends the files of a new record together with it, which saves a request for each. The first record is read back;
+    where its files are missing, files are attached one by one from then on. `known_before`: returns those ids of a resource that were in
+    the target when the plan was made.
     """
 
     def __init__(
@@ -55,196 +64,175 @@ class Writer:
         uploads: Uploads,
         kinds: Kinds,
         *,
-        knew: Callable[[str, Collection[int]], set[int]],
+        known_before: Callable[[str, Collection[int]], set[int]],
         open_blob: OpenBlob,
         files_with_record: bool = False,
     ) -> None:
         self._plan = plan
         self._journal = journal
         self._client = client
-        self._kinds = kinds
-        self._knew = knew
-        self._lookup = Lookup(client, kinds, self._new, journal.created_after)
+        self._digests = RecordDigests(kinds)
+        self._references = References(plan, journal, self._digests)
+        self._ambiguous = AmbiguousCreates(client, kinds, journal, self._digests, known_before)
         self._attachments = Attachments(plan, journal, client, uploads, open_blob)
-        self._adopting = threading.Lock()
-        self._trying = threading.Lock()
-        self._together: bool | None = None if files_with_record else False
-        """Whether files can be sent with their record; none until that was tried."""
+        self._trial_lock = threading.Lock()
+        self._takes_files: bool | None = None if files_with_record else False
+        """Whether the service takes files together with their record; None until that was tried."""
         self.stopped = False
-        """Whether the run is being ended, so that what fails now fails because of that."""
+        """Whether the run is ending, so that what fails now fails because of that."""
 
     def stop(self) -> None:
-        """From now on what fails does so because the run is being ended."""
+        """From now on, errors come from the end of the run."""
         self.stopped = True
 
-    def write(self, row: PlanRow, outcome: RowResult) -> None:
-        """Do what a row says, as far as it is not done; what was done and what cannot be is told in `outcome`, the rest raises."""
-        known = self._known(row)
-        cover = next((one for one in row.files if one.kind == COVER and one.action == FileAction.UPLOAD), None)
-        if cover is not None and is_done(known.get((WriteKind.COVER, part_of(cover)))):
+    def write(self, row: PlanRow, result: RowResult) -> None:
+        """Write the parts of a row that are not written yet. Problems of this row alone go into `result`; any other error is raised."""
+        entries = self._entries(row)
+        cover = next((file for file in row.files if file.kind == COVER and file.action == FileAction.UPLOAD), None)
+        if cover is not None and is_done(entries.get((WriteKind.COVER, part_of(cover)))):
             cover = None
         try:
-            row = self._resolved(row, outcome)
+            row = self._references.resolve(row, result.problems)
             if row.action == Action.CREATE:
-                target_id = self._create(row, known.get((WriteKind.CREATE, "")), cover, outcome)
-                known = self._known(row)
+                target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
+                entries = self._entries(row)
             else:
                 target_id = row.existing_target_id
-                payload = {} if is_done(known.get((WriteKind.PATCH, ""))) else row.payload
+                payload = {} if is_done(entries.get((WriteKind.PATCH, ""))) else row.payload
                 if payload or cover is not None:
-                    self._change(row, target_id, payload, cover, outcome)
+                    self._change(row, target_id, payload, cover, result)
         except FailedWriteError as error:
-            outcome.problems.append(str(error))
+            result.problems.append(str(error))
             return
         for file in row.attached:
-            entry = known.get((WriteKind.ASSET, part_of(file)))
+            entry = entries.get((WriteKind.ASSET, part_of(file)))
             if not is_done(entry):
                 try:
                     self._attachments.attach(row, target_id, file, entry)
                 except FailedWriteError as error:
-                    outcome.problems.append(str(error))
+                    result.problems.append(str(error))
                 else:
-                    outcome.files += 1
-        outcome.patched |= row.action != Action.CREATE and outcome.files > 0
+                    result.files += 1
+        result.patched |= row.action != Action.CREATE and result.files > 0
 
-    def settle(self, row: PlanRow, entry: JournalEntry, *, looks: int = 1) -> bool:
-        """Look what an earlier process began to create; whether it is not there. Where it is not, the journal stays as it is."""
+    def reconcile_create(self, row: PlanRow, entry: JournalEntry, *, lookups: int = 1) -> bool:
+        """Look up a record that an earlier process began to create, and enter it as done if it is there.
+
+        Returns whether it is certainly not there; the journal stays as it is then.
+        """
         try:
-            row = self._resolved(row, RowResult(row))
+            row = self._references.resolve(row, [])
             sent_at, content = datetime.fromisoformat(entry.begun_at), content_of(row.expected)
-            return self._found(row, entry.number, content, sent_at, looks=looks) is None
+            return self._ambiguous.find(row, entry.number, content, sent_at, lookups=lookups) is None
         except FailedWriteError:
             return False
 
-    def _resolved(self, row: PlanRow, outcome: RowResult) -> PlanRow:
-        """The row with the ids of what it refers to, which earlier rows have created."""
-        if not row.references:
-            return row
-        payload, expected = dict(row.payload), dict(row.expected)
-        for name, reference in row.references.items():
-            ids: list[int] = []
-            for source_id, known in zip(reference.source_ids, reference.target_ids, strict=True):
-                target_id = known or self._journal.target_id_of(reference.resource, source_id)
-                if target_id is None and reference.as_object:
-                    outcome.problems.append(
-                        f"{name}: {reference.resource} {source_id} was not created; the next plan sets it."
-                    )
-                    break
-                if target_id is None:
-                    kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
-                    number = self._journal.intend(
-                        self._plan, row.resource, row.source_id, kind, target_id=row.target_id
-                    )
-                    raise self._refused(
-                        number,
-                        f"{name}: {reference.resource} {source_id}, to which it refers, was not created. It is tried again when that is "
-                        "there and the plan is applied again.",
-                    )
-                ids.append(target_id)
-            if not ids:
-                continue
-            payload[name] = reference.value(ids)
-            expected[name] = digest(self._compared(row.resource, {name: payload[name]}).get(name))
-        return msgspec.structs.replace(row, payload=payload, expected=expected, references={})
-
-    def _known(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
-        """What the journal has of this plan's writes of a record."""
+    def _entries(self, row: PlanRow) -> dict[tuple[str, str], JournalEntry]:
+        """(kind, part) → this plan's write of a record."""
         entries = self._journal.of_record(row.resource, row.source_id)
-        return {(one.kind, one.part): one for one in entries if one.plan == self._plan}
+        return {(entry.kind, entry.part): entry for entry in entries if entry.plan == self._plan}
 
-    def _create(self, row: PlanRow, known: JournalEntry | None, cover: PlannedFile | None, outcome: RowResult) -> int:
-        """The record that a row creates, with its cover, and with its files where they can be sent together."""
-        if known is not None and is_done(known) and known.target_id is not None:
-            target_id, covered = known.target_id, False
-        elif self._together is None and row.attached and not in_doubt(known):
-            with self._trying:
-                together = self._together is not False
-                target_id, covered = self._created(row, known, cover, outcome, together=together)
-                if self._together is None:
-                    self._together = self._shows_files(row, target_id, outcome)
+    def _create(self, row: PlanRow, entry: JournalEntry | None, cover: PlannedFile | None, result: RowResult) -> int:
+        """Create the record of a row with its cover, and with its files if the service takes them. Returns its id."""
+        if entry is not None and is_done(entry) and entry.target_id is not None:
+            target_id, has_cover = entry.target_id, False
+        elif self._takes_files is None and row.attached and not in_doubt(entry):
+            with self._trial_lock:
+                with_files = self._takes_files is not False
+                target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
+                if self._takes_files is None:
+                    self._takes_files = self._has_its_files(row, target_id, result)
         else:
-            target_id, covered = self._created(row, known, cover, outcome, together=bool(self._together))
-        if cover is not None and not covered:
-            self._change(row, target_id, {}, cover, outcome)
+            with_files = bool(self._takes_files)
+            target_id, has_cover = self._create_record(row, entry, cover, result, with_files=with_files)
+        if cover is not None and not has_cover:
+            self._change(row, target_id, {}, cover, result)
         return target_id
 
-    def _created(
-        self, row: PlanRow, known: JournalEntry | None, cover: PlannedFile | None, outcome: RowResult, *, together: bool
+    def _create_record(
+        self,
+        row: PlanRow,
+        entry: JournalEntry | None,
+        cover: PlannedFile | None,
+        result: RowResult,
+        *,
+        with_files: bool,
     ) -> tuple[int, bool]:
-        """The record, and whether there is nothing left to do for its cover: that is sent with it, which saves a request."""
-        content, doubtful = content_of(row.expected), in_doubt(known)
-        uploaded = NOTHING if doubtful else self._upload(row, cover, outcome, together=together)
-        record, sent = None, NOTHING
-        if known is not None and doubtful:
-            number = known.number
-            record = self._found(row, number, content, datetime.fromisoformat(known.begun_at))
+        """Returns the id of the record, and whether nothing remains to be done for its cover: that goes with it, which saves a request."""
+        content, doubtful = content_of(row.expected), in_doubt(entry)
+        uploaded = EMPTY_VALUES if doubtful else self._upload(row, cover, result, with_files=with_files)
+        record, sent = None, EMPTY_VALUES
+        if entry is not None and doubtful:
+            number = entry.number
+            record = self._ambiguous.find(row, number, content, datetime.fromisoformat(entry.begun_at))
         if record is None:
-            number = self._intend(row, content)
-            record, sent = self._post(row, number, content, uploaded, outcome)
+            number = self._intend_create(row, content)
+            record, sent = self._post(row, number, content, uploaded, result)
         target_id = int(record["id"])
-        self._journal.done(number, target_id=target_id, held=self._held(row, record, row.expected))
-        outcome.created = True
-        covered = bool(record.get("cover", sent.cover is not None))
-        if cover is not None and covered:
-            self._note_cover(row, cover, target_id, outcome)
+        held = self._digests.held(row.resource, record, row.expected)
+        self._journal.done(number, target_id=target_id, held=held)
+        result.created = True
+        has_cover = bool(record.get("cover", sent.cover is not None))
+        if cover is not None and has_cover:
+            self._enter_cover(row, cover, target_id, result)
         if sent.files or doubtful:
-            outcome.files += self._attachments.note_made(row, target_id, record)
-        return target_id, covered or (uploaded.cover is None and not doubtful)
+            result.files += self._attachments.enter_sent_files(row, target_id, record)
+        return target_id, has_cover or (uploaded.cover is None and not doubtful)
 
-    def _intend(self, row: PlanRow, content: str) -> int:
+    def _intend_create(self, row: PlanRow, content: str) -> int:
         key = (self._plan, row.resource, row.source_id, WriteKind.CREATE)
         return self._journal.intend(*key, content=content, wanted=row.expected)
 
     def _post(
-        self, row: PlanRow, number: int, content: str, sent: Uploaded, outcome: RowResult
+        self, row: PlanRow, number: int, content: str, sent: Uploaded, result: RowResult
     ) -> tuple[dict[str, Any], Uploaded]:
-        """Create a record; look it up after every unclear end. The record, and what was sent with it."""
+        """Create a record; look it up after every lost response. Returns the record, and the files that were sent with it."""
         error: BookferryError | None = None
         for attempt in range(TRIES):
             sent_at = self._client.clock.now()
             if attempt:
-                self._intend(row, content)  # from now on it may have been made later than the first time
+                self._intend_create(row, content)  # a lookup later on must count from this attempt
             try:
-                answer = self._client.write("POST", row.resource, sent.beside(row.payload))
+                response = self._client.write("POST", row.resource, sent.added_to(row.payload))
             except UnclearError as unclear:
                 error = unclear
             except RefusedError as refusal:
-                row, sent = self._less(row, number, sent, refusal, outcome)
+                row, sent = self._without_refused_part(row, number, sent, refusal, result)
                 continue
             except BookferryError:
                 self._journal.withdraw(number)  # it had no effect
                 raise
             else:
-                if isinstance(answer, dict) and whole_number(answer.get("id")) is not None:
-                    return answer, sent
-            if (record := self._found(row, number, content, sent_at)) is not None:
+                if isinstance(response, dict) and whole_number(response.get("id")) is not None:
+                    return response, sent
+            if (record := self._ambiguous.find(row, number, content, sent_at)) is not None:
                 return record, sent
         raise self._refused(
-            number, f"It could not be created in {TRIES} tries, and is not there: {error or 'the answers named no id'}"
+            number, f"{TRIES} tries did not create it: it is not in the target. {error or 'The responses had no id.'}"
         )
 
-    def _less(
-        self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, outcome: RowResult
+    def _without_refused_part(
+        self, row: PlanRow, number: int, sent: Uploaded, refusal: RefusedError, result: RowResult
     ) -> tuple[PlanRow, Uploaded]:
-        """What of a refused record may be taken: a reference, or a file, that the service does not take must not cost the record (B9)."""
-        if (alone := without_references(row, refusal, outcome)) is not None:
-            return alone, sent
+        """Returns what to try next after a refusal: the record without references, then without files; they must not cost the record."""
+        if (reduced := without_references(row, refusal, result.problems)) is not None:
+            return reduced, sent
         if sent:
-            return row, NOTHING
+            return row, EMPTY_VALUES
         raise self._refused(number, str(refusal), refusal.status) from None
 
-    def _shows_files(self, row: PlanRow, target_id: int, outcome: RowResult) -> bool:
-        """Whether a record that was read back has the files that were sent with it."""
+    def _has_its_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
+        """Reads a record back. Returns whether it has the files that were sent with it."""
         record = self._client.get_record(f"{row.resource}/{target_id}")
-        outcome.files += self._attachments.note_made(row, target_id, record)
-        known = self._known(row)
-        return all(is_done(known.get((WriteKind.ASSET, part_of(one)))) for one in row.attached)
+        result.files += self._attachments.enter_sent_files(row, target_id, record)
+        entries = self._entries(row)
+        return all(is_done(entries.get((WriteKind.ASSET, part_of(file)))) for file in row.attached)
 
     def _change(
-        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, outcome: RowResult
+        self, row: PlanRow, target_id: int, payload: Mapping[str, Any], cover: PlannedFile | None, result: RowResult
     ) -> None:
-        """Change fields and set the cover, in one request; may be repeated at any time."""
-        sent = self._upload(row, cover, outcome, together=False)
+        """Change fields and set the cover, in one request, which may be repeated at any time."""
+        sent = self._upload(row, cover, result, with_files=False)
         if not payload and not sent:
             return
         wanted = {name: row.expected.get(name) for name in payload}
@@ -260,91 +248,48 @@ class Writer:
                 before=None if row.resource in PERSONAL else row.before,  # the plan has it, encrypted
             )
         try:
-            answer = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.beside(payload))
+            response = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.added_to(payload))
         except RefusedError as refusal:
-            alone = without_references(row, refusal, outcome)
-            if alone is not None and alone.payload:
-                self._change(alone, target_id, alone.payload, cover, outcome)
+            reduced = without_references(row, refusal, result.problems)
+            if reduced is not None and reduced.payload:
+                self._change(reduced, target_id, reduced.payload, cover, result)
                 return
             if number is not None:
                 self._journal.refused(number, str(refusal), refusal.status)
             raise FailedWriteError(str(refusal)) from None
         if number is not None:
-            held = self._held(row, answer, wanted) if isinstance(answer, dict) else wanted
+            has_record = isinstance(response, dict)
+            held = self._digests.held(row.resource, response, wanted) if has_record else wanted
             self._journal.done(number, target_id=target_id, held=held)
-            outcome.patched = True
+            result.patched = True
         if cover is not None and sent:
-            self._note_cover(row, cover, target_id, outcome)
+            self._enter_cover(row, cover, target_id, result)
 
-    def _upload(self, row: PlanRow, cover: PlannedFile | None, outcome: RowResult, *, together: bool) -> Uploaded:
-        """What is sent with a record; what cannot be uploaded is told, and the record goes without."""
-        files = row.attached if together else []
-        uploaded = [(one, sent) for one in files if (sent := self._uploaded(row, one, outcome)) is not None]
-        return Uploaded(self._uploaded(row, cover, outcome) if cover is not None else None, tuple(uploaded))
+    def _upload(self, row: PlanRow, cover: PlannedFile | None, result: RowResult, *, with_files: bool) -> Uploaded:
+        """Upload what is sent with a record. A file that cannot be uploaded becomes a problem, and the record goes without it."""
+        files = [
+            (file, uploaded)
+            for file in (row.attached if with_files else [])
+            if (uploaded := self._upload_file(row, file, result)) is not None
+        ]
+        return Uploaded(self._upload_file(row, cover, result) if cover is not None else None, tuple(files))
 
-    def _uploaded(self, row: PlanRow, file: PlannedFile, outcome: RowResult) -> dict[str, Any] | None:
+    def _upload_file(self, row: PlanRow, file: PlannedFile, result: RowResult) -> dict[str, Any] | None:
         try:
-            return self._attachments.uploaded(file)
+            return self._attachments.upload(file)
         except (RefusedError, StorageError) as refusal:
-            told = f"{describe_file(file)}: {refusal}"
+            message = f"{describe_file(file)}: {refusal}"
             kind = WriteKind.COVER if file.kind == COVER else WriteKind.ASSET
             number = self._journal.intend(self._plan, row.resource, row.source_id, kind, part_of(file))
-            self._journal.refused(number, told, getattr(refusal, "status", None))
-            outcome.problems.append(told)
+            self._journal.refused(number, message, getattr(refusal, "status", None))
+            result.problems.append(message)
             return None
 
-    def _note_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, outcome: RowResult) -> None:
+    def _enter_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, result: RowResult) -> None:
         key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
         self._journal.done(self._journal.intend(*key, target_id=target_id), target_id=target_id)
-        outcome.files += 1
+        result.files += 1
 
-    def _found(
-        self, row: PlanRow, number: int, content: str, sent_at: datetime, *, looks: int = len(PAUSES)
-    ) -> dict[str, Any] | None:
-        """The record that an unclear POST made, if it made one. Parks the entry where nobody can tell."""
-        if row.resource in RESOURCE_TYPES:
-            other = RESOURCE_TYPES[row.resource]
-            finding = self._lookup.other(other, row.payload, row.expected, sent_at=sent_at, looks=looks)
-        else:
-            finding = self._lookup.publication(row.payload, row.expected, sent_at=sent_at, looks=looks)
-        if finding is None:
-            return None
-        with self._adopting:  # of twins, each takes another one
-            if isinstance(finding, Ambiguous):
-                ids, why = finding.ids, "which differ from it"
-            else:
-                records = {one["id"]: one for one in finding.records}
-                free = sorted(self._new(row.resource, records))
-                if free and len(free) <= self._journal.count_twins(row.resource, content):
-                    self._journal.done(number, target_id=free[0], held=self._held(row, records[free[0]], row.expected))
-                    return records[free[0]]
-                ids, why = sorted(records), "more than were sent"
-        shown = ", ".join(map(str, ids[:5]))
-        told = (
-            f"Whether it was created cannot be told: the answer was lost, and the target now has {shown}, {why}. A person must look; "
-            "delete there what is superfluous, then apply the plan again."
-        )
-        self._journal.parked(number, told)
-        raise FailedWriteError(told)
-
-    def _refused(self, number: int, told: str, status: int | None = None) -> FailedWriteError:
-        self._journal.refused(number, told, status)
-        return FailedWriteError(told)
-
-    def _compared(self, resource: str, record: Mapping[str, Any]) -> dict[str, str]:
-        """Field → what is compared of it."""
-        if other := RESOURCE_TYPES.get(resource):
-            return other.compared(other.values(record))
-        return comparable(form_of(record, self._kinds).fields, self._kinds)
-
-    def _held(self, row: PlanRow, record: Mapping[str, Any], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Field → digest of what the service says it holds; what was sent where the answer says nothing of any field."""
-        if not any(name in record for name in wanted):
-            return dict(wanted)
-        shown = self._compared(row.resource, record)
-        return {name: digest(shown.get(name)) for name in wanted}
-
-    def _new(self, resource: str, ids: Iterable[int]) -> set[int]:
-        """Those of which nobody knew when the plan was made, and that are not what another write made."""
-        wanted = set(ids)
-        return wanted - self._knew(resource, wanted) - self._journal.known_ids(resource, wanted) if wanted else wanted
+    def _refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:
+        self._journal.refused(number, message, status)
+        return FailedWriteError(message)

@@ -35,7 +35,7 @@ from pipelines.report.rendering import day, html, markdown
 from pipelines.store.durable import storage_errors, write_atomically
 
 if TYPE_CHECKING:
-    from pipelines.migration.verify.run import MigrationVerification
+    from pipelines.migration.verify.verdict import MigrationVerification
 
 PACKAGE = "pipelines.migration.report"
 

@@ -18,7 +18,7 @@ from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
+from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.publication_fields import WRITTEN
 from pipelines.store.durable import storage_errors
 

@@ -1,1 +1,1 @@
-"""Undoing a plan: what the journal says we wrote and nobody changed since."""
+"""Undoing a plan: takes back what the journal says the plan wrote, as far as nobody changed it since."""

@@ -1,6 +1,7 @@
-"""Works out what of one record can be taken back: a function of the plan, the journal and what the target shows now (I8).
+"""Decides what an undo does about one record: delete it, give fields back, detach files, or leave it (I8).
 
-Taken back is only what the journal says is ours, and only where it still is as it was left: what people edited since stays theirs.
+A function of the plan, the journal and the record in the target. Only what the journal says this plan wrote is taken back, and only where
+it is still as it was written: later edits of people stay.
 """
 
 from __future__ import annotations
@@ -12,195 +13,194 @@ from typing import Any
 from pipelines.migration.apply.attachments import describe_file, is_like
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
-from pipelines.migration.model.plan import PlannedFile, PlanRow
+from pipelines.migration.model.plan import PlannedFile
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import part_of
+from pipelines.migration.plan.publications import EMPTY_VALUES
+from pipelines.migration.undo.worklist import UndoItem
 from pipelines.records.files import ASSET, COVER, AttachedFile
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
 
-OPEN = (WriteState.DONE, WriteState.INTENDED, WriteState.PARKED)
-"""States of what may be in the target."""
+DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
+"""Resources whose records the service deletes: no authorities and no tasks (service.md#other-resources)."""
 
-Compare = Callable[[Mapping[str, Any]], Mapping[str, str]]
-
-NOT_SHOWN = "the service does not show its files, so nobody can tell whose they are"
+FILES_HIDDEN = "the service does not show its files, so nobody can tell which of them the plan attached"
 
 
 @dataclass(frozen=True)
 class TargetRecord:
-    """A record as the target shows it. `files`: nothing where the service does not tell which it has."""
+    """A record as the target has it. `files`: None where the service does not show which files it has."""
 
     fields: Mapping[str, str]
     files: Sequence[AttachedFile] | None
 
     @classmethod
-    def of(cls, record: Mapping[str, Any], kinds: Kinds, *, all_files: bool) -> TargetRecord:
-        """From its JSON. `all_files`: whether the files that it shows are all that it has."""
+    def of_publication(cls, record: Mapping[str, Any], kinds: Kinds, *, all_files: bool) -> TargetRecord:
+        """From the JSON of a publication. `all_files`: whether its JSON lists all files that it has."""
         form = form_of(record, kinds)
         return cls(comparable(form.fields, kinds), form.files if all_files else None)
+
+    @classmethod
+    def of_list(cls, item: UndoItem) -> TargetRecord | None:
+        """From the target's list as it was when undo began: how to read one such record is not shown (service.md#not-shown)."""
+        return None if item.listed is None else cls(RESOURCE_TYPES[item.row.resource].compared(item.listed), [])
 
     @property
     def cover(self) -> AttachedFile | None:
         """Its cover."""
-        return next((one for one in self.files or () if one.kind == COVER), None)
+        return next((file for file in self.files or () if file.kind == COVER), None)
 
     @property
     def assets(self) -> dict[int | None, AttachedFile]:
         """Its attached files by id."""
-        return {one.asset_id: one for one in self.files or () if one.kind == ASSET}
+        return {file.asset_id: file for file in self.files or () if file.kind == ASSET}
 
 
 @dataclass
 class InverseOperations:
-    """What is to be done, files first and the record last, as it was made the other way round."""
+    """What undo does about one record, in this order: assets, patch, delete."""
 
     assets: list[tuple[int, int]] = field(default_factory=list)
-    """Entry and id of each attached file that is deleted."""
+    """Number of the journal entry and id of each attached file to delete."""
     patch: dict[str, Any] = field(default_factory=dict)
-    """What the record is sent: the values that its fields had, and null for a cover that it had not."""
+    """Fields to send with their old values; `cover` is null where the record had none."""
     delete: bool = False
-    patched: list[int] = field(default_factory=list)
-    """Entries that are undone with the patch; `whole` those that are with the record, or that need nothing any more."""
-    whole: list[int] = field(default_factory=list)
+    patch_entries: list[int] = field(default_factory=list)
+    """Journal entries that are undone after the patch."""
+    final_entries: list[int] = field(default_factory=list)
+    """Journal entries that are undone at the end: those of a deleted record, and those that need no request."""
     gone: bool = False
-    """The record is not there any more."""
-    left: list[str] = field(default_factory=list)
-    """What is not taken back, and why."""
+    """Whether the record is missing in the target."""
+    left_reasons: list[str] = field(default_factory=list)
+    """Why something is left."""
 
 
-def inverse_operations(
-    row: PlanRow,
-    entries: Sequence[JournalEntry],
-    shown: TargetRecord | None,
-    *,
-    plan: str,
-    compare: Compare,
-    empty: Mapping[str, Any],
-    had: Sequence[AttachedFile],
-) -> InverseOperations:
-    """What to do about a record. `entries`: all that the journal has of it. `had`: the files that it had when the plan was made.
-
-    `compare`: field → text of values that are sent. `empty`: field → what empties it, where that is not null.
-    """
-    steps = InverseOperations()
-    ours = [one for one in entries if one.plan == plan and one.state in OPEN]
-    last = max((one.number for one in ours), default=0)
-    later = next(
-        (one.plan for one in entries if one.plan != plan and one.number > last and one.state == WriteState.DONE), None
+def inverse_operations(item: UndoItem, record: TargetRecord | None, kinds: Kinds) -> InverseOperations:
+    """Decides what undo does about a record of the target; `record` is None where it is missing there."""
+    operations = InverseOperations()
+    entries = item.open_entries
+    last = max((entry.number for entry in entries), default=0)
+    later_plan = next(
+        (
+            entry.plan
+            for entry in item.entries
+            if entry.plan != item.plan and entry.number > last and entry.state == WriteState.DONE
+        ),
+        None,
     )
-    created = next((one for one in ours if one.kind == WriteKind.CREATE), None)
-    if shown is None:
-        steps.gone, steps.whole = True, [one.number for one in ours]
-    elif later is not None:
-        steps.left.append(f"plan {later} wrote to it later: undo that one first")
-    elif created is not None:
-        _judge_created(steps, row, created, ours, shown)
+    if record is None:
+        operations.gone, operations.final_entries = True, [entry.number for entry in entries]
+    elif later_plan is not None:
+        operations.left_reasons.append(f"plan {later_plan} wrote to it later: undo that plan first")
+    elif item.creation is not None:
+        _decide_deletion(operations, item, item.creation, record)
     else:
-        _judge_changed(steps, row, ours, shown, compare=compare, empty=empty, had=had)
-    return steps
+        _decide_reversal(operations, item, record, kinds)
+    return operations
 
 
-def _judge_created(
-    steps: InverseOperations, row: PlanRow, created: JournalEntry, ours: Sequence[JournalEntry], shown: TargetRecord
+def _decide_deletion(
+    operations: InverseOperations, item: UndoItem, creation: JournalEntry, record: TargetRecord
 ) -> None:
-    """A record that the plan created goes as a whole, or stays."""
-    held = created.held or created.wanted
-    edited = [name for name, value in held.items() if digest(shown.fields.get(name)) != value]
-    if edited:
-        steps.left.append(f"people changed {', '.join(edited)} since")
-    accounted = {one.asset_id for one in ours if one.kind == WriteKind.ASSET and one.state == WriteState.DONE}
-    parts = {one.part for one in ours if one.kind == WriteKind.ASSET and one.state != WriteState.DONE}
-    doubtful = [file for file in row.files if part_of(file) in parts]
-    if shown.files is None and (accounted or doubtful):
-        steps.left.append(NOT_SHOWN)
-    for asset_id, one in shown.assets.items():
-        if asset_id not in accounted and not any(is_like(file, one) for file in doubtful):
-            steps.left.append(f"people attached {one.filename or one.name or asset_id} since")
-    planned = [file for file in row.files if file.kind == COVER]
-    if shown.cover is not None and not any(is_like(file, shown.cover) for file in planned):
-        steps.left.append("people set another cover since")
-    steps.delete = not steps.left
-    steps.whole = [one.number for one in ours] if steps.delete else []
+    """Deletes a record that the plan created, unless people changed anything of it."""
+    reasons, entries = operations.left_reasons, item.open_entries
+    written = creation.held or creation.wanted
+    if edited := [name for name, value in written.items() if digest(record.fields.get(name)) != value]:
+        reasons.append(f"people changed {', '.join(edited)} since")
+    attached = {entry.asset_id for entry in entries if entry.kind == WriteKind.ASSET and entry.state == WriteState.DONE}
+    parts_in_doubt = {
+        entry.part for entry in entries if entry.kind == WriteKind.ASSET and entry.state != WriteState.DONE
+    }
+    in_doubt = [file for file in item.row.files if part_of(file) in parts_in_doubt]
+    if record.files is None and (attached or in_doubt):
+        reasons.append(FILES_HIDDEN)
+    for asset_id, asset in record.assets.items():
+        if asset_id not in attached and not any(is_like(file, asset) for file in in_doubt):
+            reasons.append(f"people attached {asset.filename or asset.name or asset_id} since")
+    covers = [file for file in item.row.files if file.kind == COVER]
+    if record.cover is not None and not any(is_like(file, record.cover) for file in covers):
+        reasons.append("people set another cover since")
+    if not reasons and item.row.resource not in DELETABLE:
+        reasons.append(f"the service deletes no {plural(item.row.resource)}; a person must retire it there")
+    elif not reasons:
+        operations.delete = True
+        operations.final_entries = [entry.number for entry in entries]
 
 
-def _judge_changed(
-    steps: InverseOperations,
-    row: PlanRow,
-    ours: Sequence[JournalEntry],
-    shown: TargetRecord,
-    *,
-    compare: Compare,
-    empty: Mapping[str, Any],
-    had: Sequence[AttachedFile],
-) -> None:
-    """What the plan did to a record that was there before it."""
-    files = {part_of(file): file for file in row.files}
-    for entry in ours:
+def _decide_reversal(operations: InverseOperations, item: UndoItem, record: TargetRecord, kinds: Kinds) -> None:
+    """Takes back what the plan did to a record that was there before."""
+    files = {part_of(file): file for file in item.row.files}
+    assets_before = {file.asset_id for file in item.files_before}
+    for entry in item.open_entries:
         if entry.kind == WriteKind.PATCH:
-            _judge_fields(steps, entry, entry.before or row.before, shown, compare, empty)
-        elif shown.files is None:
-            steps.left.append(NOT_SHOWN)
+            _revert_fields(operations, item, entry, record, kinds)
+        elif record.files is None:
+            operations.left_reasons.append(FILES_HIDDEN)
         elif (file := files.get(entry.part)) is None:
-            steps.left.append(f"the plan does not tell of its file {entry.part}")
+            operations.left_reasons.append(f"the plan does not list its file {entry.part}")
         elif entry.kind == WriteKind.COVER:
-            _judge_cover(steps, entry, file, shown.cover, had)
+            _remove_cover(operations, item, entry, file, record.cover)
         elif entry.state == WriteState.DONE:
-            _judge_asset(steps, entry, file, shown)
-        elif any(
-            is_like(file, one) for number, one in shown.assets.items() if number not in {one.asset_id for one in had}
-        ):
-            steps.left.append(f"{describe_file(file)}: whether it was attached by this plan cannot be told")
+            _delete_asset(operations, entry, file, record)
+        elif any(is_like(file, asset) for asset_id, asset in record.assets.items() if asset_id not in assets_before):
+            operations.left_reasons.append(f"{describe_file(file)}: nobody can tell whether this plan attached it")
         else:
-            steps.whole.append(entry.number)
+            operations.final_entries.append(entry.number)
 
 
-def _judge_fields(  # noqa: PLR0917  what is looked at
-    steps: InverseOperations,
-    entry: JournalEntry,
-    was: Mapping[str, Any],
-    shown: TargetRecord,
-    compare: Compare,
-    empty: Mapping[str, Any],
+def _revert_fields(
+    operations: InverseOperations, item: UndoItem, entry: JournalEntry, record: TargetRecord, kinds: Kinds
 ) -> None:
-    before = compare(was)
-    held = entry.held or entry.wanted
+    """Gives each field its old value that still has the one written, or leaves it."""
+    compared, empty = _field_rules(item.row.resource, kinds)
+    old_values = entry.before or item.row.before
+    before, written = compared(old_values), entry.held or entry.wanted
     edited = []
-    for name, value in was.items():
-        now = digest(shown.fields.get(name))
+    for name, value in old_values.items():
+        now = digest(record.fields.get(name))
         if now == digest(before.get(name)):
             continue
-        if now == held.get(name):
-            steps.patch[name] = empty.get(name) if value is None else value
+        if now == written.get(name):
+            operations.patch[name] = empty.get(name) if value is None else value
         else:
             edited.append(name)
     if edited:
-        steps.left.append(f"people changed {', '.join(edited)} since")
-    steps.patched.append(entry.number)
+        operations.left_reasons.append(f"people changed {', '.join(edited)} since")
+    operations.patch_entries.append(entry.number)
 
 
-def _judge_cover(
-    steps: InverseOperations,
-    entry: JournalEntry,
-    file: PlannedFile,
-    cover: AttachedFile | None,
-    had: Sequence[AttachedFile],
+def _field_rules(
+    resource: str, kinds: Kinds
+) -> tuple[Callable[[Mapping[str, Any]], Mapping[str, str]], Mapping[str, Any]]:
+    """How the values of a resource are compared; and field → value that empties it, where that is not null."""
+    if resource_type := RESOURCE_TYPES.get(resource):
+        return resource_type.compared, {name: [] for name in resource_type.lists}
+    return lambda values: comparable(form_of(values, kinds).fields, kinds), EMPTY_VALUES
+
+
+def _remove_cover(
+    operations: InverseOperations, item: UndoItem, entry: JournalEntry, file: PlannedFile, cover: AttachedFile | None
 ) -> None:
+    """Removes the cover that the plan set, where the record had none before."""
     if cover is not None and not is_like(file, cover):
-        steps.left.append("people set another cover since")
-    elif cover is not None and any(one.kind == COVER for one in had):
-        steps.left.append("the cover that it had before is not kept, so the new one stays")
+        operations.left_reasons.append("people set another cover since")
+    elif cover is not None and any(before.kind == COVER for before in item.files_before):
+        operations.left_reasons.append("the cover that it had before is not kept, so the new one stays")
     else:
         if cover is not None:
-            steps.patch["cover"] = None
-        steps.patched.append(entry.number)
+            operations.patch["cover"] = None
+        operations.patch_entries.append(entry.number)
 
 
-def _judge_asset(steps: InverseOperations, entry: JournalEntry, file: PlannedFile, shown: TargetRecord) -> None:
-    one = shown.assets.get(entry.asset_id)
-    if one is None or entry.asset_id is None:
-        steps.whole.append(entry.number)
-    elif is_like(file, one):
-        steps.assets.append((entry.number, entry.asset_id))
+def _delete_asset(operations: InverseOperations, entry: JournalEntry, file: PlannedFile, record: TargetRecord) -> None:
+    """Deletes a file that the plan attached, unless people replaced it."""
+    asset = record.assets.get(entry.asset_id)
+    if asset is None or entry.asset_id is None:
+        operations.final_entries.append(entry.number)
+    elif is_like(file, asset):
+        operations.assets.append((entry.number, entry.asset_id))
     else:
-        steps.left.append(f"{describe_file(file)} was replaced since")
+        operations.left_reasons.append(f"{describe_file(file)} was replaced since")

@@ -1,1 +1,1 @@
-"""Verifying a migration: the target, read again, against the plan."""
+"""Verifying a plan: the target, read again, compared with the plan."""

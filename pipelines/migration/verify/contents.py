@@ -1,7 +1,6 @@
-"""Proves files by their bytes: each is fetched from the target again and hashed on the way; nothing of it is kept (I12).
+"""Compares files by their bytes: each is fetched from the target and hashed on the way; nothing of it is kept (I12).
 
-A file is fetched from the address that the listing brought, without a sign-in where that is a storage (I2), and from a fresh one where
-that has expired.
+A file is fetched from its address in the listing, without a sign-in from a storage (I2); where that address has expired, from a fresh one.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from pipelines.service.files.signed_urls import SignedUrls
 from pipelines.store.parquet import escaped, literal
 
 STEP = 100
-"""Records whose JSON is in memory at once."""
+"""Records in memory at once."""
 
 
-class _Present(NamedTuple):
-    """A row of `checking_files.PRESENT`, with the JSON of its record."""
+class _PresentFile(NamedTuple):
+    """A row of `files.PRESENT`, with the JSON of its record."""
 
     source_id: int
     target_id: int
     kind: str
     asset_id: int | None
-    told: str
+    description: str
     sha256: str
     size: int | None
     payload: bytes
 
 
-class _Nowhere(io.RawIOBase):
-    """A file that forgets what is written: its hash is all that is wanted."""
+class _NullFile(io.RawIOBase):
+    """Discards what is written: only the hash is needed."""
 
     def writable(self) -> bool:
         return True
@@ -60,7 +59,10 @@ class _Nowhere(io.RawIOBase):
 
 
 class Contents:
-    """Fetches the files of the table `present`, several at once. `on_file` hears how far it is."""
+    """Fetches the files of the table `present`, several at once.
+
+    `raw`: the raw table of the target's publications. `on_file`: called with the progress after each file.
+    """
 
     def __init__(
         self,
@@ -72,73 +74,72 @@ class Contents:
     ) -> None:
         self._raw = raw
         self._client = client
-        self._addresses = SignedUrls(lambda: client)
-        self._transfers = Downloads(base_url, client=lambda: client, clock=client.clock)
+        self._signed_urls = SignedUrls(lambda: client)
+        self._downloads = Downloads(base_url, client=lambda: client, clock=client.clock)
         self._on_file = on_file
         self._lock = threading.Lock()
         self._done = self._compared = 0
 
     def check(self, discrepancies: Discrepancies) -> int:
-        """Add what is not the same; how many files were compared byte for byte."""
+        """Add the files whose bytes differ. Returns how many files were compared byte for byte."""
         database = discrepancies.database
         (total,) = database.cursor().execute("SELECT count(*) FROM present").fetchone() or (0,)
-        found = database.sql(
+        batches = database.sql(
             f"SELECT p.*, encode(r.payload) FROM present AS p JOIN read_parquet({literal(escaped(self._raw))}) AS r ON r.id = p.target_id"  # noqa: S608
         ).to_arrow_reader(STEP)
         check = partial(self._check, discrepancies, total)
         try:
-            with WorkerPool(check, worker_count(self._client.requests_per_minute)) as crew:
-                for batch in found:
+            with WorkerPool(check, worker_count(self._client.requests_per_minute)) as pool:
+                for batch in batches:
                     for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                        crew.give(_Present(*row))
+                        pool.submit(_PresentFile(*row))
         finally:
-            self._transfers.close()
+            self._downloads.close()
         return self._compared
 
-    def _check(self, discrepancies: Discrepancies, total: int, one: _Present) -> None:
-        outcome = self._fetched(one)
-        is_received = isinstance(outcome, Received)
-        if isinstance(outcome, Failed):
-            discrepancies.add([_discrepancy(UNREAD, one, None, outcome.problem)])
-        elif outcome.sha256 != one.sha256:
-            found = f"{outcome.size:,} bytes with the SHA-256 {outcome.sha256}"
-            discrepancies.add(
-                [_discrepancy(DIFFERING, one, found, f"its bytes are others; they should have {one.sha256}")]
-            )
+    def _check(self, discrepancies: Discrepancies, total: int, file: _PresentFile) -> None:
+        result = self._fetch(file)
+        is_received = isinstance(result, Received)
+        if isinstance(result, Failed):
+            discrepancies.add([_discrepancy(UNREAD, file, None, result.problem)])
+        elif result.sha256 != file.sha256:
+            found = f"{result.size:,} bytes with the SHA-256 {result.sha256}"
+            why = f"its bytes differ; their SHA-256 should be {file.sha256}"
+            discrepancies.add([_discrepancy(DIFFERING, file, found, why)])
         with self._lock:
             self._done += 1
             self._compared += is_received
-            client, left = self._client, total - self._done
-            self._on_file(ApplyProgress(self._done, total, client.requests, left, client.requests_per_minute))
+            client, remaining = self._client, total - self._done
+            self._on_file(ApplyProgress(self._done, total, client.requests, remaining, client.requests_per_minute))
 
-    def _fetched(self, one: _Present) -> Received | Failed:
-        """By the address of the listing, then by a fresh one."""
+    def _fetch(self, file: _PresentFile) -> Received | Failed:
+        """From the address in the listing, then from a fresh one."""
         reference = next(
             (
-                found
-                for found in file_references(one.payload)
-                if found.kind == one.kind and (one.kind == A_COVER or found.asset_id == one.asset_id)
+                reference
+                for reference in file_references(file.payload)
+                if reference.kind == file.kind and (file.kind == A_COVER or reference.asset_id == file.asset_id)
             ),
             None,
         )
         if reference is None:
             return Failed("its record does not show it any more")
-        outcome = self._transferred(reference, reference.address) if reference.address else Failed("", refused=True)
-        if isinstance(outcome, Received) or not outcome.refused:
-            return outcome
-        fresh = self._addresses.ask(reference)
+        result = self._download(reference, reference.address) if reference.address else Failed("", refused=True)
+        if isinstance(result, Received) or not result.refused:
+            return result
+        fresh = self._signed_urls.ask(reference)
         if isinstance(fresh, Failed):
             return fresh
-        outcome = self._transferred(reference, fresh)
-        if isinstance(outcome, Received):
-            self._addresses.helped()
-        return outcome
+        result = self._download(reference, fresh)
+        if isinstance(result, Received):
+            self._signed_urls.helped()
+        return result
 
-    def _transferred(self, reference: FileReference, address: str) -> Received | Failed:
-        outcome = self._transfers.fetch(address, cast("BinaryIO", _Nowhere()), size=reference.size)
-        return outcome if isinstance(outcome, Received | Failed) else Failed("the storage sent nothing")
+    def _download(self, reference: FileReference, address: str) -> Received | Failed:
+        result = self._downloads.fetch(address, cast("BinaryIO", _NullFile()), size=reference.size)
+        return result if isinstance(result, Received | Failed) else Failed("the storage sent nothing")
 
 
-def _discrepancy(problem: str, one: _Present, found: str | None, why: str) -> Discrepancy:
-    field = COVER if one.kind == A_COVER else FILES
-    return Discrepancy(problem, one.source_id, one.target_id, field, one.told, found, why)
+def _discrepancy(problem: str, file: _PresentFile, found: str | None, why: str) -> Discrepancy:
+    field = COVER if file.kind == A_COVER else FILES
+    return Discrepancy(problem, file.source_id, file.target_id, field, file.description, found, why)

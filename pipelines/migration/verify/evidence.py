@@ -1,6 +1,6 @@
-"""Evidence of a verification, to be kept when the old library is gone: a folder that proves itself, by the rules of BagIt (RFC 8493).
+"""Evidence of a verification, to be kept when the old library is gone: a bag by the rules of BagIt (RFC 8493).
 
-It holds the plan, what was written, what the target then held, and what was found; any tool that knows BagIt, or `sha256sum`, checks it.
+It has the plan, every write, the target's publications and the findings. Any BagIt tool, or `sha256sum`, checks that it is unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICTS, FACTS, HTML, ISSUES, MARKDOWN, PEOPLE, ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
-from pipelines.migration.verify.run import MigrationVerification
+from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.residue import record_json
 from pipelines.records.tables.registry import raw_table
 from pipelines.records.values import decode_record
@@ -30,8 +30,8 @@ from pipelines.store.durable import CHUNK_BYTES, storage_errors, sync_file, sync
 from pipelines.store.parquet import row_batches, table_writer
 from pipelines.version import VERSION
 
-OF_PLAN = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, CONFLICTS)
-"""What of a plan is evidence, as far as it is there."""
+PLAN_FILES = (FACTS, ROWS, PEOPLE, MARKDOWN, HTML, ISSUES, CONFLICTS)
+"""The files of a plan that are evidence, where they exist."""
 
 JOURNAL, TARGET, SOURCE = "journal.jsonl", "target-publications.parquet", "source-manifest.json"
 
@@ -43,54 +43,55 @@ _JSON = frozenset({"wanted", "held", "before"})
 
 _README = """Evidence of the migration {plan}
 
-plan.*, issues.tsv, conflicts.tsv   what was to be written, as it was sealed ({seal})
-journal.jsonl                       every write, one a line, as it was answered
-target-publications.parquet         every publication of the target, as the library sent it at {verified_at}: column payload is its JSON
-                                    without the addresses of files, which are signed and whoever has one may fetch the file; column
-                                    sha256 is of the JSON as it was sent
-people.parquet                      what was to be written of users; encrypted where the plan says so
-source-manifest.json                what the source's snapshot held; it names the SHA-256 of each of its tables
-verification-*.json, *.tsv          what was found: {verdict}
+plan.*, issues.tsv, conflicts.tsv   the plan; its seal is {seal}
+journal.jsonl                       every write with its result, one a line
+target-publications.parquet         every publication of the target, as the library sent it at {verified_at}. Column payload: its JSON
+                                    without the signed addresses of files, because anybody who has one can fetch the file. Column
+                                    sha256: of the JSON as it was sent
+people.parquet                      the plan's rows of users; encrypted where the plan says so
+source-manifest.json                the manifest of the source's snapshot, with the SHA-256 of each of its tables
+verification-*.json, *.tsv          the result of the verification: {verdict}
 
 manifest-sha256.txt, one folder up, has the SHA-256 of each file: `sha256sum --check manifest-sha256.txt`.
 """
 
 
 def check_free(folder: Path) -> None:
-    """Raise `ConfigurationError` where evidence would overwrite something."""
+    """Raise `ConfigurationError` for a folder that is not empty: evidence overwrites nothing."""
     with storage_errors(folder):
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
             raise ConfigurationError(
-                f"{folder} is not empty, and evidence overwrites nothing. Name a folder that is not there yet."
+                f"{folder} is not empty, and evidence overwrites nothing. Name a folder that does not exist yet."
             )
 
 
 def write_evidence(
     folder: Path,
     plan: Plan,
-    found: MigrationVerification,
+    verification: MigrationVerification,
     journal: Journal,
     *,
     target: Path,
     source: bytes | None,
     at: datetime,
 ) -> None:
-    """Make the bag, all of it or nothing. `target`: the raw table of what was read. `source`: the manifest of the source's snapshot."""
-    with _growing(folder) as bag:
-        for name in (*OF_PLAN, found.table, found.name):
+    """Make the whole bag, or nothing. `target`: the raw table of its publications. `source`: the manifest of the source's snapshot."""
+    with _unfinished_bag(folder) as bag:
+        for name in (*PLAN_FILES, verification.table, verification.name):
             if plan.path(name).exists():
                 bag.add(name, _pieces(plan.path(name)))
-        bag.add(JOURNAL, _lines(journal, plan))
-        with _unsigned(target) as shown:
-            bag.add(TARGET, _pieces(shown))
+        bag.add(JOURNAL, _journal_lines(journal, plan))
+        with _without_signed_urls(target) as unsigned:
+            bag.add(TARGET, _pieces(unsigned))
         if source is not None:
             bag.add(SOURCE, [source])
         verdict = (
             "equal"
-            if found.equal
-            else f"{found.missing} missing, {found.differing} differing, {found.duplicated} duplicated"
+            if verification.equal
+            else f"{verification.missing} missing, {verification.differing} differing, {verification.duplicated} duplicated"
         )
-        facts = {"plan": plan.name, "seal": plan.facts.seal, "verified_at": found.verified_at, "verdict": verdict}
+        verified_at = verification.verified_at
+        facts = {"plan": plan.name, "seal": plan.facts.seal, "verified_at": verified_at, "verdict": verdict}
         bag.add("README.txt", [_README.format(**facts).encode()])
         bag.close(
             {
@@ -104,19 +105,19 @@ def write_evidence(
 
 
 @contextmanager
-def _unsigned(raw: Path) -> Iterator[Path]:
-    """The raw table of publications without what is signed (I10): a bag is handed on. For the length of the block."""
-    shown, table = raw.with_name("unsigned.parquet"), raw_table(PUBLICATIONS)
-    with storage_errors(raw), pq.ParquetFile(raw) as file, table_writer(shown, table) as writer:
+def _without_signed_urls(raw: Path) -> Iterator[Path]:
+    """The raw table of publications without signed addresses (I10), for the length of the block: a bag is handed on."""
+    unsigned, table = raw.with_name("unsigned.parquet"), raw_table(PUBLICATIONS)
+    with storage_errors(raw), pq.ParquetFile(raw) as file, table_writer(unsigned, table) as writer:
         place = table.schema.get_field_index("payload")
         for batch in row_batches(file, rows=STEP):
             payloads = cast("list[bytes]", batch.column("payload").cast(pa.binary()).to_pylist())
-            texts = [record_json(decode_record(one)) for one in payloads]
+            texts = [record_json(decode_record(payload)) for payload in payloads]
             writer.write(batch.set_column(place, table.schema.field(place), pa.array(texts, table.schema.types[place])))
     try:
-        yield shown
+        yield unsigned
     finally:
-        shown.unlink()
+        unsigned.unlink()
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -125,7 +126,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _lines(journal: Journal, plan: Plan) -> Iterator[bytes]:
+def _journal_lines(journal: Journal, plan: Plan) -> Iterator[bytes]:
     for row in journal.columns_of_plan(plan.name, _JOURNAL):
         entry = {
             name: msgspec.Raw(value.encode()) if name in _JSON and value else value
@@ -135,7 +136,7 @@ def _lines(journal: Journal, plan: Plan) -> Iterator[bytes]:
 
 
 class _Bag:
-    """A bag that grows. Everything is hashed on its way in."""
+    """A bag that is being written. Every file is hashed on its way in."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -144,15 +145,15 @@ class _Bag:
         self._bytes = 0
 
     def add(self, name: str, pieces: Iterable[bytes]) -> None:
-        """One file of what is kept."""
+        """Add a payload file."""
         self._payload[f"data/{name}"], written = self._write(f"data/{name}", pieces)
         self._bytes += written
 
-    def close(self, told: dict[str, str]) -> None:
-        """The files that make it a bag: RFC 8493, 2.1 and 2.2."""
-        told = {**told, "Payload-Oxum": f"{self._bytes}.{len(self._payload)}"}
+    def close(self, info: dict[str, str]) -> None:
+        """Add the tag files: RFC 8493, 2.1 and 2.2."""
+        info = {**info, "Payload-Oxum": f"{self._bytes}.{len(self._payload)}"}
         self._tag("bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n")
-        self._tag("bag-info.txt", "".join(f"{name}: {value}\n" for name, value in told.items()))
+        self._tag("bag-info.txt", "".join(f"{name}: {value}\n" for name, value in info.items()))
         self._tag("manifest-sha256.txt", _manifest(self._payload))
         self._tag("tagmanifest-sha256.txt", _manifest(self._tags))
 
@@ -175,8 +176,8 @@ def _manifest(hashes: dict[str, str]) -> str:
 
 
 @contextmanager
-def _growing(folder: Path) -> Iterator[_Bag]:
-    """A bag beside its place, in which it is when it is whole."""
+def _unfinished_bag(folder: Path) -> Iterator[_Bag]:
+    """A bag in a folder beside `folder`; it is moved there at the end of the block, or removed after an error."""
     growing = folder.with_name(f".{folder.name}.growing")
     with storage_errors(folder):
         check_free(folder)

@@ -1,4 +1,4 @@
-"""Holds the planned files of a plan against those that the target describes: each there once, under its name, with its size (I12)."""
+"""Compares the files of a plan with those that the target describes: each must be there once, with its name and size (I12)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from pipelines.migration.verify.discrepancies import (
     MISSING,
     Discrepancies,
     Discrepancy,
-    fill,
+    append_rows,
+    create_table,
 )
-from pipelines.records.batches import Row, table_batch, transposed
+from pipelines.records.batches import Row
 from pipelines.records.files import ASSET as AN_ASSET
 from pipelines.records.files import COVER as A_COVER
 from pipelines.records.files import AttachedFile
@@ -36,14 +37,14 @@ from pipelines.service.redaction import outside_text
 _TEXT, _NUMBER = pa.string(), pa.int64()
 PRESENT = Table(
     "present",
-    "One row for each planned file that is there, and whose content is known.",
+    "One row for each planned file that is in the target and whose content is known.",
     (),
     (
         Column("source_id", _NUMBER, "The record in the source."),
         Column("target_id", _NUMBER, "The record in the target."),
         Column("kind", _TEXT, "cover or asset."),
         Column("asset_id", _NUMBER, "The asset in the target."),
-        Column("told", _TEXT, "What people call it."),
+        Column("description", _TEXT, "Its name and size, for people."),
         Column("sha256", _TEXT, "Of its content."),
         Column("bytes", _NUMBER, "Of its content."),
     ),
@@ -52,7 +53,7 @@ PRESENT = Table(
 _PLANNED = msgspec.json.Decoder(list[PlannedFile])
 
 _RECORDS = """
-    SELECT c.source_id, c.target_id, p.files, t.files AS now, b.files AS before, e.entries, m.made
+    SELECT c.source_id, c.target_id, p.files, t.files AS now, b.files AS before, e.entries, w.asset_ids
     FROM checked AS c
     JOIN planned AS p ON p.source_id = c.source_id AND p.files IS NOT NULL
     JOIN target AS t ON t.id = c.target_id
@@ -61,13 +62,13 @@ _RECORDS = """
         SELECT source_id, list({'part': part, 'state': state, 'asset_id': asset_id, 'message': message}) AS entries
         FROM entries WHERE part <> '' GROUP BY ALL
     ) AS e ON e.source_id = c.source_id
-    LEFT JOIN (SELECT target_id, list(asset_id) AS made FROM made WHERE asset_id IS NOT NULL GROUP BY ALL) AS m
-        ON m.target_id = c.target_id
+    LEFT JOIN (SELECT target_id, list(asset_id) AS asset_ids FROM written_ids WHERE asset_id IS NOT NULL GROUP BY ALL) AS w
+        ON w.target_id = c.target_id
 """
 
 
 class WrittenFile(NamedTuple):
-    """What the journal says of one file."""
+    """The journal entry of one file."""
 
     state: str
     asset_id: int | None
@@ -75,7 +76,7 @@ class WrittenFile(NamedTuple):
 
 
 class FileProblem(NamedTuple):
-    """What is wrong with a file. `found`: what is there instead, or beside it."""
+    """A problem with a file. `found`: the file that is there instead, or in addition."""
 
     problem: str
     file: PlannedFile
@@ -84,32 +85,27 @@ class FileProblem(NamedTuple):
 
 
 def check_files(discrepancies: Discrepancies) -> int:
-    """Add what is wrong with the files of records that are there; how many files were looked at. Makes the table `present`."""
+    """Add the problems with files of records that are there. Returns how many files were checked. Creates the table `present`."""
     database = discrepancies.database
-    empty = table_batch(PRESENT, transposed([], PRESENT))
-    database.register("given", empty)
-    database.execute("CREATE TABLE present AS FROM given")
-    database.unregister("given")
+    create_table(database, PRESENT)
     checked = 0
     writer = database.cursor()
-    found = database.sql(_RECORDS).to_arrow_reader(STEP)
-    for batch in found:
+    for batch in database.sql(_RECORDS).to_arrow_reader(STEP):
         present: list[Row] = []
         for row in batch.to_pylist():
-            planned = [one for one in _PLANNED.decode(row["files"]) if one.action != FileAction.MISSING]
+            planned = [file for file in _PLANNED.decode(row["files"]) if file.action != FileAction.MISSING]
             checked += len(planned)
-            problems, there = compare_files(
-                planned,
-                described_files(row["now"]),
-                known={one.asset_id for one in described_files(row["before"])} | set(row["made"] or ()),
-                written={
-                    one["part"]: WrittenFile(one["state"], one["asset_id"], one["message"])
-                    for one in row["entries"] or ()
-                },
+            before = {file.asset_id for file in described_files(row["before"])}
+            entries = {
+                entry["part"]: WrittenFile(entry["state"], entry["asset_id"], entry["message"])
+                for entry in row["entries"] or ()
+            }
+            problems, pairs = compare_files(
+                planned, described_files(row["now"]), known=before | set(row["asset_ids"] or ()), written=entries
             )
-            discrepancies.add(_discrepancy(one, row["source_id"], row["target_id"]) for one in problems)
-            present += _present(there, row["source_id"], row["target_id"])
-        fill(writer, PRESENT, [table_batch(PRESENT, transposed(present, PRESENT))])
+            discrepancies.add(_discrepancy(problem, row["source_id"], row["target_id"]) for problem in problems)
+            present += _present(pairs, row["source_id"], row["target_id"])
+        append_rows(writer, PRESENT, present)
     return checked
 
 
@@ -120,46 +116,45 @@ def compare_files(
     known: AbstractSet[int | None],
     written: Mapping[str, WrittenFile],
 ) -> tuple[list[FileProblem], list[tuple[PlannedFile, AttachedFile]]]:
-    """What is wrong with the files of one record, and those that are there.
+    """Returns the problems with the files of one record, and each planned file that is there with its file in the target.
 
-    `known`: assets of the target that were there before, or that a plan made. `written`: what the journal says of each part.
-    A file that people replaced by one of the same name and size is there; what is like a planned one and is left over is a duplicate.
+    `known`: assets of the target that were there before, or that any plan attached. `written`: part → its journal entry. A file that
+    people replaced by one with the same name and size counts as there. An additional file that is like a planned one is a duplicate.
     """
     problems: list[FileProblem] = []
-    there: list[tuple[PlannedFile, AttachedFile]] = []
-    assets = {one.asset_id: one for one in now if one.kind == AN_ASSET}
-    cover = next((one for one in now if one.kind == A_COVER), None)
-    gone = []
+    pairs: list[tuple[PlannedFile, AttachedFile]] = []
+    assets = {file.asset_id: file for file in now if file.kind == AN_ASSET}
+    cover = next((file for file in now if file.kind == A_COVER), None)
+    unmatched = []
     for file in planned:
         entry = written.get(part_of(file))
         if file.kind == A_COVER:
-            one = cover
+            match = cover
         else:
             number = entry.asset_id if entry is not None and entry.state == WriteState.DONE else file.target_asset_id
-            one = assets.pop(number, None) if number is not None else None
-        if one is None:
-            gone.append(file)
+            match = assets.pop(number, None) if number is not None else None
+        if match is None:
+            unmatched.append(file)
         else:
-            there.append((file, one))
-    free = [one for number, one in assets.items() if number not in known]
-    for file in gone:
-        same = next((one for one in free if file.kind == AN_ASSET and is_like(file, one)), None)
-        if same is None:
+            pairs.append((file, match))
+    free = [asset for number, asset in assets.items() if number not in known]
+    for file in unmatched:
+        match = next((asset for asset in free if file.kind == AN_ASSET and is_like(file, asset)), None)
+        if match is None:
             problems.append(FileProblem(MISSING, file, None, _why_missing(file, written.get(part_of(file)))))
         else:
-            free.remove(same)
-            there.append((file, same))
+            free.remove(match)
+            pairs.append((file, match))
     problems += (
-        FileProblem(DIFFERING, file, one, why)
-        for file, one in there
-        if file.action == FileAction.UPLOAD and (why := _difference(file, one, written.get(part_of(file))))
+        FileProblem(DIFFERING, file, match, why)
+        for file, match in pairs
+        if file.action == FileAction.UPLOAD and (why := _difference(file, match, written.get(part_of(file))))
     )
-    for one in free:
-        if double := next((file for file in planned if file.kind == AN_ASSET and is_like(file, one)), None):
-            problems.append(
-                FileProblem(DUPLICATED, double, one, f"nobody knows who attached {one.asset_id}, which is like it")
-            )
-    return problems, there
+    for asset in free:
+        if original := next((file for file in planned if file.kind == AN_ASSET and is_like(file, asset)), None):
+            why = f"nobody knows who attached {asset.asset_id}, which is like it"
+            problems.append(FileProblem(DUPLICATED, original, asset, why))
+    return problems, pairs
 
 
 def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
@@ -172,16 +167,16 @@ def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
     if entry.state == WriteState.UNDONE:
         return "it was attached, and taken back"
     if entry.state == WriteState.INTENDED:
-        return "the answer when it was attached was never seen; applying the plan again looks it up"
+        return "the response when it was attached was lost; applying the plan again looks it up"
     return entry.message or entry.state
 
 
-def _difference(file: PlannedFile, one: AttachedFile, entry: WrittenFile | None) -> str:
-    """In what a file that is there is not what was sent; the service need not tell everything."""
+def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | None) -> str:
+    """How a file in the target differs from the planned one, as far as the service shows it; empty where it does not."""
     pairs = (
-        ("size", file.size, one.size),
-        ("file name", file.filename, one.filename),
-        ("name", file.name if file.kind == AN_ASSET else None, one.name),
+        ("size", file.size, match.size),
+        ("file name", file.filename, match.filename),
+        ("name", file.name if file.kind == AN_ASSET else None, match.name),
     )
     different = [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
     if not different:
@@ -194,25 +189,28 @@ def _difference(file: PlannedFile, one: AttachedFile, entry: WrittenFile | None)
     return f"another {' and '.join(different)}: {when}"
 
 
-def _discrepancy(one: FileProblem, source_id: int, target_id: int) -> Discrepancy:
-    found = None if one.found is None else told(one.found.filename or one.found.name, one.found.size)
-    field = COVER if one.file.kind == A_COVER else FILES
-    return Discrepancy(one.problem, source_id, target_id, field, describe_file_finding(one.file), found, one.why)
+def _discrepancy(problem: FileProblem, source_id: int, target_id: int) -> Discrepancy:
+    found = (
+        None
+        if problem.found is None
+        else name_and_size(problem.found.filename or problem.found.name, problem.found.size)
+    )
+    field = COVER if problem.file.kind == A_COVER else FILES
+    return Discrepancy(problem.problem, source_id, target_id, field, _describe(problem.file), found, problem.why)
 
 
-def _present(there: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:
-    """A cover that was there before the plan may be another one: it was left."""
-    for file, one in there:
+def _present(pairs: Iterable[tuple[PlannedFile, AttachedFile]], source_id: int, target_id: int) -> Iterator[Row]:
+    """Rows of `PRESENT`. Without covers that were there before the plan: they were left, and may be other ones."""
+    for file, match in pairs:
         if file.sha256 is not None and (file.action == FileAction.UPLOAD or file.kind == AN_ASSET):
-            yield source_id, target_id, file.kind, one.asset_id, describe_file_finding(file), file.sha256, file.size
+            yield source_id, target_id, file.kind, match.asset_id, _describe(file), file.sha256, file.size
 
 
-def describe_file_finding(file: PlannedFile) -> str:
-    """A planned file, for people."""
-    return told(file.filename or file.name, file.size)
+def _describe(file: PlannedFile) -> str:
+    return name_and_size(file.filename or file.name, file.size)
 
 
-def told(name: Any, number: int | None) -> str:
+def name_and_size(name: Any, size: int | None) -> str:
     """A file's name and size, for people."""
-    shown = outside_text(name, 120) if name else "(without a name)"
-    return shown if number is None else f"{shown} ({counted(number, 'byte')})"
+    text = outside_text(name, 120) if name else "(without a name)"
+    return text if size is None else f"{text} ({counted(size, 'byte')})"

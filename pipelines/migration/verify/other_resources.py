@@ -1,4 +1,4 @@
-"""Holds the rows of other resources against the target's lists as they are now: what is missing, differs, or is there twice."""
+"""Compares the records of resources other than publications with the target's lists: missing, differing and duplicated ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pipelines.migration.apply.other_resources import TargetLists, read_target_lists
+from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal, WriteKind, WriteState
@@ -18,69 +18,74 @@ from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.model.target_reading import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
-from pipelines.migration.verify.run import LONGEST, VerificationFinding
+from pipelines.migration.verify.verdict import VerificationFinding
 from pipelines.report.issues import safe_text
 from pipelines.report.rendering import NOT_SHOWN
+
+MOST_CHARACTERS = 300
+"""Of a value in a finding."""
 
 
 @contextmanager
 def compare_other_resources(
-    plan: Plan, journal: Journal, room: Path, listed: Mapping[str, TargetListing]
+    plan: Plan, journal: Journal, workdir: Path, listed: Mapping[str, TargetListing]
 ) -> Iterator[OtherResourcesComparison]:
-    """The other resources of a plan, and how the target lists them now; what that takes is in `room` for the length of the block."""
-    with read_target_lists(room, listed) as now:
-        yield OtherResourcesComparison(plan, journal, now, tuple(listed))
+    """Compares a plan with the target's lists `listed`; its temporary file is in `workdir` for the length of the block."""
+    with read_target_lists(workdir, listed) as lists:
+        yield OtherResourcesComparison(plan, journal, lists, tuple(listed))
 
 
 @dataclass(frozen=True)
 class OtherResourcesComparison:
-    """What the other resources of a plan come to in the target as it is listed `now`. `resources`: those that are listed."""
+    """The comparison of a plan with the target's `lists` of these `resources`."""
 
     plan: Plan
     journal: Journal
-    now: TargetLists
+    lists: TargetLists
     resources: tuple[str, ...]
 
     @property
     def compared(self) -> int:
-        """Records that should be there."""
+        """Records that should be in the target."""
         counts = self.plan.facts.counts
-        return sum(
-            counts[one].get(action, 0)
-            for one in self.resources
-            for action in (Action.CREATE, Action.PATCH, Action.UNCHANGED)
-        )
+        actions = (Action.CREATE, Action.PATCH, Action.UNCHANGED)
+        return sum(counts[resource].get(action, 0) for resource in self.resources for action in actions)
 
     def counts(self) -> Counter[str]:
-        """Problem → records; one that differs in several fields counts once."""
-        records = groupby(self.findings(), key=lambda one: (one.problem, one.resource, one.source_id, one.target_id))
+        """Problem → records. A record that differs in several fields counts once."""
+        records = groupby(
+            self.findings(),
+            key=lambda finding: (finding.problem, finding.resource, finding.source_id, finding.target_id),
+        )
         return Counter(problem for (problem, *_which), _fields in records)
 
     def findings(self) -> Iterator[VerificationFinding]:
-        """Every difference, in the plan's order."""
+        """Yields every difference, in the order of the plan; the same each time."""
         if not self.resources:
             return
         for row in self.plan.rows(Action.CREATE, Action.PATCH, Action.UNCHANGED, resources=self.resources):
-            target_id, why = self._became(row)
-            record = None if target_id is None else self.now.record(row.resource, target_id)
+            target_id, why = self._target_of(row)
+            record = None if target_id is None else self.lists.record(row.resource, target_id)
             if record is None:
                 yield _finding(row, MISSING, target_id, why=why)
             else:
                 yield from self._differing(row, target_id, record, why)
-                yield from self._doubles(row)
+                yield from self._duplicates(row)
 
-    def _became(self, row: PlanRow) -> tuple[int | None, str]:
-        """The record that it should be, and what is known of how that went."""
+    def _target_of(self, row: PlanRow) -> tuple[int | None, str]:
+        """Id of the record in the target, and what the journal says of the write."""
         kind = WriteKind.CREATE if row.action == Action.CREATE else WriteKind.PATCH
         entries = self.journal.of_record(row.resource, row.source_id)
-        entry = next((one for one in entries if (one.plan, one.kind) == (self.plan.name, kind)), None)
+        entry = next((entry for entry in entries if (entry.plan, entry.kind) == (self.plan.name, kind)), None)
         if row.action == Action.UNCHANGED or (entry is not None and entry.state == WriteState.DONE):
             number = entry.target_id if entry is not None and row.action == Action.CREATE else row.target_id
             return number, "changed since it was written" if entry else "changed since the plan was made"
         if entry is None:
             return row.target_id, "it was not written yet"
-        told = "it was created, and taken back" if entry.state == WriteState.UNDONE else entry.message or entry.state
-        return row.target_id, told
+        return (
+            row.target_id,
+            "it was created, and taken back" if entry.state == WriteState.UNDONE else entry.message or entry.state,
+        )
 
     def _differing(
         self, row: PlanRow, target_id: int | None, record: Mapping[str, Any], why: str
@@ -90,8 +95,8 @@ class OtherResourcesComparison:
         expected = dict(row.expected)
         for name, reference in row.references.items():
             ids = [
-                known or self.journal.target_id_of(reference.resource, number)
-                for number, known in zip(reference.source_ids, reference.target_ids, strict=True)
+                planned_id or self.journal.target_id_of(reference.resource, source_id)
+                for source_id, planned_id in zip(reference.source_ids, reference.target_ids, strict=True)
             ]
             payload[name] = ids if reference.many else ids[0]
             expected[name] = digest(compared({name: payload[name]}).get(name))
@@ -101,26 +106,29 @@ class OtherResourcesComparison:
                 texts = wanted.get(name, ""), now.get(name, "")
                 yield _finding(row, DIFFERING, target_id, name, *texts, why=why)
 
-    def _doubles(self, row: PlanRow) -> Iterator[VerificationFinding]:
+    def _duplicates(self, row: PlanRow) -> Iterator[VerificationFinding]:
         if row.action == Action.CREATE:
-            for number in self.now.new_alike(self.plan, self.journal, row):
+            for number in self.lists.new_matches(self.plan, self.journal, row):
                 yield _finding(row, DUPLICATED, number, why="nobody knows who made it, and it has the same name")
 
 
-def _finding(  # noqa: PLR0917  a row
+def _finding(  # noqa: PLR0917  the columns of a finding
     row: PlanRow, problem: str, target_id: int | None, field: str = "", wanted: str = "", found: str = "", *, why: str
 ) -> VerificationFinding:
-    """Of people, no value is told."""
-    hidden = row.resource == USERS
-    texts = [NOT_SHOWN if hidden and text else safe_text(text, LONGEST) for text in (row.title or "", wanted, found)]
+    """Without the values of users, which are personal data."""
+    is_personal = row.resource == USERS
+    title, wanted, found = (
+        NOT_SHOWN if is_personal and text else safe_text(text, MOST_CHARACTERS)
+        for text in (row.title or "", wanted, found)
+    )
     return VerificationFinding(
         problem=problem,
         resource=row.resource,
         source_id=row.source_id,
         target_id=target_id,
-        title=texts[0],
+        title=title,
         field=field,
-        wanted=texts[1],
-        found=texts[2],
-        why=safe_text(why, LONGEST),
+        wanted=wanted,
+        found=found,
+        why=safe_text(why, MOST_CHARACTERS),
     )

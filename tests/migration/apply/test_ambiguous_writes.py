@@ -1,4 +1,4 @@
-"""What a POST made whose answer was lost, in a service that keeps records in a form of its own (I8)."""
+"""A POST with a lost response, in a service that changes the records that it stores (I8)."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ SENT = {"title": " A  title\n"}
         ({"id": 5, "title": "A title.", "abstract": "Of another one?"}, Ambiguous),
         ({"id": 5, "title": "Another title"}, type(None)),
     ],
-    ids=["as it was sent", "without blanks, and with a kind", "with more than was sent", "another one"],
+    ids=["as it was sent", "without blanks, and with a kind", "with more than was sent", "another record"],
 )
-def test_a_record_that_the_service_keeps_otherwise_is_not_made_twice(
+def test_a_created_record_is_found_although_the_service_changed_it(
     *,
     serve: Callable[[Script], ScriptedServer],
     client_for: Callable[..., LibraryClient],
     found: dict[str, Any],
     expected: type,
 ) -> None:
-    """A record without identifier and date is told by nothing but its title: taken where only blanks differ, else a person's to judge."""
+    """Only the title identifies this record: it is taken where only blanks differ; otherwise a person decides."""
     client = client_for(serve(lambda _request: Answer({"records": [found]})).url)
-    shown = comparable(form_of(SENT).fields)
-    wanted = {name: digest(shown.get(name)) for name in WRITTEN}
+    compared = comparable(form_of(SENT).fields)
+    expected_digests = {name: digest(compared.get(name)) for name in WRITTEN}
     lookup = Lookup(client, STANDARD_KINDS, lambda _resource, ids: set(ids), lambda _resource, _moment: set())
-    finding = lookup.publication(SENT, wanted, sent_at=client.clock.now())
-    assert isinstance(finding, expected)
+    result = lookup.publication(SENT, expected_digests, sent_at=client.clock.now())
+    assert isinstance(result, expected)

@@ -1,4 +1,4 @@
-"""I8, I9: whatever happens on the way, and whenever it is killed, the target ends as if nothing had; what is extra is counted."""
+"""I8, I9: faults and kills change nothing in the result of an apply; the additional requests are counted."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ from tests.migration.library_pair import LibraryPair
 from tests.migration.test_flow import comparable
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "2"))
-"""How often it is killed, at random instants of an apply; a library after the other is moved until it was."""
+"""Kills at random instants of an apply; libraries are moved until there were so many."""
 
 SHARE = float(os.environ.get("BOOKFERRY_TEST_FAULTS", "0.1"))
-"""Of the requests to which something happens; 0.6 is each of the faults at about one in ten."""
+"""Of the requests that meet a fault; 0.6 means each kind of fault at about one request in ten."""
 
 MOST_RUNS = 200
-"""Of one library, killed ones and those that were ended by what happened."""
+"""Of one library, those that were killed or failed included."""
 
 
-def shown(records: list[dict[str, Any]]) -> Counter[str]:
-    """What a library holds, whatever its ids: each record with its cover and its files."""
+def contents_of(records: list[dict[str, Any]]) -> Counter[str]:
+    """The records of a library without their ids, each with its cover and its files."""
     return Counter(
         repr(
             (
-                sorted(comparable(one).items(), key=str),
-                one["cover"] and one["cover"]["metadata"]["size"],
-                sorted((file["name"], file["file"]["metadata"]["size"]) for file in one["assets"]),
+                sorted(comparable(record).items(), key=str),
+                record["cover"] and record["cover"]["metadata"]["size"],
+                sorted((file["name"], file["file"]["metadata"]["size"]) for file in record["assets"]),
             )
         )
-        for one in records
+        for record in records
     )
 
 
 def test_killed_again_and_again_on_a_rough_way_it_ends_as_if_nothing_had_happened(
     pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:
-    """Resets and 500s before and after the effect, 429, cut bodies, hangs, a search that lags, expired tokens: one request in ten."""
+    """One request in ten: resets and 500s before and after the effect, 429, cut bodies, hangs, a late search index, expired tokens."""
     pair.apply(pair.plan(snapshot))
-    undisturbed, dice, kills = shown(pair.publications()), random.Random(20261121), 0
+    expected, dice, kills = contents_of(pair.publications()), random.Random(20261121), 0
     while kills < KILLS:
-        kills += moved_on_a_rough_way(another_target(), undisturbed, dice, KILLS - kills)
+        kills += move_with_faults(another_target(), expected, dice, KILLS - kills)
 
 
-def moved_on_a_rough_way(pair: LibraryPair, undisturbed: Counter[str], dice: random.Random, most: int) -> int:
-    """Move a library whatever happens; how often the apply was killed."""
+def move_with_faults(pair: LibraryPair, expected: Counter[str], dice: random.Random, most: int) -> int:
+    """Move a library with faults and kills. Returns how often the apply was killed."""
     applies, statuses = Applies(), list[int]()
     with RoughWay(pair.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
         rough = pair.through_proxy(way.url)
@@ -59,12 +59,14 @@ def moved_on_a_rough_way(pair: LibraryPair, undisturbed: Counter[str], dice: ran
             assert len(statuses) < MOST_RUNS, applies.close()
             killed = sum(status < 0 for status in statuses)
             statuses.append(applies.run(rough.config, plan.name, dice.uniform(0.05, 3.0) if killed < most else None))
-    said = applies.close()
+    errors = applies.close()
     pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
-    held = pair.publications()
-    assert shown(held) == undisturbed, said
-    assert len(held) == RECORDS
+    records = pair.publications()
+    assert contents_of(records) == expected, errors
+    assert len(records) == RECORDS
     kills, extra = sum(status < 0 for status in statuses), pair.requests() - before - plan.facts.requests
-    told = f"{kills} kills in {len(statuses)} runs, {way.happened.total()} faults, {extra} requests more than planned"
-    print(told, dict(way.happened))  # noqa: T201  figures, for whoever runs it with -s
+    summary = (
+        f"{kills} kills in {len(statuses)} runs, {way.happened.total()} faults, {extra} more requests than planned"
+    )
+    print(summary, dict(way.happened))  # noqa: T201  seen with -s
     return kills

@@ -1,4 +1,7 @@
-"""What a record without `assets` means: service-api.md does not say that the field is always there."""
+"""A record without `assets`: it has no files, or the service does not show them.
+
+Whether every response has that field is not shown (service.md#not-shown).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from tests.service.scripted import Answer, Received, Script, ScriptedServer
     ],
     ids=["another record shows some", "the record of a file that was attached shows it", "none does"],
 )
-def test_no_files_shown_are_no_files_where_the_service_shows_any(
+def test_a_record_without_assets_has_no_files_where_the_service_shows_any(
     *,
     serve: Callable[[Script], ScriptedServer],
     client_for: Callable[..., LibraryClient],
@@ -28,15 +31,15 @@ def test_no_files_shown_are_no_files_where_the_service_shows_any(
     attached: dict[str, object],
     expected: bool,
 ) -> None:
-    """I8: else a file whose answer was lost waits for a person for ever, in a service that leaves out what is empty."""
+    """I8: otherwise a file with a lost response would wait for a person forever, in a service that leaves out empty lists."""
 
     def script(request: Received) -> Answer:
         return Answer(attached if request.path.endswith("/9") else {"records": listed})
 
     server = serve(script)
-    shown = FileVisibility(client_for(server.url), lambda: [9])
-    assert shown.are_all({"id": 5}) is expected
-    asked = len(server.received)
-    assert shown.are_all({"id": 6, "assets": []})
-    assert shown.are_all({"id": 7})
-    assert len(server.received) == asked
+    visibility = FileVisibility(client_for(server.url), lambda: [9])
+    assert visibility.shows_all({"id": 5}) is expected
+    requests = len(server.received)
+    assert visibility.shows_all({"id": 6, "assets": []})
+    assert visibility.shows_all({"id": 7})
+    assert len(server.received) == requests

@@ -1,4 +1,4 @@
-"""Threads that write at once: what one of them raises ends all, and the end always comes."""
+"""Threads that write at once: an error of one thread ends all, and the pool always ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipelines.migration.apply.worker_pool import WorkerPool
 
 
 @pytest.mark.timeout(60)
-def test_after_a_failure_every_thread_ends_also_those_that_were_busy_when_they_were_told() -> None:
+def test_after_an_error_every_thread_ends_even_one_that_was_busy_then() -> None:
     gate = threading.Event()
 
     def work(task: int) -> None:
@@ -19,10 +19,10 @@ def test_after_a_failure_every_thread_ends_also_those_that_were_busy_when_they_w
         gate.wait()
 
     def write() -> None:
-        with WorkerPool(work, 4) as crew:
+        with WorkerPool(work, 4) as pool:
             for task in (1, 2, 3, 0):
-                crew.give(task)
-            threading.Timer(0.5, gate.set).start()  # later than a crew that gives up would do so
+                pool.submit(task)
+            threading.Timer(0.5, gate.set).start()  # longer than a pool waits for a free thread
 
     with pytest.raises(ValueError, match="first of many"):
         write()

@@ -1,4 +1,4 @@
-"""A sandbox with a library of version 3, and a target for each test with the same users and locations and almost no other records."""
+"""A sandbox with a library of version 3, and for each test a target with its users and locations and almost nothing else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import CONTRIBUTED, RECORDS, back_up, configured, listed, token_of
+from tests.migration.other_resources.full_library import CONTRIBUTED, RECORDS, back_up, make_pair, records_of, token_of
 from tests.sandbox.process import SandboxProcess
 
 TARGETS = 64
@@ -20,7 +20,7 @@ TARGETS = 64
 
 @pytest.fixture(scope="package")
 def sandbox() -> Iterator[SandboxProcess]:
-    """A library, and a target for each test with the same users and locations and the first publication."""
+    """A library, and for each test a target with its users, its locations and its first publication only."""
     targets = [f"--tenant=target{number}=real:1" for number in range(TARGETS)]
     with SandboxProcess(f"--tenant=library=real:{RECORDS}", *targets, "--requests-per-minute", "0") as process:
         yield process
@@ -34,11 +34,11 @@ def numbers() -> Iterator[int]:
 @pytest.fixture(scope="package")
 def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("backed-up")
-    pair = configured(folder, sandbox, "target0")
-    there = replace(pair, target="library", token=token_of(pair, "library"))
-    people = {one["name"].partition(" ")[0]: one["id"] for one in listed(there, "users").values()}
-    for number, (name, more) in CONTRIBUTED.items():
-        there.call("PATCH", f"publications/{number}", {"contributor": {"id": people[name]}, **more})
+    pair = make_pair(folder, sandbox, "target0")
+    source = replace(pair, target="library", token=token_of(pair, "library"))
+    users = {user["name"].partition(" ")[0]: user["id"] for user in records_of(source, "users").values()}
+    for number, (name, references) in CONTRIBUTED.items():
+        source.call("PATCH", f"publications/{number}", {"contributor": {"id": users[name]}, **references})
     back_up(pair, "run")
     return folder / "library-data"
 
@@ -47,7 +47,7 @@ def backed_up(sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactory)
 def pair(sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path) -> LibraryPair:
     sandbox.reset("faults", "settings", "counts")
     shutil.copytree(backed_up, tmp_path / "library-data")
-    return configured(tmp_path, sandbox, f"target{next(numbers)}")
+    return make_pair(tmp_path, sandbox, f"target{next(numbers)}")
 
 
 @pytest.fixture
@@ -60,12 +60,12 @@ def snapshot(pair: LibraryPair) -> Snapshot:
 def another_target(
     sandbox: SandboxProcess, numbers: Iterator[int], backed_up: Path, tmp_path: Path
 ) -> Callable[[], LibraryPair]:
-    """Makes the same snapshot with another target."""
+    """Makes a pair with the same snapshot and another target."""
 
     def make() -> LibraryPair:
         number = next(numbers)
         folder = tmp_path / f"other{number}"
         shutil.copytree(backed_up, folder / "library-data")
-        return configured(folder, sandbox, f"target{number}")
+        return make_pair(folder, sandbox, f"target{number}")
 
     return make

@@ -1,12 +1,12 @@
-"""A library of version 3 with records of every resource, and functions that read it."""
+"""A library of version 3 with records of every resource, and helpers to read it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipelines.backup.flow import Backup
-from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
@@ -26,12 +26,12 @@ CONTRIBUTED: dict[int, tuple[str, dict[str, Any]]] = {
     3: ("Yuki", {}),
     4: ("Yuki", {}),
 }
-"""Publications of the source → their contributors and other references. The targets have the first publication, too."""
+"""Publication of the source → its contributor, and its other references. The targets have the first publication, too."""
 
 Records = dict[int, dict[str, Any]]
 
 
-def configured(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair:
+def make_pair(folder: Path, sandbox: SandboxProcess, target: str) -> LibraryPair:
     config = folder / "bookferry.toml"
     addresses = {"source": sandbox.base_url(), "target": sandbox.base_url(target)}
     config.write_text(CONFIG.format(**addresses, api="v3", signed=V3))
@@ -48,16 +48,15 @@ def back_up(pair: LibraryPair, run: str, tenant: str = "old") -> Snapshot:
         return library.publish(tenant, run)
 
 
-def listed(pair: LibraryPair, resource: str, library: str | None = None) -> Records:
+def records_of(pair: LibraryPair, resource: str, library: str | None = None) -> Records:
     """Every record of a resource, by id."""
     path = {"locations": "hard_copies/locations"}.get(resource, resource)
-    there = LibraryPair(
-        pair.config, pair.sandbox, library or pair.target, token_of(pair, library) if library else pair.token
-    )
+    if library:
+        pair = replace(pair, target=library, token=token_of(pair, library))
     records: Records = {}
     page = 1
-    while found := there.call("GET", f"{path}?per_page=50&page={page}")["records"]:
-        records |= {one["id"]: one for one in found}
+    while page_records := pair.call("GET", f"{path}?per_page=50&page={page}")["records"]:
+        records |= {record["id"]: record for record in page_records}
         page += 1
     return records
 
@@ -66,27 +65,31 @@ def token_of(pair: LibraryPair, library: str) -> str:
     return str(pair.sandbox.control("POST", "tokens", {"tenant": library})["access_token"])
 
 
-def named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
-    [found] = [one for one in records.values() if one[field] == name]
-    return found
+def record_named(records: Records, name: str | None, field: str = "name") -> dict[str, Any]:
+    [record] = [record for record in records.values() if record[field] == name]
+    return record
 
 
-def rows(plan: Plan, resource: str, *actions: Action) -> list[PlanRow]:
+def plan_rows(plan: Plan, resource: str, *actions: str) -> list[PlanRow]:
     return list(plan.rows(*actions, resources=[resource]))
 
 
 def titles(pair: LibraryPair, library: str | None = None) -> dict[int, str]:
-    return {number: one["title"] for number, one in listed(pair, "publications", library).items()}
+    return {number: record["title"] for number, record in records_of(pair, "publications", library).items()}
 
 
 def contributors(pair: LibraryPair, library: str | None = None) -> dict[str, str]:
-    """Title of a publication → address of its contributor."""
-    people = {number: one["email"] for number, one in listed(pair, "users", library).items()}
-    found = listed(pair, "publications", library).values()
-    return {one["title"]: people[one["contributor"]["id"]] for one in found if one["contributor"]}
+    """Title of a publication → e-mail address of its contributor."""
+    addresses = {number: user["email"] for number, user in records_of(pair, "users", library).items()}
+    publications = records_of(pair, "publications", library).values()
+    return {
+        publication["title"]: addresses[publication["contributor"]["id"]]
+        for publication in publications
+        if publication["contributor"]
+    }
 
 
-def without(pair: LibraryPair, name: str) -> None:
+def delete_user(pair: LibraryPair, name: str) -> None:
     """Delete a user of the target."""
-    [number] = [number for number, one in listed(pair, "users").items() if one["name"].startswith(name)]
+    [number] = [number for number, user in records_of(pair, "users").items() if user["name"].startswith(name)]
     pair.call("DELETE", f"users/{number}")

@@ -1,4 +1,4 @@
-"""I8, I9: people, places and lists, too, end as if nothing had happened; and an undo that is killed leaves what was there before."""
+"""I8, I9: faults and kills change nothing in the result of an apply of every resource, nor in that of an undo."""
 
 from __future__ import annotations
 
@@ -10,78 +10,81 @@ from collections.abc import Callable
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.chaos import Applies, RoughWay
 from tests.migration.library_pair import LibraryPair
-from tests.migration.other_resources.full_library import ALL_RESOURCES, listed, without
+from tests.migration.other_resources.full_library import ALL_RESOURCES, delete_user, records_of
 
 KILLS = int(os.environ.get("BOOKFERRY_TEST_KILLS", "1"))
-"""How often each is killed, at random instants; a library after the other is moved, or taken back, until it was."""
+"""Kills of each, apply and undo, at random instants; libraries are moved and taken back until there were so many."""
 
 SHARE = 0.1
 MOST_RUNS = 200
 UNDELETED = ("authorities", "tasks")
-"""The service deletes neither authorities nor tasks (service.md#other-resources)."""
+"""The service deletes no authorities and no tasks (service.md#other-resources)."""
 
 REFERENCES = {"publication_id": "publications", "location_id": "locations", "assignee_id": "users"}
 
 
-def shown(pair: LibraryPair) -> Counter[str]:
-    """What a library holds, whatever its ids: each record, what it refers to by its name."""
-    held = {one: listed(pair, one) for one in ALL_RESOURCES}
+def contents_of(pair: LibraryPair) -> Counter[str]:
+    """The records of a library without their ids; references by name."""
+    library = {resource: records_of(pair, resource) for resource in ALL_RESOURCES}
     names = {
-        resource: {number: one.get("title") or one.get("email") or one.get("name") for number, one in records.items()}
-        for resource, records in held.items()
+        resource: {
+            number: record.get("title") or record.get("email") or record.get("name")
+            for number, record in records.items()
+        }
+        for resource, records in library.items()
     }
 
-    def told(resource: str, record: dict[str, object]) -> str:
+    def describe(resource: str, record: dict[str, object]) -> str:
         plain = {key: value for key, value in record.items() if key not in {"id", "completed_at", "assets", "cover"}}
         for key, other in REFERENCES.items():
             if plain.get(key) is not None:
                 plain[key] = names[other][plain[key]]
         if "publication_ids" in plain:
-            plain["publication_ids"] = sorted(names["publications"][one] for one in record["publication_ids"])
+            plain["publication_ids"] = sorted(names["publications"][number] for number in record["publication_ids"])
         if plain.get("contributor"):
             plain["contributor"] = names["users"][record["contributor"]["id"]]
-        plain["categories"] = sorted(one["name"] for one in record.get("categories", ()))
+        plain["categories"] = sorted(category["name"] for category in record.get("categories", ()))
         return f"{resource} {sorted(plain.items())}"
 
-    return Counter(told(resource, one) for resource, records in held.items() for one in records.values())
+    return Counter(describe(resource, record) for resource, records in library.items() for record in records.values())
 
 
-def fewer_people(pair: LibraryPair) -> LibraryPair:
-    """Three of the people have no account in the target yet."""
+def without_three_users(pair: LibraryPair) -> LibraryPair:
+    """Three of the users have no account in the target yet."""
     for name in ("Yuki", "Tobias", "Marta"):
-        without(pair, name)
+        delete_user(pair, name)
     return pair
 
 
-def test_every_resource_ends_as_if_nothing_had_happened_and_an_undo_leaves_what_was_there(
+def test_apply_and_undo_of_every_resource_survive_faults_and_kills(
     pair: LibraryPair, snapshot: Snapshot, another_target: Callable[[], LibraryPair]
 ) -> None:
-    """Resets and 500s before and after the effect, 429, cut bodies, hangs, expired tokens, and kills: nothing twice, nothing lost."""
-    before = shown(fewer_people(pair))
+    """Resets and 500s before and after the effect, 429, cut bodies, hangs, expired tokens, and kills: nothing is duplicated or lost."""
+    before = contents_of(without_three_users(pair))
     pair.apply(pair.plan(snapshot, resources=ALL_RESOURCES))
-    undisturbed, dice, kills = shown(pair), random.Random(20261122), Counter[str]()
+    expected, dice, kills = contents_of(pair), random.Random(20261122), Counter[str]()
     while min(kills["apply"], kills["undo"]) < KILLS:
-        target = fewer_people(another_target())
+        target = without_three_users(another_target())
         with RoughWay(target.sandbox.url, SHARE, seed=dice.randrange(1000)) as way:
             rough = target.through_proxy(way.url)
             plan = rough.plan(rough.newest(), resources=ALL_RESOURCES)
             kills["apply"] += run_killed("apply", rough, plan.name, dice, KILLS - kills["apply"])
-            assert shown(target) == undisturbed
+            assert contents_of(target) == expected
             kills["undo"] += run_killed("undo", rough, plan.name, dice, KILLS - kills["undo"])
-        left = shown(target)
+        left = contents_of(target)
         assert not before - left
-        assert {one.split()[0] for one in left - before} <= {*UNDELETED}
+        assert {record.split()[0] for record in left - before} <= {*UNDELETED}
 
 
 def run_killed(what: str, pair: LibraryPair, plan: str, dice: random.Random, most: int) -> int:
-    """Apply a plan, or undo it, until that comes to its end; how often it was killed."""
+    """Apply a plan, or undo it, until that is complete. Returns how often it was killed."""
     applies, statuses = Applies(), list[int]()
     while not statuses or statuses[-1]:
         assert len(statuses) < MOST_RUNS, applies.close()
         killed = sum(status < 0 for status in statuses)
         kill_after = dice.uniform(0.05, 4.0) if killed < most else None
         statuses.append(applies.run(pair.config, plan, kill_after, what=what))
-    said = applies.close()
+    errors = applies.close()
     pair.sandbox.change(pair.target, oauth={"access_token_seconds": 3600})
-    print(what, statuses, said)  # noqa: T201  for whoever runs it with -s
+    print(what, statuses, errors)  # noqa: T201  seen with -s
     return sum(status < 0 for status in statuses)

@@ -1,4 +1,4 @@
-"""Users, authorities, collections, hard copies and tasks are moved with a library, and refer to the right records there."""
+"""Users, authorities, collections, hard copies and tasks move with a library; their references lead to the moved records."""
 
 from __future__ import annotations
 
@@ -23,20 +23,23 @@ from tests.migration.other_resources.full_library import (
     CONTRIBUTED,
     RECORDS,
     contributors,
-    listed,
-    named,
-    rows,
+    delete_user,
+    plan_rows,
+    record_named,
+    records_of,
     titles,
-    without,
 )
 
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
-def test_named_resources_move_with_their_references_and_exactly_the_planned_requests(
+def test_named_resources_move_with_their_references_in_the_planned_requests(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    """References lead to the same publications and users (service.md#references); a second apply writes nothing (I8)."""
+    """Copies, collections and tasks refer to the same books and persons as in the source (service.md#references).
+
+    I8: the second run writes nothing.
+    """
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
     facts = plan.facts
     assert facts.resources == [
@@ -50,60 +53,59 @@ def test_named_resources_move_with_their_references_and_exactly_the_planned_requ
     ]
     assert facts.counts["users"] == {"unchanged": 8}
     assert facts.counts["locations"] == {"unchanged": 6}
-    was = {one: listed(pair, one) for one in ("users", "collections", "hard_copies", "publications")}
-    before = pair.requests()
+    before = {
+        resource: records_of(pair, resource) for resource in ("users", "collections", "hard_copies", "publications")
+    }
+    requests_before = pair.requests()
     result = pair.apply(plan)
     assert (result.applied.failed, result.applied.complete) == (0, True)
-    assert pair.requests() - before == result.requests == facts.requests
+    assert pair.requests() - requests_before == result.requests == facts.requests
 
     with pair.migration() as migration:
         proof = migration.verify(plan)
     assert (proof.equal, proof.compared, proof.findings) == (True, sum(facts.source.records.values()), [])
 
-    ours, theirs = titles(pair, "library"), titles(pair)
-    assert sorted(ours.values()) == sorted(theirs.values())
-    people, persons = listed(pair, "users", "library"), listed(pair, "users")
-    copies = {one["barcode"]: one for one in listed(pair, "hard_copies").values()}
-    for copy in listed(pair, "hard_copies", "library").values():
+    source_titles, target_titles = titles(pair, "library"), titles(pair)
+    assert sorted(source_titles.values()) == sorted(target_titles.values())
+    source_users, target_users = records_of(pair, "users", "library"), records_of(pair, "users")
+    copies = {copy["barcode"]: copy for copy in records_of(pair, "hard_copies").values()}
+    for copy in records_of(pair, "hard_copies", "library").values():
         there = copies.pop(copy["barcode"])
-        assert theirs[there["publication_id"]] == ours[copy["publication_id"]]
+        assert target_titles[there["publication_id"]] == source_titles[copy["publication_id"]]
         assert {**there, "id": 0, "publication_id": 0} == {**copy, "id": 0, "publication_id": 0}
     assert not copies
-    for collection in listed(pair, "collections", "library").values():
-        there = named(listed(pair, "collections"), collection["name"])
-        assert sorted(theirs[one] for one in there["publication_ids"]) == sorted(
-            ours[one] for one in collection["publication_ids"]
+    for collection in records_of(pair, "collections", "library").values():
+        there = record_named(records_of(pair, "collections"), collection["name"])
+        assert sorted(target_titles[number] for number in there["publication_ids"]) == sorted(
+            source_titles[number] for number in collection["publication_ids"]
         )
-    for task in listed(pair, "tasks", "library").values():
-        there = named(listed(pair, "tasks"), task["title"], "title")
-        assert theirs.get(there["publication_id"]) == ours.get(task["publication_id"])
+    for task in records_of(pair, "tasks", "library").values():
+        there = record_named(records_of(pair, "tasks"), task["title"], "title")
+        assert target_titles.get(there["publication_id"]) == source_titles.get(task["publication_id"])
         if task["assignee_id"]:
-            assert persons[there["assignee_id"]]["email"] == people[task["assignee_id"]]["email"]
+            assert target_users[there["assignee_id"]]["email"] == source_users[task["assignee_id"]]["email"]
 
     again = pair.plan(snapshot, resources=ALL_RESOURCES)
     assert (again.facts.empty, again.facts.requests, again.facts.count(Action.CONFLICT)) == (True, 0, 0)
     assert pair.apply(plan).requests == 0
 
     with pair.migration() as migration:
-        rehearsed, undone = migration.undo(plan), migration.undo(plan, really=True)
-    kept = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
-    assert (
-        (rehearsed.deleted, rehearsed.left)
-        == (undone.deleted, undone.left)
-        == (facts.count(Action.CREATE) - kept, kept)
-    )
-    assert {one.resource for one in undone.examples} == {"authorities", "tasks"}, "of which the service deletes none"
-    assert {one: listed(pair, one) for one in was} == was
+        dry_run, undone = migration.undo(plan), migration.undo(plan, really=True)
+    undeletable = facts.counts["authorities"]["create"] + facts.counts["tasks"]["create"]
+    deleted = facts.count(Action.CREATE) - undeletable
+    assert (dry_run.deleted, dry_run.left) == (undone.deleted, undone.left) == (deleted, undeletable)
+    assert {left.resource for left in undone.examples} == {"authorities", "tasks"}, "the service deletes none of these"
+    assert {resource: records_of(pair, resource) for resource in before} == before
 
 
-def test_contributors_are_the_same_users_also_where_their_accounts_are_still_to_be_created(
+def test_contributors_are_the_same_persons_even_where_their_accounts_are_created(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    """Ids are valid in their own library (service.md#references); a second plan is empty, and an undo restores the target (I8)."""
-    without(pair, "Yuki")
-    was = listed(pair, "publications")
+    """An id counts in its own library (service.md#references); I8: the second plan is empty, and undo restores the earlier state."""
+    delete_user(pair, "Yuki")
+    before = records_of(pair, "publications")
     plan = pair.plan(snapshot, resources=["users"])
-    patched, second, third, _fourth = rows(plan, "publications")[:4]
+    patched, second, third, _fourth = plan_rows(plan, "publications")[:4]
     assert (patched.action, [*patched.payload], second.unsent["organization"]) == ("patch", ["contributor"], {"id": 1})
     assert ("contributor" in third.payload, third.references["contributor"].target_ids) == (False, [None])
     assert pair.apply(plan).applied.complete
@@ -115,56 +117,56 @@ def test_contributors_are_the_same_users_also_where_their_accounts_are_still_to_
     assert pair.plan(snapshot, resources=["users"]).facts.empty
     assert pair.plan(snapshot).facts.empty
 
-    made = {one["title"]: one["id"] for one in listed(pair, "publications").values()}
+    made = {record["title"]: record["id"] for record in records_of(pair, "publications").values()}
     pair.call("PATCH", f"publications/{made[third.title]}", {"contributor": None})
     with pair.migration() as migration:
         [finding] = migration.verify(plan).findings
     assert (finding.problem, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
-    [conflict] = rows(pair.plan(snapshot, resources=["users"]), "publications", Action.CONFLICT)
+    [conflict] = plan_rows(pair.plan(snapshot, resources=["users"]), "publications", Action.CONFLICT)
     assert (conflict.reason, [*conflict.differing]) == ("edited_in_target", ["contributor"])
-    pair.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(listed(pair, "users"))}})
+    pair.call("PATCH", f"publications/{made[third.title]}", {"contributor": {"id": max(records_of(pair, "users"))}})
     with pair.migration() as migration:
         assert migration.undo(plan, really=True).left == 0
-    assert listed(pair, "publications") == was
+    assert records_of(pair, "publications") == before
 
 
-def test_a_publication_moves_without_a_contributor_who_cannot_be_mapped(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The service answers 404 to an unknown id (service.md#references). The reference is listed as unsent, and the record is moved (I6)."""
+def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A 404 for an `id` that is not in the account (service.md#references). The plan lists it: nothing is left out silently (I6)."""
     plain = pair.plan(snapshot)
     unsent = {
         row.source_id: row.unsent for row in plain.rows(resources=["publications"]) if "contributor" in row.unsent
     }
     assert [*unsent] == [*CONTRIBUTED]
     assert not any("contributor" in {**row.payload, **row.expected} for row in plain.rows())
-    without(pair, "Yuki")
+    delete_user(pair, "Yuki")
     plan = pair.plan(snapshot, resources=["users"])
-    without(pair, "Marta")
+    delete_user(pair, "Marta")
     pair.sandbox.fault("status", pair.target, path="/users$", method="POST", status=422)
     applied = pair.apply(plan).applied
-    assert sorted(one.source_id for one in applied.failures if one.resource == "publications") == [2, 3, 4]
-    assert len(listed(pair, "publications")) == RECORDS
+    assert sorted(failure.source_id for failure in applied.failures if failure.resource == "publications") == [2, 3, 4]
+    assert len(records_of(pair, "publications")) == RECORDS
     assert len(contributors(pair)) == 1
     pair.apply(plan)
     later = pair.plan(snapshot, resources=["users"])
-    assert [row.source_id for row in later.rows(Action.PATCH, resources=["publications"])] == [2, 3, 4]
+    assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
     assert pair.apply(later).applied.complete
     assert contributors(pair) == contributors(pair, "library")
 
 
-def test_a_drill_puts_back_every_resource_and_fails_when_one_field_was_altered(
+def test_a_drill_restores_every_resource_and_fails_after_one_field_changed(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    """It lists the work that only a person can do."""
+    """I6: users, locations, copies, collections, authorities and tasks, too. The result lists what only a person can do."""
     settings = load_settings(pair.config)
-    found = drill(settings, open_data(settings), snapshot, now=NOW)
-    assert (found.ok, found.problems) == (True, [])
-    held = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in ALL_RESOURCES}
-    done = [one for one in listed(pair, "tasks", "library").values() if one["completed_at"]]
-    assert found.resources == {**held, "tasks": held["tasks"] - len(done)}
-    assert found.records == sum(found.resources.values())
-    told = " ".join(found.left)
-    assert f"{held['locations']} locations" in told
-    assert bool(done) == ("task" in told)
+    result = drill(settings, open_data(settings), snapshot, now=NOW)
+    assert (result.ok, result.problems) == (True, [])
+    row_counts = {name: facts.rows for name, facts in snapshot.manifest.tables.items() if name in ALL_RESOURCES}
+    completed = [task for task in records_of(pair, "tasks", "library").values() if task["completed_at"]]
+    assert result.resources == {**row_counts, "tasks": row_counts["tasks"] - len(completed)}
+    assert result.records == sum(result.resources.values())
+    left = " ".join(result.left)
+    assert f"{row_counts['locations']} locations" in left
+    assert bool(completed) == ("task" in left)
 
     raw = snapshot.path / "raw" / "hard_copies.parquet"
     table = pq.read_table(raw)
@@ -188,8 +190,8 @@ def test_without_a_journal_records_are_matched_by_their_keys(pair: LibraryPair, 
     assert plan.facts.empty
 
 
-def test_other_resources_move_only_where_a_person_names_them(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """Users are moved only where a person names them (service.md#users); referenced records are only matched."""
+def test_other_resources_are_moved_only_where_named(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Users are moved only where somebody asks for them (service.md#users); records to which others refer are only looked up."""
     assert pair.plan(snapshot).facts.resources == ["publications"]
     plan = pair.plan(snapshot, resources=["tasks"])
     assert plan.facts.resources == ["publications", "tasks"]
@@ -200,22 +202,22 @@ def test_other_resources_move_only_where_a_person_names_them(pair: LibraryPair, 
         pair.plan(snapshot, resources=["shelves"])
 
 
-def test_a_plan_has_users_in_a_file_of_their_own_encrypted_where_there_is_a_key(
+def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
     pair: LibraryPair, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No other file of the plan and no journal has a name or an address; without the key nothing can be read or undone."""
+    """No name and no address in any other file of a plan, nor in the journal; without the key the plan cannot be read or taken back."""
     monkeypatch.setenv("PEOPLES_KEY", base64.b64encode(bytes(range(32))).decode())
     pair.config.write_text(f'personal_key_env = "PEOPLES_KEY"\n{pair.config.read_text()}')
-    there = listed(pair, "users")
-    marta = next(one for one in there.values() if one["name"].startswith("Marta"))
+    there = records_of(pair, "users")
+    marta = next(user for user in there.values() if user["name"].startswith("Marta"))
     pair.call("PATCH", f"users/{marta['id']}", {"name": "Martha Oldname"})
-    without(pair, "Yuki")
+    delete_user(pair, "Yuki")
     conflict = pair.plan(snapshot, resources=["users"])
     plan = pair.plan(snapshot, resources=["users"], overwrite=True)
     pair.apply(plan)
     with pair.migration() as migration:
         assert migration.verify(plan, evidence=pair.config.parent / "bag").equal
-        personal = [*(one["email"] for one in there.values()), "Oldname"]
+        personal = [*(user["email"] for user in there.values()), "Oldname"]
         for folder in (
             conflict.folder,
             plan.folder,
@@ -232,9 +234,12 @@ def test_a_plan_has_users_in_a_file_of_their_own_encrypted_where_there_is_a_key(
                         if path.suffix == ".parquet"
                         else path.read_bytes().decode("latin-1")
                     )
-                    assert not [one for one in personal if one in text], path
+                    assert not [value for value in personal if value in text], path
         assert stat.S_IMODE(plan.folder.stat().st_mode) == 0o700
-        assert (migration.undo(plan, really=True).left, named(listed(pair, "users"), "Martha Oldname")["id"]) == (
+        assert (
+            migration.undo(plan, really=True).left,
+            record_named(records_of(pair, "users"), "Martha Oldname")["id"],
+        ) == (
             0,
             marta["id"],
         )
@@ -243,13 +248,13 @@ def test_a_plan_has_users_in_a_file_of_their_own_encrypted_where_there_is_a_key(
         pair.apply(plan)
 
 
-def test_users_are_matched_by_their_address_in_any_case_and_only_new_ones_get_a_mail(
+def test_users_are_matched_by_address_in_any_case_and_only_new_ones_get_a_mail(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    """service.md#users. Roles are never added to an account that exists: a person is asked."""
-    there = listed(pair, "users")
+    """A new account may send its owner a mail (service.md#users). Roles are never added to an account that is there: a person is asked."""
+    there = records_of(pair, "users")
     marta, tobias, yuki = (
-        next(one for one in there.values() if one["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
+        next(user for user in there.values() if user["name"].startswith(name)) for name in ("Marta", "Tobias", "Yuki")
     )
     pair.call("PATCH", f"users/{marta['id']}", {"email": marta["email"].upper()})
     pair.call("PATCH", f"users/{tobias['id']}", {"roles": []})
@@ -258,7 +263,7 @@ def test_users_are_matched_by_their_address_in_any_case_and_only_new_ones_get_a_
     assert plan.facts.counts["users"] == {"unchanged": 6, "conflict": 1, "create": 1}
     assert plan.facts.mails == 1
     assert any("personal data" in note for note in plan.facts.notes)
-    [conflict] = rows(plan, "users", Action.CONFLICT)
+    [conflict] = plan_rows(plan, "users", Action.CONFLICT)
     assert (conflict.title, list(conflict.differing)) == (tobias["name"], ["roles"])
     page = plan.path(HTML).read_text("utf-8")
     assert "1 person" in page
@@ -266,23 +271,23 @@ def test_users_are_matched_by_their_address_in_any_case_and_only_new_ones_get_a_
     assert tobias["name"] not in page
     pair.apply(plan)
     mails = pair.sandbox.control_get(f"mails?tenant={pair.target}")
-    assert [one["to"] if "to" in one else one["address"] for one in mails] == [yuki["email"]]
+    assert [mail["to"] if "to" in mail else mail["address"] for mail in mails] == [yuki["email"]]
     assert pair.plan(snapshot, resources=["users"]).facts.counts["users"] == {"unchanged": 7, "conflict": 1}
 
 
 def test_a_verification_finds_missing_differing_and_duplicated_records(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot, resources=["collections", "authorities"])
     pair.apply(plan)
-    made = rows(plan, "authorities", Action.CREATE)[:2]
-    there = listed(pair, "authorities")
-    pair.call("PATCH", f"authorities/{named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
+    made = plan_rows(plan, "authorities", Action.CREATE)[:2]
+    there = records_of(pair, "authorities")
+    pair.call("PATCH", f"authorities/{record_named(there, made[0].title)['id']}", {"variants": ["Somebody Else"]})
     pair.call("POST", "authorities", {"name": made[1].title, "kind": made[1].payload["kind"]})
-    [collection] = [row for row in rows(plan, "collections") if row.title == "Reading list"]
+    [collection] = [row for row in plan_rows(plan, "collections") if row.title == "Reading list"]
     pair.call("DELETE", f"collections/{collection.target_id}")
     with pair.migration() as migration:
         proof = migration.verify(plan)
     assert (proof.equal, proof.missing, proof.differing, proof.duplicated) == (False, 1, 1, 1)
-    found = {(one.problem, one.resource, one.source_id, one.field) for one in proof.findings}
+    found = {(finding.problem, finding.resource, finding.source_id, finding.field) for finding in proof.findings}
     assert found == {
         ("differing", "authorities", made[0].source_id, "variants"),
         ("duplicated", "authorities", made[1].source_id, ""),
@@ -290,43 +295,45 @@ def test_a_verification_finds_missing_differing_and_duplicated_records(pair: Lib
     }
 
 
-def test_a_missing_location_is_quarantined_and_its_copies_wait(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """The service neither creates nor deletes locations (service.md#other-resources)."""
-    stacks = named(listed(pair, "locations"), "Closed stacks")
+def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """No program creates or deletes locations (service.md#other-resources)."""
+    stacks = record_named(records_of(pair, "locations"), "Closed stacks")
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "Basement"})
     plan = pair.plan(snapshot, resources=["hard_copies"])
-    [missing] = rows(plan, "locations", Action.QUARANTINED)
+    [missing] = plan_rows(plan, "locations", Action.QUARANTINED)
     assert (missing.title, missing.reason) == ("Closed stacks", "location_missing")
-    waiting = rows(plan, "hard_copies", Action.QUARANTINED)
+    waiting = plan_rows(plan, "hard_copies", Action.QUARANTINED)
     assert waiting
     assert {row.reason for row in waiting} == {"at_missing_location"}
     assert any("1 location" in note for note in plan.facts.notes)
     assert "Closed stacks" in plan.path("issues.tsv").read_text("utf-8")
     result = pair.apply(plan)
     assert (result.applied.quarantined, result.applied.complete) == (1 + len(waiting), False)
-    assert "library" not in {one["location_id"] for one in listed(pair, "hard_copies").values()}
+    assert "library" not in {copy["location_id"] for copy in records_of(pair, "hard_copies").values()}
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
     later = pair.plan(snapshot, resources=["hard_copies"])
     assert later.facts.counts["hard_copies"]["create"] == len(waiting)
     assert pair.apply(later).applied.complete
 
 
-def test_an_ambiguous_match_is_a_conflict_and_never_a_create(pair: LibraryPair, snapshot: Snapshot) -> None:
+def test_several_matches_are_a_conflict_and_never_a_new_record(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8."""
-    there = {one["name"] for one in listed(pair, "authorities").values()}
-    first = next(one for one in listed(pair, "authorities", "library").values() if one["name"] not in there)
+    there = {authority["name"] for authority in records_of(pair, "authorities").values()}
+    first = next(
+        authority for authority in records_of(pair, "authorities", "library").values() if authority["name"] not in there
+    )
     for _ in range(2):
         pair.call("POST", "authorities", {"name": first["name"].upper(), "kind": first["kind"]})
     plan = pair.plan(snapshot, resources=["authorities"])
-    [row] = rows(plan, "authorities", Action.CONFLICT)
+    [row] = plan_rows(plan, "authorities", Action.CONFLICT)
     assert (row.source_id, row.reason) == (first["id"], "several_targets")
     assert len(row.candidates) == 2
 
 
-def test_a_record_that_was_created_after_the_plan_makes_it_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
+def test_a_record_added_after_the_plan_makes_the_plan_stale(pair: LibraryPair, snapshot: Snapshot) -> None:
     """I8."""
     plan = pair.plan(snapshot, resources=["authorities", "collections"])
-    row = rows(plan, "authorities", Action.CREATE)[-1]
+    row = plan_rows(plan, "authorities", Action.CREATE)[-1]
     pair.call("POST", "authorities", {"name": row.payload["name"], "kind": row.payload["kind"]})
     changes = len(pair.writes())
     with pytest.raises(StopError, match=rf"stale.*authorities {row.source_id} was to be created"):
@@ -334,10 +341,10 @@ def test_a_record_that_was_created_after_the_plan_makes_it_stale(pair: LibraryPa
     assert len(pair.writes()) == changes
 
 
-def test_lost_responses_create_nothing_twice_and_only_references_to_a_refused_record_fail(
+def test_lost_responses_duplicate_nothing_and_only_records_that_refer_to_a_refused_one_fail(
     pair: LibraryPair, snapshot: Snapshot
 ) -> None:
-    """I8: a create with a lost response is looked up at the ends of its list. I7: one refused record does not stop the others."""
+    """I8: a create with a lost response is looked up at the ends of its list; one refused record does not stop the others."""
     plan = pair.plan(snapshot, resources=ALL_RESOURCES)
     for resource in ("authorities", "hard_copies", "tasks"):
         pair.sandbox.fault(
@@ -345,13 +352,14 @@ def test_lost_responses_create_nothing_twice_and_only_references_to_a_refused_re
         )
     pair.sandbox.fault("status", pair.target, path="/publications$", method="POST", status=422)
     result = pair.apply(plan)
-    [refused, *others] = result.applied.failures
+    [refused, *referring] = result.applied.failures
     assert refused.resource == "publications"
-    assert {one.resource for one in others} <= {"collections", "hard_copies", "tasks"}
+    assert {failure.resource for failure in referring} <= {"collections", "hard_copies", "tasks"}
     assert all(
-        f"publications {refused.source_id}, to which it refers, was not created" in one.problem for one in others
+        f"publications {refused.source_id}, to which it refers, was not created" in failure.problem
+        for failure in referring
     )
     assert pair.apply(plan).applied.failed == 0
     for resource in ("authorities", "hard_copies", "tasks"):
-        assert len(listed(pair, resource)) == len(listed(pair, resource, "library")), "none twice, none lost"
+        assert len(records_of(pair, resource)) == len(records_of(pair, resource, "library")), "none twice, none lost"
     assert pair.plan(snapshot, resources=ALL_RESOURCES).facts.empty

@@ -10,7 +10,7 @@ from pipelines.migration.report.status import Work
 from pipelines.store.snapshots.snapshots import Snapshot
 from tests.migration.conftest import RECORDS
 from tests.migration.library_pair import LibraryPair
-from tests.migration.verify.test_run import became, verified
+from tests.migration.verify.test_run import target_ids, verify
 
 
 def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -30,7 +30,7 @@ def test_a_status_has_what_is_done_and_what_remains(pair: LibraryPair, snapshot:
         [problem] = status.problems
         assert (problem.kind, problem.state, problem.status) == ("create", "refused", 422)
         pair.apply(plan)
-        found = verified(pair, plan)
+        found = verify(pair, plan)
         status = migration.status(plan)
         assert (status.done, status.complete, status.requests_left, status.problems) == (all_of_it, True, 0, [])
         assert status.verification == found
@@ -52,7 +52,7 @@ def test_a_record_is_displayed_from_all_sides(pair: LibraryPair, snapshot: Snaps
         False,
     )
     pair.apply(plan)
-    number = became(pair, plan)[3]
+    number = target_ids(pair, plan)[3]
     pair.call("PATCH", f"publications/{number}", {"title": "Another title"})
     with pair.migration() as migration:
         asked = pair.requests()

@@ -1,4 +1,4 @@
-"""A verification tells what the target holds, field by field and file by file, whoever changed it since (I8, I12, trap B2)."""
+"""A verification compares the target with the plan, field by field and file by file, and finds every later change (I6, I12)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ import pytest
 
 from pipelines.errors import ConfigurationError
 from pipelines.migration.model.plan import Plan
-from pipelines.migration.verify.run import MigrationVerification, VerificationFinding, read_verification, verifications
+from pipelines.migration.verify.verdict import (
+    MigrationVerification,
+    VerificationFinding,
+    read_verification,
+    verifications,
+)
 from pipelines.service.client import open_client
 from pipelines.service.files.upload import Presign, Uploads
 from pipelines.settings.loading import load_settings
@@ -27,27 +32,27 @@ WITH_PDF, WITH_BOTH, WITH_COVER = 85, 89, 92
 """Records of the source that have files: an asset, and both."""
 
 
-def applied(pair: LibraryPair, snapshot: Snapshot) -> Plan:
-    """A plan of which all was written."""
+def apply_new_plan(pair: LibraryPair, snapshot: Snapshot) -> Plan:
+    """Returns a plan that is applied completely."""
     plan = pair.plan(snapshot)
     assert pair.apply(plan).applied.complete
     return plan
 
 
-def verified(pair: LibraryPair, plan: Plan, **options: Any) -> MigrationVerification:
+def verify(pair: LibraryPair, plan: Plan, **options: Any) -> MigrationVerification:
     with pair.migration() as migration:
         return migration.verify(plan, **options)
 
 
-def became(pair: LibraryPair, plan: Plan) -> dict[int, int]:
-    """Record of the source → record of the target that was made of it."""
+def target_ids(pair: LibraryPair, plan: Plan) -> dict[int, int]:
+    """Id in the source → id in the target."""
     ends = plan.facts.source.base_url, plan.facts.target.base_url
     with pair.migration() as migration, migration.session.journal(*ends) as journal:
-        return {one.source_id: one.target_id for one in journal.written("publications")}
+        return {record.source_id: record.target_id for record in journal.written("publications")}
 
 
 def upload(pair: LibraryPair, content: bytes, described: dict[str, Any], presign: Presign) -> dict[str, Any]:
-    """What somebody sends to the storage, under the name and type of a file."""
+    """Upload bytes to the storage under the name and type of another file."""
     settings = load_settings(pair.config)
     metadata = described["metadata"]
     with (
@@ -65,54 +70,60 @@ def upload(pair: LibraryPair, content: bytes, described: dict[str, Any], presign
         )
 
 
-def content(snapshot: Snapshot, source_id: int) -> bytes:
-    """The bytes of the attached file of a record of the source."""
+def pdf_of(snapshot: Snapshot, source_id: int) -> bytes:
+    """The bytes of the attached file of a record in the source."""
     rows = pq.read_table(snapshot.path / "publication_files.parquet").to_pylist()
-    [sha256] = [one["sha256"] for one in rows if (one["publication_id"], one["kind"]) == (source_id, "asset")]
+    [sha256] = [row["sha256"] for row in rows if (row["publication_id"], row["kind"]) == (source_id, "asset")]
     return (snapshot.path.parents[2] / "files" / "sha256" / sha256[:2] / sha256).read_bytes()
 
 
-def brief(findings: list[VerificationFinding]) -> set[tuple[str, int | None, str]]:
-    return {(one.problem, one.source_id, one.field) for one in findings}
+def summary(findings: list[VerificationFinding]) -> set[tuple[str, int | None, str]]:
+    return {(finding.problem, finding.source_id, finding.field) for finding in findings}
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_migration_that_nobody_touched_is_equal(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """Every record, every file, by one listing; of the plan's folder nothing changes but what is kept of the result."""
-    plan = applied(pair, snapshot)
-    before, asked = files_in(plan.folder), pair.requests()
-    found = verified(pair, plan, contents=True)
-    assert (found.equal, found.compared, found.missing, found.differing, found.duplicated) == (True, RECORDS, 0, 0, 0)
-    assert (found.files_checked, found.contents) == (5, 5)
-    assert found.requests == pair.requests() - asked == 2, "the addresses of the listing are good for the files, too"
+def test_a_migration_without_later_changes_is_equal(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """Every record and every file, by one listing. The plan's folder gets the result and does not change otherwise."""
+    plan = apply_new_plan(pair, snapshot)
+    before, requests = files_in(plan.folder), pair.requests()
+    result = verify(pair, plan, contents=True)
+    assert (result.equal, result.compared, result.missing, result.differing, result.duplicated) == (
+        True,
+        RECORDS,
+        0,
+        0,
+        0,
+    )
+    assert (result.files_checked, result.contents) == (5, 5)
+    assert result.requests == pair.requests() - requests == 2, "files are fetched from their addresses in the listing"
     [kept] = verifications(plan)
-    assert read_verification(kept) == found
+    assert read_verification(kept) == result
     after = files_in(plan.folder)
-    assert set(after) - set(before) == {kept.name, found.table}
+    assert set(after) - set(before) == {kept.name, result.table}
     assert {name: after[name] for name in before} == before
 
 
-def test_what_people_did_since_is_found_and_told(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A field changed, a record gone, one made twice by hand, a file removed, one attached twice, a cover replaced (trap B2)."""
-    plan = applied(pair, snapshot)
-    now = became(pair, plan)
+def test_later_changes_by_people_are_findings(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A changed field, a deleted record, a duplicate, a removed file, a file attached twice, a replaced cover (I6)."""
+    plan = apply_new_plan(pair, snapshot)
+    now = target_ids(pair, plan)
     pair.call("PATCH", f"publications/{now[3]}", {"title": "=Another title", "abstract": "New"})
     pair.call("DELETE", f"publications/{now[4]}")
     doi = {"type": "doi", "value": "10.1021/nl402145r"}
     twin = pair.call("POST", "publications", {"title": "Twin", "publishable_type": "Article", "identifiers": [doi]})
     pair.call("POST", "publications", {"title": "Somebody's own"})
     pdf = pair.call("GET", f"publications/{now[WITH_PDF]}")["assets"][0]
-    again = upload(pair, content(snapshot, WITH_PDF), pdf["file"], "assets/presign")
+    again = upload(pair, pdf_of(snapshot, WITH_PDF), pdf["file"], "assets/presign")
     twice = pair.call("POST", "assets", {"publication_id": now[WITH_PDF], "name": pdf["name"], "file": again})
     both = pair.call("GET", f"publications/{now[WITH_BOTH]}")
     pair.call("DELETE", f"assets/{both['assets'][0]['id']}")
     cover = upload(pair, b"another", both["cover"], "publications/cover/presign")
     pair.call("PATCH", f"publications/{now[WITH_COVER]}", {"cover": cover})
-    found = verified(pair, plan)
-    assert brief(found.findings) == {
+    result = verify(pair, plan)
+    assert summary(result.findings) == {
         ("duplicated", 2, ""),
         ("differing", 3, "title"),
         ("differing", 3, "abstract"),
@@ -121,10 +132,10 @@ def test_what_people_did_since_is_found_and_told(pair: LibraryPair, snapshot: Sn
         ("missing", WITH_BOTH, "files"),
         ("differing", WITH_COVER, "cover"),
     }
-    assert not found.equal
-    assert (found.missing, found.differing, found.duplicated) == (2, 2, 2), "a record that differs counts once"
-    assert (found.files.missing, found.files.differing, found.files.duplicated) == (1, 1, 1)
-    by = {(one.problem, one.source_id, one.field): one for one in found.findings}
+    assert not result.equal
+    assert (result.missing, result.differing, result.duplicated) == (2, 2, 2), "a record that differs counts once"
+    assert (result.files.missing, result.files.differing, result.files.duplicated) == (1, 1, 1)
+    by = {(finding.problem, finding.source_id, finding.field): finding for finding in result.findings}
     assert by["duplicated", 2, ""].target_id == twin["id"]
     assert str(twice["id"]) in by["duplicated", WITH_PDF, "files"].why
     title = by["differing", 3, "title"]
@@ -134,39 +145,39 @@ def test_what_people_did_since_is_found_and_told(pair: LibraryPair, snapshot: Sn
         f"publications 3 → {now[3]} (The Dead Key): title differing, wanted «The Dead Key», found «=Another title»; changed since it "
         "was written, or by the service"
     )
-    with plan.path(found.table).open(encoding="utf-8-sig", newline="") as file:
+    with plan.path(result.table).open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))
-    assert len(rows) == 1 + len(found.findings)
+    assert len(rows) == 1 + len(result.findings)
     assert "'=Another title" in {cell for row in rows for cell in row}, "no formula runs (I13)"
 
 
-def test_a_file_with_other_bytes_is_found_by_its_bytes_alone(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """I12: the same name and size say nothing of the content."""
-    plan = applied(pair, snapshot)
-    pdf = pair.call("GET", f"publications/{became(pair, plan)[WITH_PDF]}")["assets"][0]
-    altered = bytearray(content(snapshot, WITH_PDF))
+def test_a_file_with_other_bytes_is_found_only_by_its_bytes(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """I12: another content may have the same name and size."""
+    plan = apply_new_plan(pair, snapshot)
+    pdf = pair.call("GET", f"publications/{target_ids(pair, plan)[WITH_PDF]}")["assets"][0]
+    altered = bytearray(pdf_of(snapshot, WITH_PDF))
     altered[-1] ^= 1
     pair.call("PATCH", f"assets/{pdf['id']}", {"file": upload(pair, bytes(altered), pdf["file"], "assets/presign")})
-    assert verified(pair, plan).equal
-    found = verified(pair, plan, contents=True)
-    assert brief(found.findings) == {("differing", WITH_PDF, "files")}
-    assert (found.equal, found.contents, found.files.differing) == (False, 5, 1)
+    assert verify(pair, plan).equal
+    result = verify(pair, plan, contents=True)
+    assert summary(result.findings) == {("differing", WITH_PDF, "files")}
+    assert (result.equal, result.contents, result.files.differing) == (False, 5, 1)
 
 
-def test_what_was_never_applied_is_missing(pair: LibraryPair, snapshot: Snapshot) -> None:
-    """A plan alone has moved nothing; a record that somebody else made meanwhile may be what is missing, and is told with it."""
+def test_before_the_apply_every_record_is_missing(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A plan alone moves nothing. The finding names a record of somebody else that may be the missing one."""
     plan = pair.plan(snapshot)
     doi = {"type": "doi", "value": "10.1021/nl402145r"}
     made = pair.call("POST", "publications", {"title": "Made by hand", "identifiers": [doi]})
-    found = verified(pair, plan)
-    assert (found.equal, found.compared, found.missing, found.files_checked) == (False, RECORDS, RECORDS, 0)
-    told = {one.source_id: one.why for one in found.findings}
-    assert told.pop(2) == f"it was not created yet. Nobody knows who made {made['id']}, which may be it"
-    assert set(told.values()) == {"it was not created yet"}
+    result = verify(pair, plan)
+    assert (result.equal, result.compared, result.missing, result.files_checked) == (False, RECORDS, RECORDS, 0)
+    reasons = {finding.source_id: finding.why for finding in result.findings}
+    assert reasons.pop(2) == f"it was not created yet. Nobody knows who made {made['id']}, which may be it"
+    assert set(reasons.values()) == {"it was not created yet"}
 
 
-def checked(bag: Path) -> dict[str, str]:
-    """The tags of a bag that is whole and valid: RFC 8493, 3, on complete and valid bags."""
+def check_bag(bag: Path) -> dict[str, str]:
+    """Check that a bag is complete and valid (RFC 8493, 3). Returns its tags."""
     assert (bag / "bagit.txt").read_bytes() == b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
     hashes = {}
     for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
@@ -182,30 +193,30 @@ def checked(bag: Path) -> dict[str, str]:
     return info
 
 
-def test_evidence_is_a_bag_that_proves_itself(pair: LibraryPair, snapshot: Snapshot, tmp_path: Path) -> None:
-    """All that was planned, written, read and found, by RFC 8493; nothing is overwritten."""
-    plan, folder = applied(pair, snapshot), tmp_path / "kept" / "evidence"
-    found = verified(pair, plan, evidence=folder)
-    assert checked(folder)["External-Identifier"] == plan.name
+def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snapshot, tmp_path: Path) -> None:
+    """It has the plan, the writes, the target's records and the findings (RFC 8493); it overwrites nothing."""
+    plan, folder = apply_new_plan(pair, snapshot), tmp_path / "kept" / "evidence"
+    result = verify(pair, plan, evidence=folder)
+    assert check_bag(folder)["External-Identifier"] == plan.name
     kept = {path.name for path in (folder / "data").iterdir()}
     assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < kept
-    assert {found.name, found.table, "journal.jsonl", "source-manifest.json", "README.txt"} < kept
+    assert {result.name, result.table, "journal.jsonl", "source-manifest.json", "README.txt"} < kept
     shown = pq.read_table(folder / "data" / "target-publications.parquet")
     assert shown.num_rows == RECORDS
     assert "signature" not in str(shown.column("payload").to_pylist()).lower(), (
         "I10: nothing that opens a file is handed on"
     )
-    assert {json.loads(one)["title"] for one in shown.column("payload").to_pylist()} == {
-        one["title"] for one in pair.publications()
+    assert {json.loads(payload)["title"] for payload in shown.column("payload").to_pylist()} == {
+        record["title"] for record in pair.publications()
     }
     journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
-    assert {(one["kind"], one["state"]) for one in journal} == {
+    assert {(entry["kind"], entry["state"]) for entry in journal} == {
         ("create", "done"),
         ("asset", "done"),
         ("cover", "done"),
     }
     assert not [path for path in folder.parent.iterdir() if path != folder], "nothing is left beside it"
-    asked = pair.requests()
+    requests = pair.requests()
     with pytest.raises(ConfigurationError, match="not empty"):
-        verified(pair, plan, evidence=folder)
-    assert pair.requests() == asked, "that is known before anything is read"
+        verify(pair, plan, evidence=folder)
+    assert pair.requests() == requests, "checked before any request"

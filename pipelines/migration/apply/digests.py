@@ -1,0 +1,40 @@
+"""Compares what a record should have with what the service says it has: one digest for each field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.records.forms import form_of
+from pipelines.records.identifiers.kinds import Kinds
+from pipelines.records.matching import comparable
+
+
+class RecordDigests:
+    """Digests of the fields of records as the service sends them, for every resource."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+
+    def of_field(self, resource: str, name: str, value: Any) -> str | None:
+        """The digest of one field with this value."""
+        return digest(self._compared(resource, {name: value}).get(name))
+
+    def held(self, resource: str, record: Mapping[str, Any], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Field → digest of the value in a response; the wanted digests where the response has none of the wanted fields."""
+        if not any(name in record for name in wanted):
+            return dict(wanted)
+        compared = self._compared(resource, record)
+        return {name: digest(compared.get(name)) for name in wanted}
+
+    def _compared(self, resource: str, record: Mapping[str, Any]) -> Mapping[str, str]:
+        if resource_type := RESOURCE_TYPES.get(resource):
+            return resource_type.compared(resource_type.values(record))
+        return comparable(form_of(record, self._kinds).fields, self._kinds)
+
+
+def content_of(expected: Mapping[str, str | None]) -> str:
+    """One digest over all expected fields: records with the same one cannot be told apart."""
+    return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""

@@ -1,0 +1,102 @@
+"""The verdict of a verification: whether the target equals the plan, the counts, the first findings; its document beside the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from pipelines.errors import StorageError
+from pipelines.migration.model.plan import Plan
+from pipelines.store.durable import storage_errors, write_atomically
+
+PREFIX = "verification-"
+"""Of the names of the documents."""
+
+
+class VerificationFinding(msgspec.Struct, kw_only=True):
+    """One difference. `field`: empty where it is the record, `files` or `cover` where it is a file."""
+
+    problem: str
+    """missing, differing, duplicated or unread."""
+    resource: str
+    source_id: int | None
+    target_id: int | None
+    title: str
+    field: str
+    wanted: str
+    found: str
+    why: str
+
+    def __str__(self) -> str:
+        """One line for people."""
+        numbers = " → ".join(str(number) for number in (self.source_id, self.target_id) if number is not None)
+        what = f"{self.resource} {numbers} ({self.title}): {self.field + ' ' if self.field else ''}{self.problem}"
+        values = f", wanted «{self.wanted}», found «{self.found}»" if self.wanted or self.found else ""
+        return f"{what}{values}; {self.why}"
+
+
+class FileFindings(msgspec.Struct, kw_only=True):
+    """How many of the differences are files."""
+
+    missing: int = 0
+    differing: int = 0
+    duplicated: int = 0
+    unread: int = 0
+    """Files whose bytes could not be fetched: nothing is proved of them."""
+
+
+class MigrationVerification(msgspec.Struct, kw_only=True):
+    """The result of a verification."""
+
+    plan: str
+    tool: str
+    verified_at: str
+    equal: bool
+    """The verdict: whether nothing is missing, differing, duplicated or unread."""
+    compared: int
+    """Records that should be in the target."""
+    missing: int
+    """Records and files, as in `differing` and `duplicated`."""
+    differing: int
+    duplicated: int
+    files: FileFindings
+    files_checked: int
+    contents: int | None
+    """Files whose bytes were compared; None where that was not asked for."""
+    conflicts: int
+    """Records that a person has to decide. Neither these nor quarantined and skipped records are differences."""
+    quarantined: int
+    skipped: int
+    target_records: int
+    requests: int
+    table: str
+    """Name of the table of all findings, beside the plan."""
+    findings: list[VerificationFinding]
+    """The first findings."""
+
+    @property
+    def name(self) -> str:
+        """Name of the document of this result, beside the plan."""
+        return self.table.replace(".tsv", ".json")
+
+
+def save_verification(plan: Plan, verification: MigrationVerification) -> None:
+    """Write a result beside its plan."""
+    with storage_errors(plan.folder):
+        path = plan.path(verification.name)
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(verification)))
+
+
+def verifications(plan: Plan) -> list[Path]:
+    """The documents of a plan's verifications, oldest first."""
+    return sorted(plan.folder.glob(f"{PREFIX}*.json"))
+
+
+def read_verification(path: Path) -> MigrationVerification:
+    """The result in a document. Raises `StorageError` for one that cannot be read."""
+    try:
+        with storage_errors(path):
+            return msgspec.json.decode(path.read_bytes(), type=MigrationVerification)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(f"{path} is damaged, or of another version of Bookferry ({error}). Verify again.") from None

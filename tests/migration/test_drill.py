@@ -1,0 +1,49 @@
+"""A drill proves that a snapshot with files can be put back, and fails where it cannot (I12)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow.parquet as pq
+
+from pipelines.drill import drill
+from pipelines.records.files import KEPT
+from pipelines.settings.loading import load_settings
+from pipelines.store.maintenance.drills import DRILLS, DrillResult
+from pipelines.store.snapshots.snapshots import Snapshot, blob_key
+from pipelines.store.stores import open_data
+from tests.migration.conftest import RECORDS
+from tests.migration.library_pair import LibraryPair
+
+NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
+
+
+def drill_snapshot(pair: LibraryPair, snapshot: Snapshot) -> DrillResult:
+    settings = load_settings(pair.config)
+    return drill(settings, open_data(settings), snapshot, now=NOW)
+
+
+def files_in(snapshot: Snapshot) -> list[dict[str, object]]:
+    rows = pq.read_table(snapshot.path / "publication_files.parquet").to_pylist()
+    return [row for row in rows if row["status"] == KEPT]
+
+
+def test_a_drill_restores_every_record_and_file(pair: LibraryPair, snapshot: Snapshot) -> None:
+    result = drill_snapshot(pair, snapshot)
+    assert (result.ok, result.problems, result.records) == (True, [], RECORDS)
+    assert result.files == len(files_in(snapshot)) > 0
+    data = open_data(load_settings(pair.config))
+    assert DRILLS.last(data, *snapshot.name.split("/")) == result
+    assert not list((pair.config.parent / "library-data").glob(".drill-*"))
+
+
+def test_a_drill_fails_after_one_bit_of_a_blob_changed(pair: LibraryPair, snapshot: Snapshot) -> None:
+    blob = pair.config.parent / "library-data" / blob_key(str(files_in(snapshot)[0]["sha256"]))
+    content = bytearray(blob.read_bytes())
+    content[len(content) // 2] ^= 1
+    blob.chmod(0o600)
+    blob.write_bytes(content)
+    result = drill_snapshot(pair, snapshot)
+    assert not result.ok
+    assert blob.name in " ".join(result.problems)
+    assert result.problems_count >= 1
