@@ -1,0 +1,92 @@
+"""Every citation in code, tests, documents and SQL leads to something in this repository, and nothing else is cited."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXTS = (".py", ".md", ".sql", ".html", ".toml", ".yaml", ".yml", ".js", ".css", ".ipynb")
+
+
+@cache
+def files() -> dict[str, str]:
+    """Name → content of each text file of the project, this one apart."""
+    names = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    return {
+        name: (ROOT / name).read_text("utf-8")
+        for name in names
+        if name.endswith(TEXTS) and not name.startswith("sandbox/library/") and (ROOT / name) != Path(__file__)
+    }
+
+
+def cited(pattern: str, *, within: tuple[str, ...] = ()) -> list[tuple[str, str]]:
+    """File and citation of each match, in the files whose names end so."""
+    expression = re.compile(pattern)
+    return [
+        (name, found[1])
+        for name, text in files().items()
+        if not within or name.endswith(within)
+        for found in expression.finditer(text)
+    ]
+
+
+def anchors(document: str) -> set[str]:
+    """The anchors of a document's headings, as Markdown viewers make them."""
+    headings = re.findall(r"^#+ (.+)$", files()[document], re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_each_fact_of_the_service_that_is_cited_stands_in_its_document() -> None:
+    """`service.md#lists` is a heading of docs/service.md."""
+    citations = cited(r"service\.md#([\w-]+)")
+    assert len(citations) > 100
+    assert [one for one in citations if one[1] not in anchors("docs/service.md")] == []
+
+
+def test_each_invariant_that_is_cited_stands_in_its_document() -> None:
+    """`I8` is a heading of docs/invariants.md, and each of these is cited by a test."""
+    headings = set(re.findall(r"^## (I\d+) ", files()["docs/invariants.md"], re.MULTILINE))
+    citations = cited(r"\b(I\d{1,2})\b", within=(".py", ".sql", ".html"))
+    assert [one for one in citations if one[1] not in headings] == []
+    assert {number for name, number in citations if name.startswith("tests/")} == headings
+
+
+def test_each_test_that_an_invariant_names_exists_and_cites_it() -> None:
+    """docs/invariants.md does not go stale."""
+    for section in files()["docs/invariants.md"].split("\n## ")[1:]:
+        number = section.split()[0]
+        named = re.findall(r"`((?:tests|benchmarks)/[\w/.]+)`", section.partition("\nTests:")[2])
+        assert named, number
+        missing = [name for name in named if not (ROOT / name).is_file()]
+        silent = [
+            name for name in named if name.endswith(".py") and not re.search(rf"\b{number}\b", files().get(name, ""))
+        ]
+        assert (number, missing, silent) == (number, [], [])
+
+
+def test_each_assumption_that_is_cited_stands_in_its_document() -> None:
+    """`A12` is an entry of docs/assumptions.md; the addresses of cells in spreadsheets are something else."""
+    entries = set(re.findall(r"^(?:#+ |\| ?|- )\**(A\d+)\b", files()["docs/assumptions.md"], re.MULTILINE))
+    citations = cited(r"(?<![\w.])(A\d{1,2})\b(?!\d)", within=(".py", ".sql"))
+    assert [one for one in citations if one[1] not in entries] == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"(service-api\.md)",
+        r"\b([Tt]raps? [ABCD]\d*)\b",
+        r"\b([Dd]esign(?:\.md)? \d(?:\.\d)?)\b",
+        r"\b([Ss]tyle(?:\.md)? \d+)\b",
+    ],
+)
+def test_nothing_outside_the_repository_is_cited(pattern: str) -> None:
+    """A stranger can follow every citation."""
+    assert cited(pattern) == []
