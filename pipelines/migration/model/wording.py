@@ -67,7 +67,7 @@ REASONS = {
     ),
     "fields_differ": Advice(
         "It is in the target already, with other values.",
-        f"{_WHOSE} Write create if it is another publication.",
+        f"{_WHOSE} Write create if it is another record.",
     ),
     "nothing_to_send": Advice(
         "No field of the record has a form that version 3 takes.",
