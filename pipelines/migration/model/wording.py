@@ -131,7 +131,7 @@ OTHER_FORM = Advice(
     "Correct it in the source; the next plan will move it.",
 )
 NO_IDENTIFIER = Advice(
-    "They break the rules of their type, so they are not sent.",
+    "These identifiers break the rules of their type, so they are not sent.",
     "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
     "send_invalid_identifiers in bookferry.toml.",
 )
