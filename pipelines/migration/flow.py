@@ -121,11 +121,11 @@ class Migration:
         """
         check_target(self.settings, target)
         check_movable(source)
-        others = chosen_other_resources(source, resources)
+        other_resources = chosen_other_resources(source, resources)
         self.session.hold(target)
         remove_unfinished(self.data, target)
-        request = PlanRequest(source, target, others, overwrite=overwrite, now=self.session.clock.now())
-        name, personal = new_plan_name(self.data, source, target, request.now), not PERSONAL.isdisjoint(others)
+        request = PlanRequest(source, target, other_resources, overwrite=overwrite, now=self.session.clock.now())
+        name, personal = new_plan_name(self.data, source, target, request.now), not PERSONAL.isdisjoint(other_resources)
         with unfinished_plan(self.data, name, personal=personal) as folder:
             builder = PlanBuilder(self.session, request, folder)
             with self.session.client(target) as client:
@@ -193,8 +193,8 @@ class Migration:
             publications = {number for resource, number in begun if resource == PUBLICATIONS}
             check_fresh(plan, now, folder, journal=journal, begun=publications)
             resources = plan.facts.written_other_resources
-            others = self.session.reader.read_others(plan.facts.target.tenant, client, folder, run, resources)
-            check_other_resources_fresh(plan, others, folder, journal=journal, begun=begun)
+            listed = self.session.reader.read_other_resources(plan.facts.target.tenant, client, folder, run, resources)
+            check_other_resources_fresh(plan, listed, folder, journal=journal, begun=begun)
 
     @contextmanager
     def _target_now(
@@ -244,7 +244,7 @@ class Migration:
                 base_url = self.settings.tenant(target).base_url
                 check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
                 at = self.session.clock.now()
-                listed = reader.read_others(target, client, folder, run, plan.facts.resources)
+                listed = reader.read_other_resources(target, client, folder, run, plan.facts.resources)
                 with compare_other_resources(plan, journal, folder, listed) as others:
                     verification = verify(
                         plan, journal, now, folder, others, at=at, client=client, check_contents=check_contents
@@ -261,7 +261,7 @@ class Migration:
         """Take back the writes of a plan where nobody edited the record since; without `really`, only report what would be done."""
         with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
             run, target, reader = reading_name("undo", plan, journal), plan.facts.target.tenant, self.session.reader
-            listed = reader.read_others(target, client, folder, run, plan.facts.written_other_resources)
+            listed = reader.read_other_resources(target, client, folder, run, plan.facts.written_other_resources)
             with read_target_lists(folder, listed) as others:
                 if not really:
                     raw = reader.read(target, client, folder, run)

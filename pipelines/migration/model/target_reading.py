@@ -100,7 +100,7 @@ class TargetReader:
             shutil.rmtree(capture.path)
         return raw
 
-    def read_others(
+    def read_other_resources(
         self, target: str, client: LibraryClient, folder: Path, run: str, resources: Iterable[str]
     ) -> dict[str, TargetListing]:
         """Read several other resources, by name. Users are encrypted where there is a key."""

@@ -67,7 +67,7 @@ REASONS = {
     ),
     "fields_differ": Advice(
         "It is in the target already, with other values.",
-        f"{_WHOSE} Write create if it is another publication.",
+        f"{_WHOSE} Write create if it is another record.",
     ),
     "nothing_to_send": Advice(
         "No field of the record has a form that version 3 takes.",
@@ -131,7 +131,7 @@ OTHER_FORM = Advice(
     "Correct it in the source; the next plan will move it.",
 )
 NO_IDENTIFIER = Advice(
-    "They break the rules of their type, so they are not sent.",
+    "These identifiers break the rules of their type, so they are not sent.",
     "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
     "send_invalid_identifiers in bookferry.toml.",
 )

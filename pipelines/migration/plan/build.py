@@ -66,7 +66,7 @@ class PlanBuilder:
         request, reader = self._request, self._session.reader
         self._raw_target = reader.read(request.target, client, self._folder, "plan")
         resources = (*request.resources, *referenced_resources(request.resources))
-        in_target = reader.read_others(request.target, client, self._folder, "plan", resources)
+        in_target = reader.read_other_resources(request.target, client, self._folder, "plan", resources)
         self._listed = {
             resource: (snapshot_listing(self._session.source_data, request.source, resource, self._folder), listing)
             for resource, listing in in_target.items()

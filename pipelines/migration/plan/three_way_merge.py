@@ -39,6 +39,23 @@ def merge_three_ways(
     )
     database.execute(f"""
         CREATE OR REPLACE TABLE merged AS
+        {_matched_records(verdicts)}
+        UNION ALL
+        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates FROM ambiguous
+        UNION ALL
+        SELECT
+            id, NULL, CASE WHEN decision = '{Decision.SKIP}' THEN '{Action.SKIPPED}' ELSE '{Action.CREATE}' END,
+            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, []
+        FROM source
+        LEFT JOIN decisions ON decisions.source_id = source.id
+        ANTI JOIN matched ON matched.source_id = source.id
+        ANTI JOIN ambiguous ON ambiguous.source_id = source.id
+    """)  # noqa: S608  our own names, quoted
+
+
+def _matched_records(verdicts: str) -> str:
+    """SQL of the merged records that have a match; `verdicts`: SQL of the members of a map field → verdict."""
+    return f"""
         SELECT
             source_id, target_id,
             CASE
@@ -70,17 +87,7 @@ def merge_three_ways(
                 LEFT JOIN decisions AS d ON d.source_id = m.source_id
             )
         )
-        UNION ALL
-        SELECT source_id, NULL, '{Action.CONFLICT}', NULL, [], [], [], reason, candidates FROM ambiguous
-        UNION ALL
-        SELECT
-            id, NULL, CASE WHEN decision = '{Decision.SKIP}' THEN '{Action.SKIPPED}' ELSE '{Action.CREATE}' END,
-            CASE WHEN decision IS NOT NULL THEN 'decision' END, [], [], [], NULL, []
-        FROM source
-        LEFT JOIN decisions ON decisions.source_id = source.id
-        ANTI JOIN matched ON matched.source_id = source.id
-        ANTI JOIN ambiguous ON ambiguous.source_id = source.id
-    """)  # noqa: S608  our own names, quoted
+    """  # noqa: S608  our own names, quoted
 
 
 def _digest_sides(database: duckdb.DuckDBPyConnection, fields: Sequence[Field]) -> None:

@@ -221,7 +221,7 @@ class _IssueLines:
         groups = self._summary.conflicts if conflict else self._summary.unfit
         _add(groups, reason, IssueExample(record, title, details))
         if conflict:
-            suggestion = f"{suggestion} Write it into {CONFLICTS}."
+            suggestion = f"{suggestion} Write the decision into {CONFLICTS}."
         return ", ".join(self._show(name) for name in fields), details or title, problem, suggestion
 
     def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Issue:

@@ -221,8 +221,8 @@ def _times(facts: PlanFacts, now: datetime) -> list[tuple[str, str]]:
         ("Requests", f"{facts.requests:,}"),
         ("Budget", f"{facts.requests_per_minute:,} requests a minute"),
         ("Takes", duration(facts.minutes * 60)),
-        ("If it begins", _moment(now)),
-        ("It is done", _moment(finishes_at(facts, now))),
+        ("Start, if it is now", _moment(now)),
+        ("End", _moment(finishes_at(facts, now))),
     ]
     if facts.source.api == "v2":
         days = days_left(facts, now)

@@ -1,0 +1,28 @@
+"""The words of plans, journals and decisions are stored, so they never change."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from pipelines.migration.model.actions import Action, Decision, FileAction
+from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.service.clock import SystemClock
+
+
+def test_the_stored_words_are_these() -> None:
+    assert [*Action] == ["create", "patch", "unchanged", "conflict", "skipped", "quarantined"]
+    assert [*FileAction] == ["upload", "there", "missing"]
+    assert [*Decision] == ["create", "skip", "match", "source", "target"]
+    assert [*WriteKind] == ["create", "patch", "asset", "cover"]
+    assert [*WriteState] == ["intended", "done", "refused", "parked", "undone"]
+
+
+def test_the_journal_stores_words_as_text(tmp_path: Path) -> None:
+    with closing(Journal(tmp_path / "state.db", "https://old", "https://new", SystemClock())) as journal:
+        journal.done(journal.intend("plan", "users", 1, WriteKind.CREATE), target_id=2)
+        [row] = journal.columns_of_plan("plan", ["kind", "state"])
+        assert [type(value) for value in row] == [str, str]
+        [entry] = journal.of_plan("plan")
+        assert (entry.kind, entry.state) == (WriteKind.CREATE, WriteState.DONE)
+        assert type(entry.state) is WriteState
