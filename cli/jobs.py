@@ -108,15 +108,7 @@ def run_backup(
 
         with (
             _kept_stops() as stopped,
-            Backup(
-                settings,
-                on_progress=display.progress,
-                on_wait=display.waiting,
-                on_loaded=loads.extend,
-                before_step=lambda: _end_if(stopped()),
-                asked=asked,
-                with_files=with_files,
-            ) as library,
+            _backup(settings, display, loads, stopped, asked=asked, with_files=with_files) as library,
             _instance(settings) as instance,
         ):
             job = build_definitions(settings, library, {tenant: resources}).resolve_job_def("nightly_backup")
@@ -166,10 +158,33 @@ def _asset_key(path: Sequence[str]) -> dg.AssetKey:
     return dg.AssetKey(list(path))
 
 
-def _end_if(stopped: bool) -> None:
-    """Dagster loses a stop that arrives while it exchanges signal handlers around a step, so each step of a backup asks for one first."""
-    if stopped:
-        raise StopRequest
+def _backup(
+    settings: Settings,
+    display: ProgressDisplay,
+    loads: list[LoadResult],
+    stopped: Callable[[], bool],
+    *,
+    asked: Sequence[str],
+    with_files: bool,
+) -> Backup:
+    """A backup that reports to the terminal, and ends before its next step after a stop.
+
+    Dagster loses a stop that arrives while it exchanges signal handlers around a step.
+    """
+
+    def end_if_stopped() -> None:
+        if stopped():
+            raise StopRequest
+
+    return Backup(
+        settings,
+        on_progress=display.progress,
+        on_wait=display.waiting,
+        on_loaded=loads.extend,
+        before_step=end_if_stopped,
+        asked=asked,
+        with_files=with_files,
+    )
 
 
 @contextmanager
