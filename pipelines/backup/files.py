@@ -141,7 +141,7 @@ def _open_list(capture: Capture, data: DataFolder) -> FileList:
 
 def _known_contents(data: DataFolder, tenant: str) -> Iterator[Known]:
     """The contents of a tenant's newest snapshots, back to the newest complete one with files."""
-    holding = (one for one in reversed(data.snapshots(tenant)) if one.manifest.files.kept)
+    holding = (snapshot for snapshot in reversed(data.snapshots(tenant)) if snapshot.manifest.files.kept)
     for snapshot in islice(holding, MOST_EARLIER_SNAPSHOTS):
         with suppress(StorageError):  # a damaged snapshot only costs downloads
             yield from _contents_of(data, snapshot)
@@ -199,11 +199,11 @@ def _with_outcomes(batch: pa.RecordBatch, files: FileList, totals: FileTotals) -
     nothing = Known("", None, None, None, NOT_TRIED)
     found = [outcomes.get(key, nothing) for key in keys]
     columns: dict[str, list[Any]] = {
-        "status": [KEPT if one.sha256 else FAILED for one in found],
-        "sha256": [one.sha256 for one in found],
-        "bytes": [one.bytes for one in found],
-        "etag": [one.etag for one in found],
-        "problem": [None if one.sha256 else one.problem for one in found],
+        "status": [KEPT if outcome.sha256 else FAILED for outcome in found],
+        "sha256": [outcome.sha256 for outcome in found],
+        "bytes": [outcome.bytes for outcome in found],
+        "etag": [outcome.etag for outcome in found],
+        "problem": [None if outcome.sha256 else outcome.problem for outcome in found],
     }
     for name, values in columns.items():
         position = batch.schema.get_field_index(name)

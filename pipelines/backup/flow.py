@@ -211,14 +211,18 @@ class Backup:
 def tenant_resources(tenant: TenantSettings) -> tuple[str, ...]:
     """The resources of a nightly backup: those of the tenant's settings, else those of its API version."""
     named = tenant.resources
-    return default_resources(tenant.api) if named is None else tuple(one for one in RESOURCES if one in named)
+    return (
+        default_resources(tenant.api)
+        if named is None
+        else tuple(resource for resource in RESOURCES if resource in named)
+    )
 
 
 def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
     """The resources that a person asked for by name, or those of every night; in reading order."""
     if mistake := resource_mistake(tenant.api, wanted):
         raise ConfigurationError(f"--resources: {mistake}.")
-    return [one for one in RESOURCES if one in (wanted or tenant_resources(tenant))]
+    return [resource for resource in RESOURCES if resource in (wanted or tenant_resources(tenant))]
 
 
 def _now() -> datetime:

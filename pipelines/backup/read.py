@@ -187,7 +187,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     repeats = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.settled else DuplicateIds()
     ids = count_ids(path, key, text_ids=text_ids)
     if resource in PERSONAL:  # an id that is a text may be an address
-        ids.duplicates = [one if isinstance(one, int) else "(not shown)" for one in ids.duplicates]
+        ids.duplicates = [key if isinstance(key, int) else "(not shown)" for key in ids.duplicates]
     facts = prove(listing.facts, ids, repeats)
     restless = bool(ids.duplicates) or (listing.facts.totals_seen > 1 and not facts.complete)
     return facts, None if repeats.rows else staged, restless
@@ -270,7 +270,7 @@ def _movement(listing: ListingFacts) -> str:
 
 
 def _examples(ids: Sequence[int | str]) -> str:
-    return ", ".join(outside_text(one, 60) for one in ids)
+    return ", ".join(outside_text(key, 60) for key in ids)
 
 
 def _watched(

@@ -208,7 +208,9 @@ def _sql(name: str) -> str:
 
 def newest_with_table(table: Table, complete: Iterable[Snapshot]) -> list[Snapshot]:
     """The newest snapshot of each tenant that has this table. A snapshot of users alone does not hide the publications."""
-    return list({one.manifest.tenant: one for one in complete if table.name in one.manifest.tables}.values())
+    return list(
+        {snapshot.manifest.tenant: snapshot for snapshot in complete if table.name in snapshot.manifest.tables}.values()
+    )
 
 
 def _view(table: Table, source: str) -> list[str]:

@@ -67,7 +67,7 @@ class Verdicts(msgspec.Struct):
     @property
     def total(self) -> int:
         """All values of the field."""
-        return sum(getattr(self, one) for one in VERDICTS)
+        return sum(getattr(self, verdict) for verdict in VERDICTS)
 
 
 class KindCounts(msgspec.Struct):
@@ -204,7 +204,7 @@ class Findings:
         for field, *counts in self._rows("SELECT * FROM verdicts"):
             name = field if len(found) < MOST_FIELDS else OTHER
             before = msgspec.structs.astuple(found.get(name, Verdicts()))
-            found[name] = Verdicts(*(one + more for one, more in zip(before, counts, strict=True)))
+            found[name] = Verdicts(*(count + more for count, more in zip(before, counts, strict=True)))
         return found
 
     def _rules(self) -> dict[str, dict[str, int]]:

@@ -38,9 +38,9 @@ def test_an_io_error_on_a_full_disk_is_reported_as_a_full_disk(full_disk: Path) 
 
 
 def test_an_io_error_on_a_disk_with_space_keeps_its_message(tmp_path: Path) -> None:
-    said = str(storage_error(disk_error(), tmp_path / "state.db"))
-    assert "disk I/O error" in said
-    assert "full" not in said
+    message = str(storage_error(disk_error(), tmp_path / "state.db"))
+    assert "disk I/O error" in message
+    assert "full" not in message
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("no such table: x"), ValueError("disk I/O error")])

@@ -49,21 +49,21 @@ def test_changed_or_cut_content_is_refused(content: bytes, data: st.DataObject) 
 
 
 def test_another_key_does_not_open_it() -> None:
-    with pytest.raises(StorageError, match=OTHER.fingerprint) as told:
+    with pytest.raises(StorageError, match=OTHER.fingerprint) as caught:
         OTHER.unseal(KEY.seal(b"ann@example.org"))
-    assert KEY.text not in str(told.value)
+    assert KEY.text not in str(caught.value)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="this machine has no openssl")
 def test_a_key_of_openssl_is_accepted_and_not_revealed() -> None:
     """The command is the documented one."""
-    made = subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout
-    keys = personal_keys(settings("BOOKFERRY_PERSONAL_KEY"), {"BOOKFERRY_PERSONAL_KEY": made})
+    encoded = subprocess.run(["openssl", "rand", "-base64", "32"], capture_output=True, text=True, check=True).stdout
+    keys = personal_keys(settings("BOOKFERRY_PERSONAL_KEY"), {"BOOKFERRY_PERSONAL_KEY": encoded})
     key = keys.to_write()
     assert key is not None
-    assert key.text == made.strip()
-    assert made.strip() not in f"{key!r} {key} {keys!r} {key.fingerprint}"
-    assert key.fingerprint == PersonalKey(base64.b64decode(made)).fingerprint
+    assert key.text == encoded.strip()
+    assert encoded.strip() not in f"{key!r} {key} {keys!r} {key.fingerprint}"
+    assert key.fingerprint == PersonalKey(base64.b64decode(encoded)).fingerprint
     assert len(key.fingerprint) == 16
 
 
@@ -82,7 +82,7 @@ def test_without_the_setting_nothing_is_encrypted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
         ({}, "names the environment variable KEYS, which is not set"),
         ({"KEYS": " "}, "names the environment variable KEYS, which is empty"),
@@ -92,25 +92,25 @@ def test_without_the_setting_nothing_is_encrypted() -> None:
         ({"KEYS": KEY.text + "é"}, "holds no key of 32 bytes in base64"),
     ],
 )
-def test_a_variable_without_a_key_is_an_error_where_the_key_is_needed(environ: dict[str, str], said: str) -> None:
+def test_a_variable_without_a_key_is_an_error_where_the_key_is_needed(environ: dict[str, str], message: str) -> None:
     """Everything else works without it. The message has the remedy and never the value (I10)."""
     keys = personal_keys(settings("KEYS"), environ)
     for need in (keys.to_write, lambda: keys.to_read("0011223344556677", "A file")):
-        with pytest.raises(ConfigurationError, match=said) as told:
+        with pytest.raises(ConfigurationError, match=message) as caught:
             need()
-        assert "openssl rand -base64 32" in str(told.value)
-        assert not [word for word in environ.get("KEYS", "").split() if word in str(told.value)]
+        assert "openssl rand -base64 32" in str(caught.value)
+        assert not [word for word in environ.get("KEYS", "").split() if word in str(caught.value)]
 
 
 def test_a_key_in_the_place_of_a_variables_name_is_not_shown() -> None:
-    with pytest.raises(ConfigurationError, match="never the key") as told:
+    with pytest.raises(ConfigurationError, match="never the key") as caught:
         personal_keys(settings("abcDEF0123abcDEF"), {}).to_write()
-    assert "abcDEF" not in str(told.value)
+    assert "abcDEF" not in str(caught.value)
 
 
 def test_another_key_is_named_by_its_fingerprint_with_the_remedy() -> None:
-    with pytest.raises(ConfigurationError, match="is encrypted with the personal key") as told:
+    with pytest.raises(ConfigurationError, match="is encrypted with the personal key") as caught:
         PersonalKeys([KEY]).to_read(OTHER.fingerprint, "users.parquet")
-    assert all(word in str(told.value) for word in (KEY.fingerprint, OTHER.fingerprint, "after the one in use"))
+    assert all(word in str(caught.value) for word in (KEY.fingerprint, OTHER.fingerprint, "after the one in use"))
     with pytest.raises(ConfigurationError, match="personal_key_env = "):
         PersonalKeys().to_read(OTHER.fingerprint, "users.parquet")

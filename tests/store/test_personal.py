@@ -160,9 +160,9 @@ class TestViews:
     def test_without_the_right_key_the_message_names_the_missing_key(self, data: DataFolder) -> None:
         """The message also says where the key is expected. Other views work."""
         users_snapshot(data, 1)
-        for keys, said in ((PersonalKeys(), "personal_key_env"), (PersonalKeys([OTHER]), OTHER.fingerprint)):
+        for keys, reason in ((PersonalKeys(), "personal_key_env"), (PersonalKeys([OTHER]), OTHER.fingerprint)):
             with open_catalogue(DataFolder(data.path, keys), personal=True) as database:
-                with pytest.raises(duckdb.Error, match=f"encrypted with the personal key {KEY.fingerprint}.*{said}"):
+                with pytest.raises(duckdb.Error, match=f"encrypted with the personal key {KEY.fingerprint}.*{reason}"):
                     database.execute("SELECT * FROM users")
                 assert database.execute("SELECT count(*) FROM publications").fetchall() == [(0,)]
 
@@ -183,8 +183,8 @@ class TestAtRest:
 
     def test_no_personal_data_is_in_the_folder(self, data: DataFolder) -> None:
         """After each step, in any file. Without the key it would be there."""
-        made = folder(data, KEY)
-        capture = new_capture(made)
+        keyed = folder(data, KEY)
+        capture = new_capture(keyed)
         write_raw(capture, user_payloads(*range(1, 400)), resource="users")
         assert files_with(data, MARK) == []
         users_snapshot(data, 1, 2, 3)
@@ -281,11 +281,11 @@ class TestVerification:
     def test_with_and_without_the_key(self, data: DataFolder) -> None:
         """Checksums and sizes need no key; counting rows does, and the result says so."""
         users_snapshot(data, 1, 2)
-        whole = self.verify(data, KEY)
-        assert (whole.ok, whole.notes) == (True, [])
+        complete = self.verify(data, KEY)
+        assert (complete.ok, complete.notes) == (True, [])
         for keys in ([], [OTHER]):
             part = self.verify(data, *keys)
-            assert (part.ok, part.files, part.bytes) == (True, whole.files, whole.bytes)
+            assert (part.ok, part.files, part.bytes) == (True, complete.files, complete.bytes)
             assert len(part.notes) == 3
             assert all("Its rows were not counted" in note and KEY.fingerprint in note for note in part.notes)
 

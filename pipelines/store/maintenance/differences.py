@@ -95,12 +95,12 @@ def _notes(a: Snapshot, b: Snapshot) -> list[str]:
 
 def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: int) -> ResourceDifferences:
     files = []
-    for one, other in ((a, b), (b, a)):
-        facts = one.manifest.tables.get(f"raw_{resource}")
+    for snapshot, other in ((a, b), (b, a)):
+        facts = snapshot.manifest.tables.get(f"raw_{resource}")
         if facts is None:
             return ResourceDifferences(only_in=other.name)
-        key = data.keys.to_read(facts.key, f"{resource} of {one.name}")
-        files.append((escaped(one.address_of(facts)), key))
+        key = data.keys.to_read(facts.key, f"{resource} of {snapshot.name}")
+        files.append((escaped(snapshot.address_of(facts)), key))
     with _database(data) as database, storage_errors(a.address):
         for name, (file, key) in zip(("raw_a", "raw_b"), files, strict=True):
             create_view(database, name, file, key)

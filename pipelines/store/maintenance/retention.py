@@ -74,21 +74,21 @@ def reasons_to_keep(found: Sequence[Snapshot], policy: Policy, zone: ZoneInfo) -
     A complete snapshot represents its period. A partial one does so only where the period has no complete one, and never displaces one.
     The snapshots behind the views of library.duckdb are always kept: the newest complete snapshot of each resource.
     """
-    newest_first = sorted(found, key=lambda one: one.manifest.snapshot, reverse=True)
-    good = {one.name for one in _good(found)}
+    newest_first = sorted(found, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
+    good = {snapshot.name for snapshot in _good(found)}
     kept = _newest_of_each_resource(newest_first)
     for name, count, period_of in policy.periods(zone):
-        for period, one in _representatives(newest_first, count, good, period_of):
-            kept.setdefault(one.name, []).append(name if name == "last" else f"{name} {period}")
+        for period, snapshot in _representatives(newest_first, count, good, period_of):
+            kept.setdefault(snapshot.name, []).append(name if name == "last" else f"{name} {period}")
     return kept
 
 
 def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list[str]]:
     """Returns name → reason, for the newest complete snapshot of each resource."""
     newest: dict[str, str] = {}
-    for one in newest_first:
-        for resource in one.manifest.resources if one.manifest.complete else ():
-            newest.setdefault(resource, one.name)
+    for snapshot in newest_first:
+        for resource in snapshot.manifest.resources if snapshot.manifest.complete else ():
+            newest.setdefault(resource, snapshot.name)
     kept: dict[str, list[str]] = {}
     for resource, name in newest.items():
         kept.setdefault(name, []).append(resource)
@@ -97,8 +97,8 @@ def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list
 
 def _good(found: Iterable[Snapshot]) -> list[Snapshot]:
     """The complete snapshots; where one of them has the publications, only those that do: users alone do not stand for the library."""
-    complete = [one for one in found if one.manifest.complete]
-    return [one for one in complete if one.holds_publications] or complete
+    complete = [snapshot for snapshot in found if snapshot.manifest.complete]
+    return [snapshot for snapshot in complete if snapshot.holds_publications] or complete
 
 
 def _representatives(
@@ -106,21 +106,21 @@ def _representatives(
 ) -> Iterator[tuple[str, Snapshot]]:
     """Yields period and snapshot: the newest good one of the newest `count` periods with one, and the best of the newest periods of all."""
     best: dict[str, Snapshot] = {}
-    for one in newest_first:
-        best_so_far = best.setdefault(period_of(one), one)
-        if _rank(one, good) > _rank(best_so_far, good):
-            best[period_of(one)] = one
-    proved = [period for period, one in best.items() if one.name in good][:count]
-    newest = [period for period, one in list(best.items())[:count] if one.name not in good]
+    for snapshot in newest_first:
+        best_so_far = best.setdefault(period_of(snapshot), snapshot)
+        if _rank(snapshot, good) > _rank(best_so_far, good):
+            best[period_of(snapshot)] = snapshot
+    proved = [period for period, snapshot in best.items() if snapshot.name in good][:count]
+    newest = [period for period, snapshot in list(best.items())[:count] if snapshot.name not in good]
     yield from ((period, best[period]) for period in (*proved, *newest))
 
 
-def _rank(one: Snapshot, good: set[str]) -> int:
-    return 2 if one.name in good else int(one.manifest.complete)
+def _rank(snapshot: Snapshot, good: set[str]) -> int:
+    return 2 if snapshot.name in good else int(snapshot.manifest.complete)
 
 
-def _started(one: Snapshot) -> datetime:
-    return datetime.strptime(one.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+def _started(snapshot: Snapshot) -> datetime:
+    return datetime.strptime(snapshot.manifest.snapshot, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
 class KeptSnapshot(msgspec.Struct):
@@ -151,7 +151,7 @@ class PruneResult(msgspec.Struct, kw_only=True):
     @property
     def bytes(self) -> int:
         """Bytes that are freed."""
-        return sum(one.bytes for one in self.removed) + self.blobs_bytes
+        return sum(snapshot.bytes for snapshot in self.removed) + self.blobs_bytes
 
 
 @dataclass
@@ -181,26 +181,28 @@ def prune(
     policy.check()
     with ExitStack() as leases:
         selected, notes = _tenants(data) if tenant is None else [tenant], []
-        for one in list(selected) if not dry_run else ():
+        for name in list(selected) if not dry_run else ():
             try:
-                leases.enter_context(data.lease(one))
+                leases.enter_context(data.lease(name))
             except TenantBusyError as error:
                 if not pass_over_busy:
                     raise
-                selected.remove(one)
-                notes.append(f"The snapshots of {one} were left as they are until the next time. {error}")
+                selected.remove(name)
+                notes.append(f"The snapshots of {name} were left as they are until the next time. {error}")
         choice = _select(data, selected, policy, zone)
-        _check_file_tables(data, {one.name for one in choice.going})
-        removed = [RemovedSnapshot(one.name, one.manifest.complete, _bytes(one)) for one in choice.going]
+        _check_file_tables(data, {snapshot.name for snapshot in choice.going})
+        removed = [
+            RemovedSnapshot(snapshot.name, snapshot.manifest.complete, _bytes(snapshot)) for snapshot in choice.going
+        ]
         if dry_run:
             pruning = PruneResult(dry_run=True, kept=choice.kept, removed=removed)
-            _remove_unused_blobs(data, {one.name for one in choice.going}, pruning)
+            _remove_unused_blobs(data, {snapshot.name for snapshot in choice.going}, pruning)
             return pruning
         _remove(data, selected, choice.going)
         pruning = PruneResult(dry_run=False, kept=choice.kept, removed=removed, notes=notes)
         try:
-            for one in sorted({*tenants, *_tenants(data)}.difference(selected)):
-                leases.enter_context(data.lease(one))
+            for name in sorted({*tenants, *_tenants(data)}.difference(selected)):
+                leases.enter_context(data.lease(name))
         except TenantBusyError as error:
             pruning.notes.append(f"Blobs were left as they are until the next time. {error}")
         else:
@@ -210,18 +212,18 @@ def prune(
 
 def _check_file_tables(data: DataFolder, going: set[str]) -> None:
     """Raises `StorageError` where a kept table of files differs from its publication: one wrong bit could cost a file."""
-    for one in data.snapshots():
-        facts = one.manifest.tables.get(PUBLICATION_FILES.name)
-        if facts is None or one.name in going:
+    for snapshot in data.snapshots():
+        facts = snapshot.manifest.tables.get(PUBLICATION_FILES.name)
+        if facts is None or snapshot.name in going:
             continue
-        key = f"{one.key}/{facts.path}"
+        key = f"{snapshot.key}/{facts.path}"
         address = data.objects.address_of(key)
         with storage_errors(address), data.objects.open(key) as file:
             sha256, _ = digest_of(file)
         if sha256 != facts.sha256:
             raise StorageError(
-                f"{address} was changed (`bookferry snapshots verify {one.name}` says more). It lists the needed blobs, so nothing was "
-                "removed. Put it back from a copy, or move that snapshot's folder away."
+                f"{address} was changed (`bookferry snapshots verify {snapshot.name}` says more). It lists the needed blobs, so nothing "
+                "was removed. Put it back from a copy, or move that snapshot's folder away."
             )
 
 
@@ -234,8 +236,8 @@ def _select(data: DataFolder, tenants: Iterable[str], policy: Policy, zone: Zone
     for tenant in tenants:
         found = data.snapshots(tenant)
         why = reasons_to_keep(found, policy, zone)
-        choice.kept += [KeptSnapshot(one.name, why[one.name]) for one in found if one.name in why]
-        choice.going += [one for one in found if one.name not in why]
+        choice.kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in found if snapshot.name in why]
+        choice.going += [snapshot for snapshot in found if snapshot.name not in why]
     return choice
 
 
@@ -267,9 +269,9 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         )
         return
     tables = [
-        f"{one.key}/{one.manifest.tables[PUBLICATION_FILES.name].path}"
-        for one in data.snapshots()
-        if one.name not in without and PUBLICATION_FILES.name in one.manifest.tables
+        f"{snapshot.key}/{snapshot.manifest.tables[PUBLICATION_FILES.name].path}"
+        for snapshot in data.snapshots()
+        if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
     ]
     for blob in _unused_blobs(data, [data.objects.address_of(table) for table in tables if _names_blobs(data, table)]):
         pruning.blobs_removed += 1

@@ -220,7 +220,7 @@ def _check_counts(manifest: Manifest, tally: _Tally) -> None:
             tally.problem(f"{where}: called complete with {facts.distinct_ids:,} ids of X-Total {total:,}.")
         if facts.complete and facts.records != facts.distinct_ids:
             tally.problem(f"{where}: called complete with {facts.records:,} records of {facts.distinct_ids:,} ids.")
-    if manifest.complete and (manifest.problems or not all(one.complete for one in manifest.resources.values())):
+    if manifest.complete and (manifest.problems or not all(facts.complete for facts in manifest.resources.values())):
         tally.problem(f"{manifest.tenant}/{manifest.snapshot}: called complete although its resources are not.")
 
 

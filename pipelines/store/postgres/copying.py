@@ -39,7 +39,7 @@ def copy_table(cursor: Any, schema: str, table: Table, data: DataFolder, snapsho
     with _open(data, snapshot, table.name) as file:
         existing = set(file.schema_arrow.names)
         present = [column for column in table.columns if column.name in existing]
-        wanted = pa.schema([(one.name, pa.json_() if one.json else one.type) for one in present])
+        wanted = pa.schema([(column.name, pa.json_() if column.json else column.type) for column in present])
         stream = pa.RecordBatchReader.from_batches(
             wanted, _converted_batches(row_batches(file, wanted.names), wanted, copied)
         )
@@ -97,7 +97,7 @@ def _replaced(values: Any, nul: str, copied: CopyProgress) -> Any:
     count = pc.sum(found).as_py() or 0
     if not count:
         return values
-    texts = [one if one is None or nul not in one else _without_nul(one, nul) for one in values.to_pylist()]
+    texts = [text if text is None or nul not in text else _without_nul(text, nul) for text in values.to_pylist()]
     copied.replaced += sum(old != new for old, new in zip(values.to_pylist(), texts, strict=True))
     return pa.array(texts, values.type)
 

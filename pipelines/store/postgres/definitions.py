@@ -64,7 +64,7 @@ def create_table(schema: str, table: Table, beside: Mapping[str, str] | None = N
 
     Autovacuum is off until the swap: a table cannot be renamed while autovacuum works on it.
     """
-    columns = [f"{quoted(one.name)} {sql_type(one)}" for one in table.columns]
+    columns = [f"{quoted(column.name)} {sql_type(column)}" for column in table.columns]
     columns += [f"{quoted(name)} {kind}" for name, kind in (beside or {}).items()]
     return f"CREATE TABLE {quoted(schema, table.name)} ({', '.join(columns)}) WITH (autovacuum_enabled = off)"
 
@@ -83,7 +83,7 @@ def snapshot_columns(tenant: str, snapshot: str) -> Iterator[str]:
 def create_history(schema: str, table: Table) -> Iterator[str]:
     """The statements of the partitioned table over all snapshots of a table."""
     name = history_name(table.name)
-    columns = [f"{quoted(one.name)} {sql_type(one)}" for one in staged_columns(table)]
+    columns = [f"{quoted(column.name)} {sql_type(column)}" for column in staged_columns(table)]
     yield f"CREATE TABLE {quoted(schema, name)} ({', '.join(columns)}) PARTITION BY LIST (snapshot)"
     yield from comments("TABLE", schema, name, f"{table.comment} Every snapshot.", staged_columns(table))
 

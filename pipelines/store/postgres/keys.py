@@ -52,10 +52,10 @@ def add_foreign_keys(session: Session, schema: str, tables: Sequence[KeyedTable]
 
     They are validated later, in parallel: adding a validated key would lock the table that it refers to.
     """
-    keyed, loaded = {one.table.name for one in tables if one.primary}, {one.table.name for one in tables}
+    keyed, loaded = {filled.table.name for filled in tables if filled.primary}, {filled.table.name for filled in tables}
     made, left_out = list[ForeignKey](), list[str]()
-    for one in tables:
-        for key in _foreign_keys(session, schema, one.table, keyed, loaded):
+    for filled in tables:
+        for key in _foreign_keys(session, schema, filled.table, keyed, loaded):
             if isinstance(key, str):
                 left_out.append(key)
             else:
@@ -106,7 +106,7 @@ def _not_null_columns(session: Session, schema: str, table: Table, beside: list[
 
 def _indexes(session: Session, schema: str, table: Table, snapshot: str) -> Iterator[str]:
     """Create indexes on searched and referring columns, unless the primary key begins with them."""
-    referring = [(one.name,) for one in table.columns if one.references]
+    referring = [(column.name,) for column in table.columns if column.references]
     for columns in dict.fromkeys([*table.indexes, *referring]):
         if columns == table.key[: len(columns)]:
             continue

@@ -148,7 +148,7 @@ class Database:
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
             filled = dict(zip(tables, pool.map(fill, tables), strict=True))
         notes += [_nul_note(table, copied.replaced) for table, (copied, _) in filled.items() if copied.replaced]
-        keyed = [one for _, one in filled.values()]
+        keyed = [table for _, table in filled.values()]
         staged = LoadResult(
             tenant=schemas.tenant,
             snapshot=snapshot.manifest.snapshot,
@@ -156,7 +156,7 @@ class Database:
             schema=schemas.main,
             tables={table.name: copied.rows for table, (copied, _) in filled.items()},
             seconds=0,
-            left_out=[sentence for one in keyed for sentence in one.left_out],
+            left_out=[sentence for table in keyed for sentence in table.left_out],
             notes=notes,
         )
         return staged, keyed
@@ -186,7 +186,8 @@ class Database:
         known = data.snapshots(schemas.tenant)
         there = {name: set(snapshots) for name, snapshots in loaded_tables(session, schemas.main).items()}
         gone = frozenset(
-            set().union(*there.values()) - {one.manifest.snapshot for one in known if one.manifest.complete}
+            set().union(*there.values())
+            - {snapshot.manifest.snapshot for snapshot in known if snapshot.manifest.complete}
         )
         for table in tables:
             there.setdefault(table.name, set()).add(staged.snapshot)
@@ -235,21 +236,23 @@ def _list_snapshots(
 ) -> None:
     """Create the table of snapshots: the complete ones that are loaded, with their loaded resources, and the partial ones."""
     columns = SNAPSHOTS.columns
-    described = ", ".join(f"{quoted(one.name)} {sql_type(one)}" for one in columns)
+    described = ", ".join(f"{quoted(column.name)} {sql_type(column)}" for column in columns)
     name = quoted(schemas.loading, SNAPSHOTS.name)
     key = quoted(fitting_name(f"{SNAPSHOTS.name}_pkey"))
     session.run(
         f"CREATE TABLE {name} ({described}, CONSTRAINT {key} PRIMARY KEY ({column_list(SNAPSHOTS.key)}))",
         f"COMMENT ON TABLE {name} IS {literal(f'{SNAPSHOTS.comment} Complete ones are listed where they are loaded.')}",
-        *(f"COMMENT ON COLUMN {name}.{quoted(one.name)} IS {literal(one.comment)}" for one in columns),
+        *(f"COMMENT ON COLUMN {name}.{quoted(column.name)} IS {literal(column.comment)}" for column in columns),
     )
     for snapshot in known:
         manifest = snapshot.manifest
-        loaded = [one for one in manifest.resources if manifest.snapshot in there.get(STAGED[one][0].name, ())]
+        loaded = [
+            resource for resource in manifest.resources if manifest.snapshot in there.get(STAGED[resource][0].name, ())
+        ]
         if manifest.complete and not loaded:
             continue
         row = {**row_of(snapshot), **({"resources": ",".join(loaded)} if manifest.complete else {})}
-        values = ", ".join(f"{literal(str(row[one.name]))}::{sql_type(one)}" for one in columns)
+        values = ", ".join(f"{literal(str(row[column.name]))}::{sql_type(column)}" for column in columns)
         session.run(f"INSERT INTO {name} VALUES ({values})")  # noqa: S608  quoted
 
 

@@ -105,5 +105,5 @@ def _server_message(error: Exception, secret: str) -> str:
     first = " ".join(re.split(r"\n(?:DETAIL|CONTEXT|HINT):|\n\tIs the server", text, maxsplit=1)[0].split()).rstrip(
         ". "
     )
-    printable = "".join(one if one.isprintable() else "?" for one in first[:_MOST_CHARACTERS])
+    printable = "".join(character if character.isprintable() else "?" for character in first[:_MOST_CHARACTERS])
     return printable.replace(secret, "***") if secret else printable

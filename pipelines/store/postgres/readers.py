@@ -81,7 +81,7 @@ def _describe(session: Session, pids: set[int]) -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    return "".join(one if one.isprintable() else "?" for one in text)[:60]
+    return "".join(character if character.isprintable() else "?" for character in text)[:60]
 
 
 def _pauses(seconds: float) -> Iterator[bool]:

@@ -116,7 +116,10 @@ def _tables_to_lock(session: Session, wanted: Swap, holding: LoadedTables) -> li
     names = [
         name
         for table, snapshots in holding.items()
-        for name in (history_name(table), *(at for one, at in snapshots.items() if at == table or one in dropped))
+        for name in (
+            history_name(table),
+            *(at for snapshot, at in snapshots.items() if at == table or snapshot in dropped),
+        )
     ]
     there = columns_of(session, wanted.schemas.main, [*names, SNAPSHOTS.name])
     return [quoted(wanted.schemas.main, name) for name in there]
@@ -130,15 +133,15 @@ def _lock(session: Session, views: Sequence[str], tables: Sequence[str], contend
     """
     statements = [f"ALTER VIEW {name} OWNER TO CURRENT_USER" for name in views]
     statements += [f"LOCK TABLE ONLY {name} IN ACCESS EXCLUSIVE MODE" for name in tables]
-    statements.sort(key=lambda one: contended.index(one) if one in contended else len(contended))
+    statements.sort(key=lambda statement: contended.index(statement) if statement in contended else len(contended))
     try:
         if statements:
             session.run(f"DO {literal('BEGIN ' + '; '.join(statements) + '; END')}")
     except psycopg.Error as error:
         context = error.diag.context or ""
-        failed = next((one for one in statements if f'"{one}"' in context), None)
+        failed = next((statement for statement in statements if f'"{statement}"' in context), None)
         if failed is not None:
-            contended[:] = [failed, *(one for one in contended if one != failed)]
+            contended[:] = [failed, *(statement for statement in contended if statement != failed)]
         raise
     session.run("SET LOCAL statement_timeout = 0")
 
@@ -155,7 +158,9 @@ def _history_statements(session: Session, schemas: TenantSchemas, fresh: Sequenc
         lacking = [column for column in table.columns if column.name not in there[name]]
         if lacking:
             relation = quoted(schemas.main, name)
-            made[name] = [f"ALTER TABLE {relation} ADD COLUMN {quoted(one.name)} {sql_type(one)}" for one in lacking]
+            made[name] = [
+                f"ALTER TABLE {relation} ADD COLUMN {quoted(column.name)} {sql_type(column)}" for column in lacking
+            ]
     return made
 
 
@@ -167,7 +172,9 @@ def _tables_afterwards(holding: LoadedTables, wanted: Swap, fresh: dict[str, Tab
         if name in fresh:
             snapshots.add(wanted.snapshot)
         newest = max(snapshots, default="")
-        after[name] = {one: name if one == newest else partition_name(name, one) for one in sorted(snapshots)}
+        after[name] = {
+            snapshot: name if snapshot == newest else partition_name(name, snapshot) for snapshot in sorted(snapshots)
+        }
     return after
 
 

@@ -116,9 +116,9 @@ def _extends(columns: Mapping[str, str], existing: Mapping[str, str]) -> bool:
 def _union(table: Table, sources: Sequence[Source]) -> str:
     """The rows of all sources in the columns and types of the description. Columns that a source lacks are null."""
     parts = [
-        f"SELECT {', '.join(_column(name, kind, one) for name, kind in View(table, '').columns.items())} "  # noqa: S608  names of ours
-        f"FROM {quoted(one.schema, one.relation)}"
-        for one in sources
+        f"SELECT {', '.join(_column(name, kind, source) for name, kind in View(table, '').columns.items())} "  # noqa: S608  names of ours
+        f"FROM {quoted(source.schema, source.relation)}"
+        for source in sources
     ]
     nothing = ", ".join(f"NULL::{kind} AS {quoted(name)}" for name, kind in View(table, "").columns.items())
     return " UNION ALL ".join(parts) or f"SELECT {nothing} WHERE false"

@@ -107,7 +107,7 @@ class TestWholeLibrary:
         assert users.manifest.complete
         assert users.counts.keys() == {"users"}
         with runner.library() as library, open_catalogue(library.data) as database:
-            shown = dict(
+            newest = dict(
                 database.execute(
                     "SELECT 'users', max(snapshot) FROM users UNION ALL SELECT 'publications', max(snapshot) FROM publications"
                 ).fetchall()
@@ -116,7 +116,7 @@ class TestWholeLibrary:
                 "SELECT count(*) FROM hard_copies JOIN publications ON publications.id = publication_id"
             ).fetchall()
             assert library.data.find_snapshot("new").name == snapshot.name
-        assert shown == {"users": users.manifest.snapshot, "publications": snapshot.manifest.snapshot}
+        assert newest == {"users": users.manifest.snapshot, "publications": snapshot.manifest.snapshot}
         assert copies == snapshot.counts["hard_copies"]
 
 

@@ -38,23 +38,27 @@ def commands(runner: TwoVersionRunner, sandbox: SandboxProcess) -> CommandRunner
 @pytest.mark.timeout(400)
 def test_a_complete_backup_and_then_one_with_fewer_scopes(commands: CommandRunner) -> None:
     """The JSON has `counts{resource: n}`, and the last line names its state; later, unreadable resources are reported, exit 0."""
-    whole = commands.run("backup", "new", "--json")
-    assert whole.status == 0, whole.err
-    assert list(whole.document["counts"]) == list(RESOURCES)
-    assert whole.document["counts"]["publications"] == RECORDS
-    assert all(whole.document["counts"].values())
-    assert (whole.document["complete"], whole.document["notes"], whole.document["unreadable"]) == (True, [], {})
-    assert "publications: 120 read" in whole.err
+    complete = commands.run("backup", "new", "--json")
+    assert complete.status == 0, complete.err
+    assert list(complete.document["counts"]) == list(RESOURCES)
+    assert complete.document["counts"]["publications"] == RECORDS
+    assert all(complete.document["counts"].values())
+    assert (complete.document["complete"], complete.document["notes"], complete.document["unreadable"]) == (
+        True,
+        [],
+        {},
+    )
+    assert "publications: 120 read" in complete.err
 
     tables = {one["table"]: one["rows"] for one in commands.run("tables", "--json").document["tables"]}
     for resource, (first, *_more) in STAGED.items():
-        assert tables[first.name] == tables[f"raw_{resource}"] == whole.document["counts"][resource]
+        assert tables[first.name] == tables[f"raw_{resource}"] == complete.document["counts"][resource]
     asked = commands.run(
         "query", "SELECT role, count(*) AS people FROM user_roles GROUP BY role ORDER BY role", "--json"
     )
     assert {row["role"] for row in asked.document["rows"]} >= {"admin", "librarian"}
-    shown = commands.run("snapshots", "show", "new").out
-    assert "hard_copies/locations" in shown
+    output = commands.run("snapshots", "show", "new").out
+    assert "hard_copies/locations" in output
 
     token = commands.runner.sign_in(commands.sandbox, ("library:read", "assets:read", "tasks:read"))
     fewer = commands.run("backup", "new")
@@ -62,14 +66,14 @@ def test_a_complete_backup_and_then_one_with_fewer_scopes(commands: CommandRunne
     assert fewer.lines[-1].startswith(f"Complete: {RECORDS} publications, ")
     assert "; not readable: users; " in fewer.lines[-1]
     assert "users:read" in fewer.lines[0]
-    shown = commands.run("snapshots", "show", "new").out
-    assert "not readable" in shown
+    output = commands.run("snapshots", "show", "new").out
+    assert "not readable" in output
     named = commands.run("backup", "new", "--resources", "publications,users", "--json")
     assert named.status == 3
     assert named.document["complete"] is False
     assert named.document["unreadable"]["users"]["missing_scopes"] == ["users:read"]
     assert named.document["problems"][0].startswith("users: could not be read")
-    assert_nothing_secret(commands, token, whole, fewer, named)
+    assert_nothing_secret(commands, token, complete, fewer, named)
 
 
 def assert_nothing_secret(commands: CommandRunner, token: str, *outcomes: Outcome) -> None:

@@ -60,13 +60,13 @@ def service(request: Received) -> Answer:
         return Answer({"records": part, "meta": {"took": 3}}, headers={"X-Total": str(len(PUBLICATIONS))})
     if resource == "tasks":
         return Answer({"data": TASKS if first == 0 else [], "links": {}})
-    whole: dict[str, Any] = {
+    responses: dict[str, Any] = {
         "users": {"users": USERS, "count": 2},
         "hard_copies": COPIES,
         "hard_copies/locations": [],
         "authorities": {"result": {"rows": []}},
     }
-    return Answer(whole[resource]) if resource in whole else NOT_FOUND
+    return Answer(responses[resource]) if resource in responses else NOT_FOUND
 
 
 def test_every_existing_list_is_backed_up(serve: Serve) -> None:
@@ -149,7 +149,7 @@ def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
     snapshot = serve(service)[0].back_up("publications", "tasks")
     facts = snapshot.manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any("ids that are not whole numbers" in note for note in facts.notes)
+    assert any("ids that are not responses numbers" in note for note in facts.notes)
     assert [(row["id"], json.loads(row["residue"])["id"]) for row in rows(snapshot, "tasks")] == [
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),

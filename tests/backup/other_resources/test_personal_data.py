@@ -171,9 +171,9 @@ def test_an_unknown_response_is_not_quoted(serve: Serve, body: str, monkeypatch:
         return Answer(body.encode(), headers={"X-Total": "80"})
 
     runner, _server = serve(service)
-    with pytest.raises(BookferryError) as told, runner.library() as library:
+    with pytest.raises(BookferryError) as caught, runner.library() as library:
         library.read_raw("new", "run", "users", ("users",))
-    assert MARK not in "".join(traceback.format_exception(told.value))
+    assert MARK not in "".join(traceback.format_exception(caught.value))
 
 
 def test_ids_that_are_texts_are_not_quoted(serve: Serve) -> None:

@@ -305,7 +305,7 @@ class TestBlobs:
     def test_not_while_a_referring_table_is_damaged(self, week: DataFolder, blobs: list[str]) -> None:
         """The table is readable but wrong: a flipped bit makes it refer to other blobs."""
         *_, gone, last = (one.path / "publication_files.parquet" for one in week.snapshots("old"))
-        whole = last.read_bytes()
+        content = last.read_bytes()
         last.write_bytes(gone.read_bytes())
         before = files_below(week.path / "snapshots")
         for dry_run in (True, False):
@@ -313,7 +313,7 @@ class TestBlobs:
                 pruned(week, last=1, dry_run=dry_run)
         assert files_below(week.path / "snapshots") == before
         assert self.present(week, blobs) == list(range(7))
-        last.write_bytes(whole)
+        last.write_bytes(content)
         pruned(week, last=1)
         assert self.present(week, blobs) == [1, 3, 4, 5]
 
@@ -341,12 +341,12 @@ def test_killed_at_any_instant(data: DataFolder) -> None:
     with Worker(data.path) as worker:
         for day in range(5):
             worker(day=day)
-        whole = data.path.with_name("whole")
-        shutil.copytree(data.path, whole)
+        original = data.path.with_name("original")
+        shutil.copytree(data.path, original)
         steps = worker(prune=2)["calls"]
         for death in range(DEATHS):
             shutil.rmtree(data.path)
-            shutil.copytree(whole, data.path)
+            shutil.copytree(original, data.path)
             assert worker(prune=2, kill_at=1 + steps * death // DEATHS)["exit"] == -signal.SIGKILL
             for one in data.snapshots():
                 assert_intact(one)

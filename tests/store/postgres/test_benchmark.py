@@ -11,12 +11,12 @@ def test_every_peer_loads_the_same_publications(address: str, data: DataFolder, 
     """Bookferry loads the rows of all tables; pandas loads the first publications."""
     make_snapshot(data, 100)
     (snapshot,) = data.snapshots()
-    whole = by_bookferry(address, data, snapshot)
+    complete = by_bookferry(address, data, snapshot)
     rows = rows_by_bookferry(address, data, snapshot)
-    assert (whole["publications"], whole["rows"]) == (rows["publications"], rows["rows"])
+    assert (complete["publications"], complete["rows"]) == (rows["publications"], rows["rows"])
     assert ask("SELECT count(*) FROM public.publications") == ask("SELECT count(*) FROM publications") == [(100,)]
     ask("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     some = by_pandas(address, snapshot, 50, 1000, None)
     assert some["publications"] == 50
-    assert 50 < some["rows"] < whole["rows"]
+    assert 50 < some["rows"] < complete["rows"]
     assert ask("SELECT count(*) FROM public.publications") == [(50,)]

@@ -71,8 +71,8 @@ def test_ten_swaps_during_queries(address: str, data: DataFolder, postgres: Data
         finally:
             ended.set()
     for one in reading:
-        for snapshot, rows, whole in one.result():
-            assert (rows, whole) == (sizes[snapshot], True)
+        for snapshot, rows, consistent in one.result():
+            assert (rows, consistent) == (sizes[snapshot], True)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def loaded_and_new(data: DataFolder, postgres: Database) -> Iterator[tuple[Snaps
 
 
 @pytest.mark.parametrize(
-    ("held", "why"),
+    ("statements", "why"),
     [
         (("SELECT * FROM old.publications",), "a transaction held locks"),
         (("SELECT * FROM library.publication_authors",), "a transaction held locks"),
@@ -105,10 +105,10 @@ def loaded_and_new(data: DataFolder, postgres: Database) -> Iterator[tuple[Snaps
     ],
 )
 def test_a_reader_that_does_not_end_is_named_and_keeps_its_rows(
-    address: str, data: DataFolder, loaded_and_new: tuple[Snapshot, Snapshot], held: tuple[str, ...], why: str
+    address: str, data: DataFolder, loaded_and_new: tuple[Snapshot, Snapshot], statements: tuple[str, ...], why: str
 ) -> None:
     """The old data stays and nothing is left behind. The message names the reader and the command to run."""
-    with transaction(address, *held) as connection:
+    with transaction(address, *statements) as connection:
         with pytest.raises(TemporaryError, match=re.escape(why)) as caught:
             Database(address, seconds=0.2).load(data, loaded_and_new[1])
         pid = connection.info.backend_pid

@@ -96,12 +96,12 @@ def test_keys_and_comments_come_from_the_descriptions(data: DataFolder, postgres
         for column in table.columns
         if column.references
     }
-    told = ask(
+    found = ask(
         """SELECT relname::text, attname::text, col_description(attrelid, attnum) FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
            WHERE relnamespace = 'old'::regnamespace AND relkind = 'r' AND attname NOT IN ('tenant', 'snapshot') AND attnum > 0
              AND relname <> 'snapshots'"""
     )
-    assert set(told) == {(n, column.name, column.comment) for n, table in TABLES.items() for column in table.columns}
+    assert set(found) == {(n, column.name, column.comment) for n, table in TABLES.items() for column in table.columns}
     assert ask("SELECT obj_description('library.users'::regclass)")[0][0].startswith(TABLES["users"].comment)
 
 

@@ -71,10 +71,10 @@ def test_autovacuum_stays_off_until_the_swap(data: DataFolder, postgres: Databas
 def small_disk(ask: Ask) -> Iterator[None]:
     """New tables go to a disk of eight megabytes, if this user may create one."""
     mount = Path(tempfile.mkdtemp(prefix="bookferry-small-"))
-    made = subprocess.run(
+    mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=8m,mode=0777", "tmpfs", str(mount)], capture_output=True, check=False
     )
-    if made.returncode or (owner := postgres_user()) is None:
+    if mounted.returncode or (owner := postgres_user()) is None:
         mount.rmdir()
         pytest.skip("only root can make a small disk")
     try:

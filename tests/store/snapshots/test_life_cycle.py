@@ -69,9 +69,9 @@ def test_two_snapshots(stored: DataFolder) -> None:
 
     results = verify_named(stored, None, now=STARTED_AT)
     assert [(one.name, one.ok, one.problems) for one in results] == [(second.name, True, [])]
-    kept = VERIFICATIONS.last(stored, "old", NEXT)
-    assert kept is not None
-    assert kept.files == 1 + len(second.manifest.tables)
+    result = VERIFICATIONS.last(stored, "old", NEXT)
+    assert result is not None
+    assert result.files == 1 + len(second.manifest.tables)
 
     assert compare(stored, first, second).resources["publications"].added == 2
     with open_catalogue(stored) as database:
@@ -175,7 +175,7 @@ class TestKills:
     def test_while_publishing(self, bucket: Bucket, tmp_path: Path) -> None:
         """The next attempt publishes the same capture, and nothing is left over."""
         good = make_snapshot(DataFolder(tmp_path / "before", objects=bucket), now=STARTED_AT - timedelta(days=1))
-        whole: set[str] = set()
+        contents: set[str] = set()
         for death in range(1, 100):
             path = tmp_path / str(death)
             dying = DyingStore(bucket, death)
@@ -196,10 +196,10 @@ class TestKills:
             assert not data.work_path.joinpath("tenant=old", "run").exists()
             bucket.clear("snapshots/tenant=old")
             assert list(bucket.below(CLAIMS)) == []
-            whole.add(str(all_keys(bucket)))
+            contents.add(str(all_keys(bucket)))
             self._forget(bucket, published)
         assert death > 8, "the kills happen during a publication"
-        assert len(whole) == 1, "after every kill, the bucket ends with the same content"
+        assert len(contents) == 1, "after every kill, the bucket ends with the same content"
 
     def _forget(self, bucket: Bucket, snapshot: Snapshot) -> None:
         for entry in list(bucket.below(snapshot.key)):
