@@ -20,7 +20,6 @@ from pipelines.errors import (
     InsufficientScopeError,
     ProtocolError,
     RefusedError,
-    StopError,
 )
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
@@ -110,7 +109,7 @@ def read_raw(
         )
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if capture.has_pages(resource) or alone:
-            if isinstance(error, StopError):
+            if isinstance(error, RefusedError | ProtocolError):
                 capture.forget_pages(resource)  # going on from them would end as this did
             raise
         asked = asked or resource in INDISPENSABLE

@@ -152,7 +152,7 @@ def test_a_refused_write_tells_status_and_words_of_the_service(
     assert type(caught.value) is error
     assert len(server.received) == 1
     if isinstance(caught.value, RefusedError):
-        told = (caught.value.status, caught.value.code, caught.value.said)
+        told = (caught.value.status, caught.value.code, caught.value.detail)
         assert told == (status, "Unprocessable", "categories: a string")
     assert "confidential" not in str(caught.value)
 

@@ -102,7 +102,7 @@ class Presigned:
                 f"The file has {size:,} bytes, and the library's form for it allows {said} ({code}). It was not sent.",
                 status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
                 code=code,
-                said=f"{said} bytes are allowed",
+                detail=f"{said} bytes are allowed",
             )
 
     def told(self, text: str) -> str:
@@ -225,7 +225,9 @@ class Uploads:
             raise ProtocolError(
                 f"{problem}, where 204 was expected: the file counts as not uploaded. Redirects are not followed."
             )
-        final = RefusedError(f"{problem}: the storage does not take this file.", status=status, code=code, said=message)
+        final = RefusedError(
+            f"{problem}: the storage does not take this file.", status=status, code=code, detail=message
+        )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
             raise _AgainError(final, expired=True)
         raise final

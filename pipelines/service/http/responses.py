@@ -144,7 +144,7 @@ def _refusal(response: httpx.Response) -> BookferryError:
             f"{asked} answered {status_line(response)}{said}.",
             status=status,
             code=outside_text(detail.code),
-            said=outside_text(detail.message),
+            detail=outside_text(detail.message),
         )
     return ProtocolError(f"{asked} answered {status_line(response)}{said}, which the API does not document.")
 

@@ -210,7 +210,7 @@ def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) ->
     place = Place(serve, client_for, s3_error(400, "EntityTooLarge", "exceeds the maximum"))
     with pytest.raises(RefusedError) as caught:
         place.upload()
-    told = (caught.value.status, caught.value.code, caught.value.said)
+    told = (caught.value.status, caught.value.code, caught.value.detail)
     assert told == (400, "EntityTooLarge", "exceeds the maximum")
 
 
