@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from assets_defs.metadata import MOST_SHOWN
 from assets_defs.schedules import UPKEEP
 from pipelines.backup.flow import Backup
 from pipelines.drill import drill
@@ -18,8 +19,6 @@ CHECK = "restorable"
 
 MAX_SECONDS = 20 * 3600
 """A sandbox takes some hundred records a second."""
-
-SHOWN = 20
 
 
 def drill_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -69,9 +68,9 @@ def _drill_asset(tenant: str) -> dg.AssetsDefinition:
         """The last restore of the newest complete snapshot into a sandbox. Asks the library for nothing."""
         snapshot = library.data.find_snapshot(tenant)
         found = drill(library.settings, library.data, snapshot, now=datetime.now(UTC))
-        yield dg.AssetCheckResult(check_name=CHECK, passed=found.ok, metadata={"problems": found.problems[:SHOWN]})
+        yield dg.AssetCheckResult(check_name=CHECK, passed=found.ok, metadata={"problems": found.problems[:MOST_SHOWN]})
         if not found.ok:
-            problems = "\n".join(found.problems[:SHOWN])
+            problems = "\n".join(found.problems[:MOST_SHOWN])
             raise dg.Failure(problems, metadata=_metadata(found), allow_retries=False)
         yield dg.MaterializeResult(metadata=_metadata(found))
 
@@ -85,5 +84,5 @@ def _metadata(found: Drill) -> dict[str, Any]:
         "files": found.files,
         "bytes": found.bytes,
         "seconds": found.seconds,
-        "problems": found.problems[:SHOWN],
+        "problems": found.problems[:MOST_SHOWN],
     }

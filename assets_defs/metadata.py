@@ -9,6 +9,9 @@ from pipelines.records.tables import MADE_FROM, Table
 from pipelines.service.redaction import outside_text
 from pipelines.store.snapshots.captures import Capture
 
+MOST_SHOWN = 20
+"""Problems that Dagster shows one by one; the commands list more."""
+
 PREVIEW_ROWS = 5
 PREVIEW_CHARACTERS = 80
 HIDDEN = frozenset({"payload", "residue"})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from pydantic import Field
 
-from assets_defs.metadata import preview
+from assets_defs.metadata import MOST_SHOWN, preview
 from assets_defs.schedules import UPKEEP
 from pipelines.migration.apply.run import Limits, Selection
 from pipelines.migration.flow import Migration
@@ -32,8 +32,6 @@ JOBS = {PLAN: "plan_migration", LOAD: "apply_migration", PROOF: "verify_migratio
 
 MAX_SECONDS = 14 * 24 * 3600
 """100,000 records with files take days at 60 requests a minute."""
-
-SHOWN = 20
 
 _TOLD = {
     PLAN: "Works out what moving a snapshot into a library would write, and writes nothing.",
@@ -172,7 +170,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
     return {
         "picture": dg.MetadataValue.md(plan_picture(plan, now=datetime.now(UTC))),
         "plan": facts.plan,
-        "approval": facts.seal[:8],
+        "approval": facts.approval,
         "counts": preview(("resource", "action", "records"), rows),
         "files": facts.files.upload,
         "requests": facts.requests,
@@ -185,7 +183,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
 
 def _load_metadata(result: "Result") -> Mapping[str, Any]:
     applied = result.applied
-    failures = [(one.resource, one.source_id, one.title, one.problem) for one in applied.failures[:SHOWN]]
+    failures = [(one.resource, one.source_id, one.title, one.problem) for one in applied.failures[:MOST_SHOWN]]
     return {
         "created": applied.created,
         "patched": applied.patched,
@@ -200,7 +198,7 @@ def _load_metadata(result: "Result") -> Mapping[str, Any]:
 
 def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
     rows: Sequence[tuple[Any, ...]] = [
-        (one.problem, one.resource, one.source_id, one.target_id, one.field) for one in found.findings[:SHOWN]
+        (one.problem, one.resource, one.source_id, one.target_id, one.field) for one in found.findings[:MOST_SHOWN]
     ]
     return {
         "picture": dg.MetadataValue.md(proof_picture(found)),

@@ -10,6 +10,7 @@ from typing import Any
 import dagster as dg
 
 from assets_defs.freshness import verification_freshness
+from assets_defs.metadata import MOST_SHOWN
 from assets_defs.schedules import UPKEEP, weekly_or_daily
 from pipelines.backup.flow import Backup
 from pipelines.settings.settings import Settings
@@ -21,9 +22,6 @@ CHECK = "intact"
 
 MAX_SECONDS = 20 * 3600
 """A library with many large files takes hours to read."""
-
-SHOWN = 20
-"""Problems that are told one by one in Dagster; `bookferry snapshots verify` tells all of them."""
 
 
 def verification_assets(settings: Settings) -> list[dg.AssetsDefinition]:
@@ -79,10 +77,10 @@ def _verification_asset(settings: Settings, tenant: str) -> dg.AssetsDefinition:
         results = verify_named(library.data, tenant, part, now=datetime.now(UTC))
         for result in results:
             context.log_event(dg.AssetObservation(asset_key=[tenant, "snapshot"], metadata=_metadata(result)))
-        problems = [problem for result in results for problem in result.problems[:SHOWN]]
+        problems = [problem for result in results for problem in result.problems[:MOST_SHOWN]]
         yield dg.AssetCheckResult(check_name=CHECK, passed=not problems, metadata={"problems": problems})
         if problems:
-            raise dg.Failure("\n".join(problems[:SHOWN]), metadata={"problems": problems}, allow_retries=False)
+            raise dg.Failure("\n".join(problems[:MOST_SHOWN]), metadata={"problems": problems}, allow_retries=False)
         yield dg.MaterializeResult(metadata=_metadata(results[-1]))
 
     return verification
@@ -92,7 +90,7 @@ def _metadata(result: SnapshotVerification) -> dict[str, Any]:
     return {
         "snapshot": result.snapshot,
         "intact": result.ok,
-        "problems": result.problems[:SHOWN],
+        "problems": result.problems[:MOST_SHOWN],
         "notes": result.notes,
         "files": result.files,
         "bytes": result.bytes,

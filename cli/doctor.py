@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cli.nightly import nightly_runs
 from cli.output import Output
+from cli.progress import WORTH_TELLING_SECONDS
 from pipelines.doctor.examination import Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, problem, worst
 from pipelines.doctor.machine import unusable
@@ -30,9 +31,6 @@ STYLES = {
 
 NARROWEST = 24
 """Characters that a message gets however narrow the terminal is."""
-
-WORTH_TELLING_SECONDS = 3.0
-"""Waits shorter than this are never told."""
 
 
 def examine_tenants(config: str | None, tenant: str | None, output: Output) -> ExitStatus:

@@ -21,7 +21,7 @@ from pipelines.backup.flow import checked_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult, Limits, as_json
-from pipelines.migration.flow import APPROVAL, Migration, Result
+from pipelines.migration.flow import Migration, Result
 from pipelines.migration.model.plan import (
     CONFLICT,
     CONFLICTS,
@@ -114,7 +114,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "target": facts.target.tenant,
         "mails": facts.mails,
         "decisions": facts.decisions,
-        "approval": facts.seal[:APPROVAL],
+        "approval": facts.approval,
         "path": str(plan.folder),
         "notes": facts.notes,
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.backup.read import Progress
-from pipelines.humanize import counted
+from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
 from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
@@ -36,7 +36,6 @@ ALL = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100
 """A drill wants to know of everything that cannot be put back."""
 
 
-MOST_PROBLEMS = 1000
 MOST_LEFT = 100
 
 
@@ -89,7 +88,7 @@ def drill(
         records=proof.compared,
         files=proof.files_checked,
         bytes=facts.files.bytes,
-        problems=problems[:MOST_PROBLEMS],
+        problems=problems[:MOST_LISTED],
         problems_count=len(problems),
         resources={
             name: sum(counts.get(action, 0) for action in (CREATE, PATCH, UNCHANGED))

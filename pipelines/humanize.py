@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+MOST_LISTED = 1000
+"""Entries that a list in a result document has at most; the document also has their number (I11)."""
+
 
 def size(count: int) -> str:
     """Bytes for people: 1.4 MB."""

@@ -26,8 +26,9 @@ from pipelines.records.raw import RawRecords
 from pipelines.records.tables import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
 from pipelines.service.listing.drift import REMEMBERED
-from pipelines.service.listing.listing import PER_PAGE, CollectionMovedError, Listing, ListingFacts, Page
+from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts, Page
 from pipelines.service.redaction import outside_text
+from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import DuplicateIds, drop_duplicates
 from pipelines.store.parquet import TableWriter
 from pipelines.store.snapshots.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids

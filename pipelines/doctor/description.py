@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import yaml
 
 from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.inventory import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 
@@ -59,8 +60,8 @@ DOCUMENTED = {
 }  # fmt: skip
 """Operations that service-api.md knows, with the paths that we suppose where it shows none (A6)."""
 
-_FIELDS = ("id", "title", "publishable_type", "published_on", "abstract", "authors", "categories", "cover", "assets")
-FIELDS = {"v2": {*_FIELDS, "doi", "isbn", "issn", "arxiv_id", "pmid"}, "v3": {*_FIELDS, "identifiers"}}
+_FIELDS = PUBLICATION_KEYS - {"contributor", "organization"}
+FIELDS = {"v2": {*_FIELDS, *IDENTIFIER_FIELDS}, "v3": {*_FIELDS, IDENTIFIER_LIST}}
 """Fields of a publication that have columns or tables of their own; all others are kept as residue."""
 
 KNOWN_RESIDUE = {"import_state", "contributor", "organization"}

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from pipelines.doctor.findings import CheckResult, warning
 from pipelines.doctor.guessed_records import dois
 from pipelines.doctor.guesses import Look, differs, held, ids_of, total_of, untested
-from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.redaction import outside_text
+from pipelines.service_limits import PER_PAGE
 
 ASKED_FOR = 2 * PER_PAGE
 """Records that the first page is asked for, to see whether the service cuts it to 50."""

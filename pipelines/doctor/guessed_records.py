@@ -9,21 +9,16 @@ from urllib.parse import parse_qs, urlsplit
 
 from pipelines.doctor.findings import CheckResult
 from pipelines.doctor.guesses import Look, differs, held, names_of, untested
+from pipelines.inventory import IDENTIFIER_FIELDS, PUBLICATION_KEYS
 from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
-FLAT_IDENTIFIERS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
-"""Flat fields that v2 is supposed to have (A24)."""
-
-_DOCUMENTED = (
-    "id", "title", "publishable_type", "published_on", "abstract", "authors", "categories", "cover", "assets", "contributor",
-    "organization", "import_state",
-)  # fmt: skip
+_DOCUMENTED = (*PUBLICATION_KEYS, "import_state")
 
 
 def unknown_fields(look: Look) -> CheckResult:
     """A1: fields of a publication beyond those of the document."""
-    known = {*_DOCUMENTED, *(FLAT_IDENTIFIERS if look.api == "v2" else ("identifiers",))}
+    known = {*_DOCUMENTED, *(IDENTIFIER_FIELDS if look.api == "v2" else ("identifiers",))}
     unknown = {key for record in look.records for key in record} - known
     if not look.records:
         return untested("A1", "there are no records")
@@ -52,7 +47,7 @@ def identifiers(look: Look) -> CheckResult:
     if not look.records:
         return untested(name, "there are no records")
     if look.api == "v2":
-        present = {field for record in look.records for field in FLAT_IDENTIFIERS if field in record}
+        present = {field for record in look.records for field in IDENTIFIER_FIELDS if field in record}
         if "identifiers" not in look.records[0] and present:
             return held(name, f"identifiers are flat fields: {names_of(present)}")
         return differs(

@@ -32,7 +32,7 @@ from pipelines.migration.apply.staleness import check_fresh
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import UNDONE, Journal
-from pipelines.migration.model.plan import CONFLICT, CONFLICTS, HTML, PEOPLE, ROWS, Plan
+from pipelines.migration.model.plan import APPROVAL_LENGTH, CONFLICT, CONFLICTS, HTML, PEOPLE, ROWS, Plan
 from pipelines.migration.model.plan_folders import find_plan, seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS, referenced_resources
@@ -121,9 +121,9 @@ class Migration:
     def approved(self, name: str, approval: str, target: str) -> Plan:
         """The plan that a person names and approves, with the beginning of its seal."""
         plan = self._named(name, target)
-        if len(approval) < APPROVAL or not plan.facts.seal.startswith(approval):
+        if len(approval) < APPROVAL_LENGTH or not plan.facts.seal.startswith(approval):
             raise ConfigurationError(
-                f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.seal[:APPROVAL]} as "
+                f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.approval} as "
                 "its approval."
             )
         return plan
@@ -386,7 +386,3 @@ class Result(NamedTuple):
 
     applied: ApplyResult
     requests: int
-
-
-APPROVAL = 8
-"""Characters of a plan's seal that approve it."""

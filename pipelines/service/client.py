@@ -17,7 +17,7 @@ import httpx
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import Network
+from pipelines.service.http.network import CONNECT_SECONDS, Network
 from pipelines.service.http.responses import as_object, checked, failed_write, never_sent, unclear, written
 from pipelines.service.http.retries import Retried
 from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
@@ -28,7 +28,6 @@ from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
 from pipelines.version import VERSION
 
-CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
 """Without a single byte from the service; then the request is sent again, or looked up, so that one that hangs holds nobody up for long."""
 

@@ -12,8 +12,9 @@ import msgspec
 from pipelines.errors import ProtocolError
 from pipelines.records.values import decode_record
 from pipelines.service.http.envelope import split_records
-from pipelines.service.http.paging import PER_PAGE, Route, identity, may_be_last, page_number, read_paging_headers
+from pipelines.service.http.paging import Route, identity, may_be_last, page_number, read_paging_headers
 from pipelines.service.redaction import outside_text
+from pipelines.service_limits import PER_PAGE
 
 MOST_PAGES = 4
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock
 
 BUSY = 30.0
 """Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
-
-ROOM = 1024 * 1024
-"""Bytes. A disk with less than this is full for a database."""
 
 
 class StateFile:
@@ -134,13 +131,6 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _storage_error(what: str, path: Path, error: sqlite3.Error) -> StorageError:
-    code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and _has_no_room(path) else _code(error)
+    code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and is_full(path.parent) else _code(error)
     remedy = _REMEDIES.get(code, "Is its disk in order?")
     return StorageError(f"{what} in {path} could not be read or written: {error}. {remedy}")
-
-
-def _has_no_room(path: Path) -> bool:
-    """Whether there is no room for the file to grow: SQLite may call that a disk error."""
-    with suppress(OSError):
-        return shutil.disk_usage(path.parent).free < ROOM
-    return False

@@ -13,6 +13,16 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_bucket
 
+POSTGRES_TIMEOUTS = {
+    "connect_timeout": "10",
+    "application_name": "bookferry",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""Connection parameters of libpq: a server that stops responding is noticed within half a minute."""
+
 
 def _free_schema(name: str) -> str:
     if name.startswith("pg_") or name in {"public", "information_schema"}:

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from pipelines.inventory import resource_mistake
+from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_redirect_uri
 from pipelines.settings.schedule import (
     NotifySettings,
@@ -63,7 +64,7 @@ class TenantSettings(BaseModel):
     scopes: tuple[Scope, ...] | None = None
     resources: tuple[str, ...] | None = None
     files: bool = Field(default=True, strict=True)
-    requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
+    requests_per_minute: int = Field(default=REQUESTS_PER_MINUTE, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
     walks: int = Field(default=3, ge=1, le=10, strict=True)
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)

@@ -8,17 +8,15 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
-
-ROOM = 1024 * 1024
-"""Bytes. A disk with less than this is full for a database."""
 
 PIECE = 8 * 1024 * 1024
 """Bytes that are read at once of a file that may be far away."""
@@ -50,13 +48,6 @@ def is_disk_full(error: BaseException) -> bool:
     return any(words in str(error) for words in ("No space left on device", "disk is full", "File too large"))
 
 
-def _has_no_room(path: Path) -> bool:
-    """Whether the disk under `path`, which need not exist, has too little room for a database."""
-    with suppress(OSError, StopIteration):
-        return shutil.disk_usage(next(one for one in (path, *path.absolute().parents) if one.exists())).free < ROOM
-    return False
-
-
 def _is_disk_error(error: BaseException) -> bool:
     """SQLite calls a full disk an I/O error where it can write neither its file nor what goes beside it."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
@@ -65,7 +56,7 @@ def _is_disk_error(error: BaseException) -> bool:
 def storage_error(error: BaseException, path: Path | str) -> StorageError:
     """The plain message for a failure to write or read `path`."""
     number = getattr(error, "errno", None)
-    if number is None and (is_disk_full(error) or (_is_disk_error(error) and _has_no_room(Path(path)))):
+    if number is None and (is_disk_full(error) or (_is_disk_error(error) and is_full(Path(path)))):
         number = errno.ENOSPC
     remedy = _REMEDIES.get(number or 0, f"{error}. Mend that and run the command again")
     return StorageError(f"Cannot write to or read from {path}: {remedy}. The last good snapshot is untouched.")

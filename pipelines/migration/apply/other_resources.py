@@ -14,6 +14,7 @@ from typing import Any, Self
 import msgspec
 
 from pipelines.errors import StopError
+from pipelines.migration.apply.staleness import EXAMPLES
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow
@@ -21,8 +22,6 @@ from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.match_store import TargetListing, key_digest, numbered, sealing, unsealing
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-
-EXAMPLES = 5
 
 _SCHEMA = """
     CREATE TABLE IF NOT EXISTS records (resource TEXT, id INTEGER, key BLOB, record BLOB, PRIMARY KEY (resource, id)) WITHOUT ROWID;

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.payload import RowResult
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import Writer
@@ -25,9 +26,6 @@ from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER as A_COVER
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
-
-FAILURES_TOLD = 1000
-"""Failures that a result holds; the journal has all."""
 
 FEW = 100
 """Rows that must have been tried before a percentage of failures means anything."""
@@ -267,7 +265,7 @@ class ApplyRun:
         if outcome.problems:
             applied.failed += 1
             told = outside_text(" ".join(outcome.problems), 2000)
-            if len(applied.failures) < FAILURES_TOLD:
+            if len(applied.failures) < MOST_LISTED:
                 applied.failures.append(
                     Failure(resource=row.resource, source_id=row.source_id, title=row.told, problem=told)
                 )

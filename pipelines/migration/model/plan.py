@@ -42,6 +42,9 @@ CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
 )
 """What a plan does with a record of the source. Quarantined: it cannot be sent, and is listed in issues.tsv."""
 
+APPROVAL_LENGTH = 8
+"""Characters of a plan's seal that approve it."""
+
 FORMAT = 2
 """Of plan.json; a later one may be read by a later version only."""
 
@@ -171,6 +174,11 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     people_key: str = ""
     seal: str = ""
     """SHA-256 of this document without its seal."""
+
+    @property
+    def approval(self) -> str:
+        """The first characters of the seal, with which a person approves the plan."""
+        return self.seal[:APPROVAL_LENGTH]
 
     def count(self, action: str) -> int:
         """Over all resources."""

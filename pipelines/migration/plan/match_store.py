@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import msgspec
 import pyarrow as pa
 
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, UNCHANGED
 from pipelines.migration.model.resource_types import ResourceType
@@ -27,9 +28,6 @@ from pipelines.store.parquet import TableWriter, open_table, row_batches
 
 if TYPE_CHECKING:
     from pipelines.migration.plan.conflicts import Decision
-
-STEP = 2000
-"""Records in memory at once."""
 
 CANDIDATES = 20
 """Records of the target that an unclear match names at most."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from pipelines.migration.model.comparable import digest
+from pipelines.migration.model.comparable import STEP, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED, PlannedReference
 from pipelines.migration.model.plan_table import PLAN
@@ -28,7 +28,6 @@ from pipelines.migration.model.resource_types import (
     ResourceType,
 )
 from pipelines.migration.plan.match_store import (
-    STEP,
     JournalledRecord,
     MatchResult,
     MatchStore,

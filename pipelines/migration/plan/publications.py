@@ -40,6 +40,7 @@ from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.forms import WRITTEN as FORM_FIELDS
 from pipelines.records.publications import REFERENCES
 from pipelines.records.residue import bounded, residue_counts, residue_json
+from pipelines.service_limits import PER_PAGE
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, exactly, literal, quoted, row_batches
 
@@ -337,7 +338,7 @@ def _count(
 
 def requests_to_read(records: int) -> int:
     """Pages of a listing; an empty one takes a request, too."""
-    return max(1, math.ceil(records / 50))
+    return max(1, math.ceil(records / PER_PAGE))
 
 
 def as_json(value: Any) -> str | None:

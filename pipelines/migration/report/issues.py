@@ -16,30 +16,25 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from pipelines.inventory import IDENTIFIER_FIELDS
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.formatting import display_both
 from pipelines.migration.model.plan import CONFLICT, CONFLICTS, ISSUES, MISSING, PATCH, QUARANTINED, Plan, PlannedFile
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.migration.plan.conflicts import differing, numbers
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
-from pipelines.report.issues import ALIKE, COLUMNS, LineWriter, shown
+from pipelines.report.issues import ALIKE, COLUMNS, EXAMPLES, LineWriter, shown
 from pipelines.report.rendering import NOT_SHOWN, names_a_person
 from pipelines.store.durable import storage_errors
 
 if TYPE_CHECKING:
     import duckdb
 
-EXAMPLES = 5
-"""Records that the page shows of each reason."""
-
 PATCHES = 3
 """Records that the page shows of each field that is changed."""
 
 MOST_SORTS = 1000
 """Different reasons and paths of which examples are kept: a hostile record may have fields without end (I13)."""
-
-STEP = 2000
-"""Rows in memory at once."""
 
 PUBLICATIONS, PEOPLE = "publications", "users"
 """Most records, and those that are people: none of these is shown."""

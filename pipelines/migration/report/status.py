@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import (
@@ -32,8 +33,6 @@ from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.run import MigrationVerification, read_verification, verifications
 from pipelines.records.forms import WRITTEN
 from pipelines.store.durable import storage_errors
-
-PROBLEMS_TOLD = 1000
 
 REQUESTS = {CREATED: 1, PATCHED: 1, COVER: 1, ASSET: 2}
 """Of each write that is done, so many are not needed any more: as `files.requests_of` counts them."""
@@ -142,9 +141,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         requests_left=left,
         minutes_left=left / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
-        problems=[
-            _problem(one) for one in islice(journal.of_plan(plan.name, REFUSED, PARKED, INTENDED), PROBLEMS_TOLD)
-        ],
+        problems=[_problem(one) for one in islice(journal.of_plan(plan.name, REFUSED, PARKED, INTENDED), MOST_LISTED)],
         verification=read_verification(kept[-1]) if kept else None,
     )
 

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import RefusedError, TemporaryError
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.ambiguous_writes import PAUSES
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.apply.other_resources import TargetLists
@@ -51,9 +52,6 @@ DELETED = frozenset({"users", "collections", "hard_copies"})
 """Resources beside publications of which the service deletes records (service-api.md: "no delete" of authorities, none of tasks)."""
 
 LATER = "something that may refer to it could not be taken back for now; it follows when this is run again"
-
-LEFT_TOLD = 1000
-"""Records left that a result holds."""
 
 
 class LeftRecord(msgspec.Struct, kw_only=True):
@@ -165,7 +163,7 @@ class _Undoing:
         """Note what stays."""
         if why:
             self.result.left += 1
-            if len(self.result.examples) < LEFT_TOLD:
+            if len(self.result.examples) < MOST_LISTED:
                 row = task.row
                 self.result.examples.append(
                     LeftRecord(

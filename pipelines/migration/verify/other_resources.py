@@ -19,8 +19,8 @@ from pipelines.migration.model.plan import CREATE, PATCH, UNCHANGED, Plan, PlanR
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.plan.match_store import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
-from pipelines.migration.verify.run import LONGEST, VerificationFinding
-from pipelines.report.issues import shown
+from pipelines.migration.verify.run import VerificationFinding
+from pipelines.report.issues import LONGEST, shown
 from pipelines.report.rendering import NOT_SHOWN
 
 

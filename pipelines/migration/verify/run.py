@@ -16,6 +16,7 @@ from typing import Protocol
 import msgspec
 
 from pipelines.errors import StorageError
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import Journal
@@ -32,16 +33,10 @@ from pipelines.migration.verify.discrepancies import (
 )
 from pipelines.migration.verify.files import check_files
 from pipelines.records.forms import WRITTEN
-from pipelines.report.issues import shown, write_lines
+from pipelines.report.issues import LONGEST, shown, write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file, write_atomically
 from pipelines.version import VERSION
-
-FINDINGS_TOLD = 1000
-"""Findings that a result holds; its table has all."""
-
-LONGEST = 300
-"""Characters of a value that are told."""
 
 PREFIX = "verification-"
 COLUMNS = ("problem", "resource", "record", "in the target", "title", "field", "wanted", "found", "what is known")
@@ -206,7 +201,7 @@ def _write_table(path: Path, discrepancies: Discrepancies, others: OtherResource
     def lines() -> Iterator[tuple[str | int, ...]]:
         publications = (_finding(found, title) for found, title in discrepancies.told())
         for one in chain(publications, others.findings()):
-            if len(first) < FINDINGS_TOLD:
+            if len(first) < MOST_LISTED:
                 first.append(one)
             numbers = ("" if number is None else number for number in (one.source_id, one.target_id))
             yield one.problem, one.resource, *numbers, one.title, one.field, one.wanted, one.found, one.why

@@ -7,7 +7,6 @@ goes signed in, through the client's rings. Each redirect is judged anew.
 from __future__ import annotations
 
 import hashlib
-import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -19,17 +18,18 @@ import httpx
 
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
-from pipelines.service.files.storage_client import StorageClient, UnfitAddressError, host_of, refusal_of
-from pipelines.service.http.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
+from pipelines.service.files.storage_client import (
+    HEADERS,
+    MOST_PAUSE,
+    TRIES,
+    StorageClient,
+    UnfitAddressError,
+    host_of,
+    refusal_of,
+)
+from pipelines.service.http.retries import backoff, is_for_good, is_passing, retry_after, status_line, what_went_wrong
 from pipelines.service.http.transport import climbs, path_of
 from pipelines.service.redaction import outside_text
-from pipelines.version import VERSION
-
-TRIES = 4
-"""Of one file, with some seconds between them; what fails longer is tried again after the listing."""
-
-MOST_PAUSE = 120.0
-"""Seconds that a storage may ask one file to wait."""
 
 MOST_REDIRECTS = 5
 MOST_BYTES = 16 * 1024**3
@@ -45,8 +45,6 @@ REFUSED = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 )
 """What storages answer to an address that has expired, or whose file is gone."""
-
-_HEADERS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"bookferry/{VERSION}"}
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ class Downloads:
                 tried += 1
                 if not error.failed.passing or tried == TRIES or (error.pause or 0.0) > MOST_PAUSE:
                     return error.failed
-                self._clock.sleep(error.pause or 2.0 ** (tried - 1) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
+                self._clock.sleep(error.pause or backoff(tried))
 
     def close(self) -> None:
         """Close all connections to storages, and wake whoever waits for one of them."""
@@ -152,8 +150,8 @@ class Downloads:
         self._storages.check(url)
         if self._storages.is_own_host(url):
             signed_in = path_of(url).startswith(self._api) and not climbs(path_of(url)) and not redirected
-            return self._client().stream(url, {**_HEADERS, **headers}, signed_in=signed_in)
-        return self._storages.send(httpx.Request("GET", url, headers={**_HEADERS, **headers}), seconds=STALL_SECONDS)
+            return self._client().stream(url, {**HEADERS, **headers}, signed_in=signed_in)
+        return self._storages.send(httpx.Request("GET", url, headers={**HEADERS, **headers}), seconds=STALL_SECONDS)
 
     def _check(self, response: httpx.Response) -> None:
         if response.status_code == HTTPStatus.OK:

@@ -10,15 +10,23 @@ import threading
 
 import httpx
 
-from pipelines.service.http.network import Network
+from pipelines.service.http.network import CONNECT_SECONDS, Network
 from pipelines.service.http.transport import origin_of
 from pipelines.service.redaction import outside_text
 from pipelines.settings.addresses import is_loopback
+from pipelines.version import VERSION
 
 MOST_HOSTS = 64
 """Storages that one library may name."""
 
-CONNECT_SECONDS = 10.0
+TRIES = 4
+"""Tries of one file, with some seconds between them."""
+
+MOST_PAUSE = 120.0
+"""Seconds that a storage service may ask one file to wait."""
+
+HEADERS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"bookferry/{VERSION}"}
+"""Headers of every request to a storage service."""
 
 _SHORT = 4096
 """Bytes of a refusal that are looked at."""

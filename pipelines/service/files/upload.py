@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, closing
@@ -21,22 +20,23 @@ import httpx
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.presigned_form import PresignedForm
-from pipelines.service.files.storage_client import StorageClient, UnfitAddressError, host_of, refusal_of
+from pipelines.service.files.storage_client import (
+    HEADERS,
+    MOST_PAUSE,
+    TRIES,
+    StorageClient,
+    UnfitAddressError,
+    host_of,
+    refusal_of,
+)
 from pipelines.service.http.responses import as_object
-from pipelines.service.http.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
+from pipelines.service.http.retries import backoff, is_for_good, is_passing, retry_after, status_line, what_went_wrong
 from pipelines.service.redaction import outside_text, redact
-from pipelines.version import VERSION
 
 Presign = Literal["assets/presign", "publications/cover/presign"]
 
-TRIES = 4
-"""Of one file, each with a form of its own, with some seconds between them."""
-
 MOST_EXPIRED = 2
 """Forms that may turn out to have expired: the file may wait for the budget, or take its time, but hardly thrice."""
-
-MOST_PAUSE = 120.0
-"""Seconds that a storage may ask one file to wait."""
 
 STALL_SECONDS = 120.0
 """Without a single byte going or coming; a storage may take some time over a large file before it answers."""
@@ -54,8 +54,6 @@ _MOST_FIELDS = 100
 _MOST_TEXT = 64 * 1024
 _TOLD = frozenset({"key", "content-type", "content-disposition", "bucket", "acl", "success_action_status"})
 """Fields that may be told where a storage repeats them: they give no right to anything."""
-
-_HEADERS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"bookferry/{VERSION}"}
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ class Uploads:
                 if tried == TRIES or expired > MOST_EXPIRED or (error.pause or 0.0) > MOST_PAUSE:
                     raise error.final from None
                 if not error.expired:
-                    self._clock.sleep(error.pause or 2.0 ** (tried - 1) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
+                    self._clock.sleep(error.pause or backoff(tried))
             else:
                 metadata = {"size": size, "filename": filename, "mime_type": content_type}
                 return {"id": form.file_id, "storage": "cache", "metadata": metadata}
@@ -194,7 +192,7 @@ class Uploads:
         asked = f"POST {host_of(form.url)}"
         try:
             self._storages.check(form.url)
-            request = httpx.Request("POST", form.url, headers={**_HEADERS, **body.headers}, content=body)
+            request = httpx.Request("POST", form.url, headers={**HEADERS, **body.headers}, content=body)
             with closing(self._answer(request)) as response:
                 self._check(asked, form, response)
         except UnfitAddressError as error:

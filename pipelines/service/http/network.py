@@ -15,6 +15,9 @@ import httpx
 from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.settings.addresses import is_loopback
 
+CONNECT_SECONDS = 10.0
+"""Seconds that opening a connection may take."""
+
 KEPT_SECONDS = 5.0
 """Seconds for which an idle connection is kept: less than any common server does, so that it seldom ends just when it is used."""
 

@@ -17,12 +17,7 @@ import msgspec
 
 from pipelines.errors import PagingLoopError, ProtocolError
 from pipelines.service.redaction import outside_text
-
-PER_PAGE = 50
-"""service-api.md, Limits: "25 entries by default, 50 at most"."""
-
-DEFAULT_PER_PAGE = 25
-"""service-api.md, Limits: what a service that takes no `per_page` answers."""
+from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 
 MAX_PAGES = 1_000_000
 """A listing that has not ended by then never will (I13): that many pages take eleven days at 60 requests a minute."""

@@ -207,12 +207,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _seconds_to_wait(state: RetryCallState, now: datetime) -> float:
-    """What the service asked for, else 1, 2, 4, ... 30 with a little randomness so that clients do not return in step."""
+    """The seconds that the service asked for, else those of `backoff`."""
     response = _response(state)
     if response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
         return 0.0  # it has paused the budget, where the next try queues like any other request
-    backoff: float = min(30.0, 2.0 ** (state.attempt_number - 1)) * random.uniform(0.9, 1.1)  # noqa: S311  not a secret
-    return _asked(state, now) or backoff
+    return _asked(state, now) or backoff(state.attempt_number)
+
+
+def backoff(tries: int) -> float:
+    """Seconds to wait after so many tries: 1, 2, 4, ... 30, with a little randomness so that clients do not return in step."""
+    return float(min(30.0, 2.0 ** (tries - 1)) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
 
 
 def _asked(state: RetryCallState, now: datetime) -> float | None:

@@ -15,13 +15,12 @@ import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.paging import PER_PAGE, LoopGuard, Route, is_unpaged, may_be_last, same_page
+from pipelines.service.http.paging import LoopGuard, Route, is_unpaged, may_be_last, same_page
 from pipelines.service.listing.drift import Seam, Seen, Window
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
 from pipelines.service.listing.prefetch import Prefetch
 from pipelines.service.redaction import outside_text
-
-__all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "Page"]
+from pipelines.service_limits import PER_PAGE
 
 NEAR = 40
 """Pages: a walk that is not further when something moves begins anew. One that is further goes back to where it moved."""

@@ -23,7 +23,7 @@ from pipelines.errors import ConfigurationError, ProtocolError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.http.bodies import read_body
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import Network
+from pipelines.service.http.network import CONNECT_SECONDS, Network
 from pipelines.service.http.retries import is_for_good, retry_after, status_line
 from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
 from pipelines.service.redaction import keep_secret, outside_text
@@ -44,7 +44,7 @@ CLIENT_NAME = "Bookferry"
 HOUR = 3600.0
 """service-api.md, v3: "An access token is valid for one hour". Assumed where an answer does not say how long."""
 
-TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_SECONDS)
 
 LONG = 120.0
 """Seconds: a 429 that asks for more is not about the rate of requests, but about the registrations of a day."""

@@ -15,11 +15,7 @@ from pipelines.errors import ConfigurationError, StorageError
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import keep_secret, outside_text
 from pipelines.service.sign_in.connection import LOCK_SECONDS, Connection, Locked, decoded, encoded, wait_for
-
-CONNECT_SECONDS = 10
-
-_PATIENCE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
-"""A server that has gone without a word is noticed within half a minute (libpq's names)."""
+from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
 TABLE = sa.Table(
     "bookferry_sign_ins",
@@ -48,8 +44,7 @@ class PostgresTokens:
             ) from None
         keep_secret(str(url.password or ""))
         self._shown = outside_text(url.render_as_string(hide_password=True).replace("+psycopg", ""))
-        arguments = {"connect_timeout": CONNECT_SECONDS, "application_name": "bookferry", **_PATIENCE}
-        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
+        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=POSTGRES_TIMEOUTS, hide_parameters=True)
 
     @property
     def place(self) -> str:

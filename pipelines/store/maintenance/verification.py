@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError
+from pipelines.humanize import MOST_LISTED
 from pipelines.records.tables import PUBLICATION_FILES, STAGED
 from pipelines.store.durable import digest_of, storage_errors
 from pipelines.store.encryption import PersonalKeys
@@ -38,9 +39,6 @@ from pipelines.store.snapshots.snapshots import (
 )
 
 VERIFICATIONS = "verifications"
-
-SHOWN = 1000
-"""Problems that are told one by one; of more, only the number is kept (I11)."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -113,7 +111,7 @@ class _Look:
 
     def problem(self, text: str) -> None:
         self.count += 1
-        if len(self.problems) < SHOWN:
+        if len(self.problems) < MOST_LISTED:
             self.problems.append(text)
 
 
