@@ -17,7 +17,7 @@ from pipelines.backup.read import Progress
 from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
-from pipelines.migration.model.plan import CONFLICT, CREATE, PATCH, QUARANTINED, UNCHANGED
+from pipelines.migration.model.plan import CONFLICT, PRESENT_ACTIONS, QUARANTINED
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
 from pipelines.migration.plan.other_resources import TASK_COMPLETED
 from pipelines.migration.plan.scope import listed_in
@@ -91,8 +91,7 @@ def drill(
         problems=problems[:MOST_LISTED],
         problems_count=len(problems),
         resources={
-            name: sum(counts.get(action, 0) for action in (CREATE, PATCH, UNCHANGED))
-            for name, counts in facts.counts.items()
+            name: sum(counts.get(action, 0) for action in PRESENT_ACTIONS) for name, counts in facts.counts.items()
         },
         left=_left(made, done, facts.unsent),
     )

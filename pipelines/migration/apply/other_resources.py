@@ -17,7 +17,7 @@ from pipelines.errors import StopError
 from pipelines.migration.apply.staleness import EXAMPLES
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow
+from pipelines.migration.model.plan import PATCH, WRITTEN_ACTIONS, Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
 from pipelines.migration.plan.match_store import TargetListing, key_digest, numbered, sealing, unsealing
 from pipelines.store.durable import storage_errors
@@ -102,7 +102,7 @@ class TargetLists:
     def _changed(
         self, plan: Plan, journal: Journal, resources: Collection[str], begun: Collection[tuple[str, int]]
     ) -> Iterator[str]:
-        for row in plan.rows(CREATE, PATCH, resources=resources):
+        for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
             if (row.resource, row.source_id) in begun or row.matched_by == "decision":
                 continue
             if row.action == PATCH:

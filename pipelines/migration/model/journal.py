@@ -21,6 +21,9 @@ from pipelines.service.state_file import StateFile
 CREATE, PATCH, ASSET, COVER = "create", "patch", "asset", "cover"
 """Kinds of writes."""
 
+RECORD_WRITES = (CREATE, PATCH)
+"""Kinds of writes of a record itself; the others write its files."""
+
 INTENDED, DONE, REFUSED, PARKED, UNDONE = "intended", "done", "refused", "parked", "undone"
 """States. Refused: the service said no. Parked: nobody can tell whether it happened, a person must look. Undone: taken back."""
 
@@ -184,7 +187,7 @@ class Journal:
             row = db.execute(
                 "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
                 "AND kind IN (?, ?) ORDER BY number DESC LIMIT 1",
-                (*self._pair, resource, source_id, DONE, CREATE, PATCH),
+                (*self._pair, resource, source_id, DONE, *RECORD_WRITES),
             ).fetchone()
         return row[0] if row else None
 
@@ -233,7 +236,7 @@ class Journal:
         rows = self._stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
             "AND state = ? AND kind IN (?, ?) ORDER BY source_id, number",
-            (*self._pair, resource, DONE, CREATE, PATCH),
+            (*self._pair, resource, DONE, *RECORD_WRITES),
         )
         current: WrittenRecord | None = None
         for source_id, target_id, kind, wanted, held in rows:

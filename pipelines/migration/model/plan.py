@@ -42,6 +42,12 @@ CREATE, PATCH, UNCHANGED, CONFLICT, SKIPPED, QUARANTINED = (
 )
 """What a plan does with a record of the source. Quarantined: it cannot be sent, and is listed in issues.tsv."""
 
+WRITTEN_ACTIONS = (CREATE, PATCH)
+"""Actions that write a record into the target."""
+
+PRESENT_ACTIONS = (*WRITTEN_ACTIONS, UNCHANGED)
+"""Actions after which the target has the record."""
+
 APPROVAL_LENGTH = 8
 """Characters of a plan's seal that approve it."""
 

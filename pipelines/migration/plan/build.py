@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipelines.errors import ConfigurationError, StopError
-from pipelines.migration.model.journal import CREATE, DONE, PATCH, Journal
+from pipelines.migration.model.journal import DONE, RECORD_WRITES, Journal
 from pipelines.migration.model.plan import FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
 from pipelines.migration.model.plan_folders import plan_name, plans_folder
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
@@ -89,7 +89,7 @@ def decisions_so_far(data: DataFolder, journal: Journal, source: str, target: st
 
     def applied(one: Decision) -> bool:
         return one.decision in APPLIED_ONCE and any(
-            entry.state == DONE and entry.kind in (CREATE, PATCH) and entry.begun_at >= asked
+            entry.state == DONE and entry.kind in RECORD_WRITES and entry.begun_at >= asked
             for entry in journal.of_record(one.resource, one.source_id)
         )
 

@@ -24,6 +24,7 @@ from pipelines.migration.model.plan import (
     CONFLICT,
     CREATE,
     PATCH,
+    PRESENT_ACTIONS,
     QUARANTINED,
     UNCHANGED,
     UPLOAD,
@@ -255,7 +256,9 @@ def _row(  # noqa: PLR0917  what a row is made of
         references = {name: one for name, one in references.items() if name in payload}
         payload = {name: text for name, text in payload.items() if name not in references}
     expected = _expected(record, outcome, payload, told)
-    files = _files(record, outcome, theirs, journal) if action in _WITH_FILES and record["files"] is not None else []
+    files = (
+        _files(record, outcome, theirs, journal) if action in PRESENT_ACTIONS and record["files"] is not None else []
+    )
     if action == UNCHANGED and any(one.action == UPLOAD for one in files):
         action = PATCH
     _count(totals, action, outcome["matched_by"], patched, files)
@@ -295,9 +298,6 @@ def _expected(
     )
     held = msgspec.json.decode(outcome["held"]) if outcome["held"] else {}
     return {name: held[name] if name in held else digest(record[name]) for name in names}
-
-
-_WITH_FILES = (CREATE, PATCH, UNCHANGED)
 
 
 def _files(

@@ -21,6 +21,7 @@ from pipelines.migration.model.journal import (
     DONE,
     INTENDED,
     PARKED,
+    RECORD_WRITES,
     REFUSED,
     UNDONE,
     Journal,
@@ -155,7 +156,7 @@ def three_way(
         (
             one
             for one in reversed(journal.of_record(row.resource, source_id))
-            if one.plan == plan.name and one.kind in (CREATED, PATCHED)
+            if one.plan == plan.name and one.kind in RECORD_WRITES
         ),
         None,
     )

@@ -30,7 +30,7 @@ from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import INTENDED, PARKED, Journal, JournalEntry
-from pipelines.migration.model.plan import CREATE, PATCH, Plan, PlanRow, plan_row
+from pipelines.migration.model.plan import WRITTEN_ACTIONS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS, RESOURCE_TYPES
 from pipelines.migration.model.wording import plural
 from pipelines.migration.plan.files import described_files
@@ -340,7 +340,7 @@ def _backwards(plan: Plan) -> Iterator[list[PlanRow]]:
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan_row(row) for row in reversed(rows) if row["action"] in (CREATE, PATCH)]
+                yield [plan_row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]
 
 
 def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:

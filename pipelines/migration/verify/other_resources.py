@@ -15,7 +15,7 @@ from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import CREATE as CREATED
 from pipelines.migration.model.journal import DONE, UNDONE, Journal
 from pipelines.migration.model.journal import PATCH as PATCHED
-from pipelines.migration.model.plan import CREATE, PATCH, UNCHANGED, Plan, PlanRow
+from pipelines.migration.model.plan import CREATE, PRESENT_ACTIONS, UNCHANGED, Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES, USERS
 from pipelines.migration.plan.match_store import TargetListing
 from pipelines.migration.verify.discrepancies import DIFFERING, DUPLICATED, MISSING
@@ -46,7 +46,7 @@ class OtherResourcesComparison:
     def compared(self) -> int:
         """Records that should be there."""
         counts = self.plan.facts.counts
-        return sum(counts[one].get(action, 0) for one in self.resources for action in (CREATE, PATCH, UNCHANGED))
+        return sum(counts[one].get(action, 0) for one in self.resources for action in PRESENT_ACTIONS)
 
     def counts(self) -> Counter[str]:
         """Problem → records; one that differs in several fields counts once."""
@@ -57,7 +57,7 @@ class OtherResourcesComparison:
         """Every difference, in the plan's order."""
         if not self.resources:
             return
-        for row in self.plan.rows(CREATE, PATCH, UNCHANGED, resources=self.resources):
+        for row in self.plan.rows(*PRESENT_ACTIONS, resources=self.resources):
             target_id, why = self._became(row)
             record = None if target_id is None else self.now.record(row.resource, target_id)
             if record is None:
