@@ -14,10 +14,10 @@ from rich.console import Console
 from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.service.redaction import redact
-from pipelines.service.sign_in.connection import Grant
-from pipelines.service.sign_in.login import Login, Question, signing_in
-from pipelines.service.sign_in.loopback_redirect import Arrival, Listener, next_arrival
-from pipelines.service.sign_in.oauth_errors import ForeignAnswerError
+from pipelines.service.sign_in.login import AuthorizationRequest, Login, signing_in
+from pipelines.service.sign_in.loopback_redirect import AuthorizationResponse, RedirectListener, next_response
+from pipelines.service.sign_in.oauth_errors import ForeignResponseError
+from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in import JOBS, abilities, who_am_i
@@ -67,7 +67,7 @@ def _scopes(settings: Settings, tenant: str, purpose: str | None) -> tuple[str, 
     return scopes
 
 
-def _answered(login: Login, question: Question, output: Output, *, browser: bool, seconds: float) -> Grant:
+def _answered(login: Login, question: AuthorizationRequest, output: Output, *, browser: bool, seconds: float) -> Grant:
     with ExitStack() as stack:
         listener = _listener(question.redirect_uri)
         if listener is not None:
@@ -83,12 +83,12 @@ def _answered(login: Login, question: Question, output: Output, *, browser: bool
     return grant
 
 
-def _listener(redirect_uri: str) -> Listener | None:
+def _listener(redirect_uri: str) -> RedirectListener | None:
     """Where the browser brings the answer, if that is on this machine."""
     if redirect_uri.startswith("https:"):
         return None
     try:
-        return Listener(redirect_uri)
+        return RedirectListener(redirect_uri)
     except OSError as error:
         raise ConfigurationError(
             f"The browser's answer is expected at {redirect_uri}, which cannot be opened ({error.strerror}). Is another `bookferry login` "
@@ -96,7 +96,7 @@ def _listener(redirect_uri: str) -> Listener | None:
         ) from None
 
 
-def _explain(output: Output, question: Question, *, browser: bool, paste: bool, listening: bool) -> None:
+def _explain(output: Output, question: AuthorizationRequest, *, browser: bool, paste: bool, listening: bool) -> None:
     output.say("Bookferry asks for these scopes. Untick on the consent page what you do not want to allow:")
     for scope in question.scopes:
         jobs = [job for job in JOBS.values() if scope in job.scopes]
@@ -143,7 +143,10 @@ def _input() -> int | None:
 
 
 def _wait(
-    taken: Callable[[Arrival], Grant | None], listener: Listener | None, pasted: int | None, seconds: float
+    taken: Callable[[AuthorizationResponse], Grant | None],
+    listener: RedirectListener | None,
+    pasted: int | None,
+    seconds: float,
 ) -> Grant | None:
     """Take answers until one is ours. One that is not is refused and told, and the wait goes on. None when nobody came."""
     until = time.monotonic() + seconds
@@ -151,7 +154,7 @@ def _wait(
         raise SignInError(NO_INPUT)
     while True:
         try:
-            arrival = next_arrival(listener, pasted, until - time.monotonic())
+            arrival = next_response(listener, pasted, until - time.monotonic())
         except EOFError:
             pasted = None
             if listener is None:
@@ -172,10 +175,12 @@ def _nobody(seconds: float, *, issued: bool) -> SignInError:
     )
 
 
-def _taken(login: Login, question: Question, output: Output, arrival: Arrival) -> Grant | None:
+def _taken(
+    login: Login, question: AuthorizationRequest, output: Output, arrival: AuthorizationResponse
+) -> Grant | None:
     try:
         grant = login.finish(question, arrival.answer)
-    except ForeignAnswerError as error:
+    except ForeignResponseError as error:
         output.say(f"Refused: {redact(str(error))} Still waiting for yours.")
         arrival.tell("Refused", redact(str(error)), status=400)
         return None

@@ -22,7 +22,7 @@ from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
 from pipelines.migration.plan.other_resources import TASK_COMPLETED
 from pipelines.migration.plan.scope import listed_in
 from pipelines.migration.report.issues import sorts
-from pipelines.service.sandbox_process import CLIENT, make_locations, sandbox_process, sign_in
+from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.durable import storage_errors
@@ -57,9 +57,9 @@ def drill(
         sandbox_process(["--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0"]) as ready,
     ):
         inside = _inside(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
-        sign_in(inside, TENANT, ready, TENANT)
+        store_sign_in(inside, TENANT, ready, TENANT)
         others, problems = _others(snapshot)
-        made = make_locations(ready, TENANT, _locations(data, snapshot, Path(folder))) if LOCATIONS in others else 0
+        made = create_locations(ready, TENANT, _locations(data, snapshot, Path(folder))) if LOCATIONS in others else 0
         with Migration(inside, on_progress=on_progress, source_data=data) as migration:
             # what the sandbox has of its own, such as the account that signs in, gives way
             plan = migration.plan(snapshot, TENANT, overwrite=True, resources=others)
@@ -142,7 +142,7 @@ def _inside(settings: Settings, folder: Path, base_url: str) -> Settings:
     chosen = TenantSettings(
         base_url=base_url,
         api="v3",
-        client_id=CLIENT,
+        client_id=CLIENT_ID,
         client_auth="none",
         requests_per_minute=1_000_000,
         send_invalid_identifiers=True,

@@ -46,7 +46,7 @@ def default_resources(api: str) -> tuple[str, ...]:
     return RESOURCES if api == "v3" else ("publications",)
 
 
-def resource_mistake(api: str, names: Iterable[str]) -> str | None:
+def resource_problem(api: str, names: Iterable[str]) -> str | None:
     """What is wrong with resources that a person names, if anything is."""
     wanted = list(names)
     unknown = [name for name in wanted if name not in RESOURCES]

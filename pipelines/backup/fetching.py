@@ -195,7 +195,7 @@ class Fetching:
                 found = self._transferred(wanted, address)
                 if not isinstance(found, Failed):
                     if asked:
-                        self._addresses.helped()
+                        self._addresses.mark_useful()
                     return found
                 failed = found
                 if not found.refused or asked == MOST_ADDRESSES:

@@ -25,8 +25,9 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
-from pipelines.service.listing.drift import REMEMBERED
-from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts, Page
+from pipelines.service.listing.completeness import ListingFacts, Page
+from pipelines.service.listing.drift import PAGES_REMEMBERED
+from pipelines.service.listing.listing import CollectionMovedError, Listing
 from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import DuplicateIds, drop_duplicates
@@ -218,7 +219,7 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = Duplicat
             f"{_movement(listing)} {listing.again:,} of its pages were read again until all fitted together: every record that was there "
             "from the beginning to the end is in it, once; one that was deleted meanwhile may be."
         )
-    if repeats.apart > REMEMBERED:
+    if repeats.apart > PAGES_REMEMBERED:
         problems.append("Records changed their places while the listing ran, so that one may have been missed.")
     if ids.twice:
         problems.append(

@@ -194,7 +194,7 @@ class _Visit:
 
     def _look(self, first: ProbeResponse) -> Look:
         sought = doi_to_seek(first)
-        total = first.signpost.total if first.signpost is not None else None
+        total = first.paging.total if first.paging is not None else None
         last = (total or 0) // PER_PAGE + 1
         return Look(
             self._api,

@@ -146,7 +146,7 @@ def page_links(look: Look) -> CheckResult:
         return differs(
             "A21", "no Link header is sent", "Backups count pages until X-Total, or an empty page, is reached."
         )
-    if look.first.signpost is None:
+    if look.first.paging is None:
         return differs("A21", "Link names a page whose address cannot be understood", "Backups stop there.", costs=True)
     named = look.first.next_page
     if named is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error

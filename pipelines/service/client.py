@@ -17,13 +17,20 @@ import httpx
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import CONNECT_SECONDS, Network
-from pipelines.service.http.responses import as_object, checked, failed_write, never_sent, unclear, written
-from pipelines.service.http.retries import Retried
-from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
+from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.responses import (
+    as_object,
+    check_response,
+    failed_write_error,
+    unclear_error,
+    unsent_error,
+    write_result,
+)
+from pipelines.service.http.retries import RetryTransport
+from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret
-from pipelines.service.search import MOST_PAGES, SearchResult, ends_of, look_up
-from pipelines.service.sign_in.bearer import OAuth, Signed, renewing
+from pipelines.service.search import MAX_PAGES, SearchResult, first_and_last_pages, look_up
+from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
 from pipelines.version import VERSION
@@ -40,7 +47,7 @@ _HEADERS = {
 }
 
 
-class SessionAuth(httpx.Auth):
+class SessionCookieAuth(httpx.Auth):
     """Sends the cookie of an already signed-in browser session (service-api.md, v2 authentication 2)."""
 
     def __init__(self, cookie: SessionCookie) -> None:
@@ -87,13 +94,15 @@ class LibraryClient:
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
-        self._budgeted = Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock)
-        self._pinned = Pinned(self._budgeted, base_url=base_url)
-        self._rings = Retried(
+        self._budgeted = BudgetTransport(
+            transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock
+        )
+        self._pinned = OriginTransport(self._budgeted, base_url=base_url)
+        self._rings = RetryTransport(
             self._pinned, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds))
         )
-        self._asked = Retried(self._pinned, clock=clock, most_tries=2, most_throttled=1)
-        self._asked_unsigned = Retried(self._budgeted, clock=clock, most_tries=2, most_throttled=1)
+        self._asked = RetryTransport(self._pinned, clock=clock, most_tries=2, most_throttled=1)
+        self._asked_unsigned = RetryTransport(self._budgeted, clock=clock, most_tries=2, most_throttled=1)
 
     @property
     def requests(self) -> int:
@@ -114,8 +123,8 @@ class LibraryClient:
         try:
             response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._rings)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise never_sent("GET", url, error) from None
-        return checked(response)
+            raise unsent_error("GET", url, error) from None
+        return check_response(response)
 
     def ask(
         self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, signed_in: bool = True
@@ -131,7 +140,7 @@ class LibraryClient:
                 return self._send(request, self._auth, self._asked)
             return self._send(request, httpx.Auth(), self._asked_unsigned)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise never_sent("GET", url, error) from None
+            raise unsent_error("GET", url, error) from None
 
     def get_record(self, path: str) -> dict[str, Any]:
         """The JSON object at a path below `api_url`, such as `publications/17`. Raises what `get` raises."""
@@ -146,7 +155,7 @@ class LibraryClient:
                 return None
             raise
 
-    def search(self, params: Mapping[str, str], *, most_pages: int = MOST_PAGES) -> SearchResult:
+    def search(self, params: Mapping[str, str], *, most_pages: int = MAX_PAGES) -> SearchResult:
         """Publications by flat parameters (`doi`, `isbn`, `query`, `year` …), of at most so many pages. Raises what `get` raises.
 
         The service may find inexactly and late: compare each record, and do not take an empty answer for a proof (trap A12).
@@ -155,7 +164,7 @@ class LibraryClient:
 
     def list_ends(self, resource: str) -> list[dict[str, Any]]:
         """The records of the first page of a list and of its last two, where a new one stands. Raises what `get` raises."""
-        return ends_of(self.get, f"{self.api_url}/{resource}")
+        return first_and_last_pages(self.get, f"{self.api_url}/{resource}")
 
     def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """POST, PATCH or DELETE of a path below `api_url`; the JSON of the answer, `None` where that is empty.
@@ -175,14 +184,14 @@ class LibraryClient:
             request = httpx.Request(method, f"{self.api_url}/{path}", content=content, headers=headers)
             response = self._send(request, self._auth, self._rings)
         except httpx.InvalidURL as error:
-            raise never_sent(method, path, error) from None
+            raise unsent_error(method, path, error) from None
         except httpx.HTTPError as error:
-            raise failed_write(request, error) from None
+            raise failed_write_error(request, error) from None
         except ForeignOriginError:
             raise
         except ProtocolError as error:  # of the body of the answer, which was not read to its end
-            raise unclear(request, str(error)) if method == "POST" else error from None
-        return written(response)
+            raise unclear_error(request, str(error)) if method == "POST" else error from None
+        return write_result(response)
 
     def stream(self, url: httpx.URL, headers: dict[str, str], *, signed_in: bool) -> httpx.Response:
         """Whatever one GET of an address on the library's host is answered with, tried once; its body is still to be read: close it.
@@ -256,13 +265,13 @@ def open_client(
             on_pause=lambda seconds: on_wait(Waiting(_asked_for(clock.now(), seconds), seconds)),
         )
         stack.callback(budget.close)
-        meter, network = RequestMeter(), Network(chosen.base_url)
+        meter, network = RequestMeter(), NetworkTransport(chosen.base_url)
         if chosen.api == "v2":
             auth: httpx.Auth = _sign_in(settings.credentials(tenant))
             transport: httpx.BaseTransport = network
         else:
-            renewal = stack.enter_context(renewing(settings, tenant, budget=budget, clock=clock, meter=meter))
-            auth, transport = OAuth(renewal), Signed(network, renewal)
+            refresher = stack.enter_context(open_refresher(settings, tenant, budget=budget, clock=clock, meter=meter))
+            auth, transport = BearerAuth(refresher), TokenTransport(network, refresher)
         client = LibraryClient(
             base_url=chosen.base_url,
             api=chosen.api,
@@ -282,7 +291,7 @@ def open_client(
 def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:
     if isinstance(credentials, SessionCookie):
         keep_secret(credentials.value)
-        return SessionAuth(credentials)
+        return SessionCookieAuth(credentials)
     keep_secret(credentials.password, f"{credentials.username}:{credentials.password}")
     return httpx.BasicAuth(credentials.username, credentials.password)
 

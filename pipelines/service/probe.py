@@ -21,9 +21,9 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, read_paging_headers
-from pipelines.service.http.responses import checked
+from pipelines.service.http.responses import check_response
 
-PATIENCE = 2
+MAX_FAILURES = 2
 """Questions that may fail for a reason that may pass; after that nothing more is asked."""
 
 
@@ -58,7 +58,7 @@ class ProbeResponse:
     def error(self) -> BookferryError | None:
         """What a backup would make of this answer; `None` where it is a 200 that could be a page of records."""
         try:
-            checked(self.response)
+            check_response(self.response)
         except BookferryError as error:
             return error
         return None
@@ -83,7 +83,7 @@ class ProbeResponse:
         return [record for record in decoded if isinstance(record, dict)]
 
     @cached_property
-    def signpost(self) -> PagingHeaders | None:
+    def paging(self) -> PagingHeaders | None:
         """The paging headers; `None` where the next page's address cannot be understood."""
         try:
             return read_paging_headers(self.response, self.response.request.url, len(self.records or []))
@@ -93,7 +93,7 @@ class ProbeResponse:
     @property
     def next_page(self) -> str | None:
         """The address of the next page, where one is named."""
-        named = self.signpost.next if self.signpost is not None else None
+        named = self.paging.next if self.paging is not None else None
         return None if named is None else str(named)
 
     @cached_property
@@ -112,7 +112,7 @@ class ProbeResponse:
 
 
 class Probe:
-    """Asks one library with `most` requests at most, and gives up after `PATIENCE` failures: a person waits, and so do other runs."""
+    """Asks one library with `most` requests at most, and gives up after `MAX_FAILURES` failures: a person waits, and so do other runs."""
 
     def __init__(self, client: LibraryClient, clock: Clock, most: int) -> None:
         self._client = client
@@ -143,13 +143,13 @@ class Probe:
     def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
         """The same for an address of the library's own origin; another origin is not asked, and nothing comes from there."""
         room_for_a_second_try = self.requests + 2 <= self._most
-        if len(self.failures) >= PATIENCE or not room_for_a_second_try or _origin(address) != self._origin:
+        if len(self.failures) >= MAX_FAILURES or not room_for_a_second_try or _origin(address) != self._origin:
             return None
         asked_at = self._clock.now()
         try:
             response = self._client.ask(address, params or None, signed_in=signed_in)
         except TemporaryError as error:
-            self.failures += [error] * (PATIENCE if "429" in str(error) else 1)
+            self.failures += [error] * (MAX_FAILURES if "429" in str(error) else 1)
             return None
         except ProtocolError as error:
             self.failures.append(error)

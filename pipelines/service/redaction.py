@@ -15,10 +15,10 @@ from urllib.parse import quote, quote_plus
 
 MASK = "[redacted]"
 
-LONG_ENOUGH = 8
+MIN_LENGTH = 8
 """Characters. A shorter secret is taken out only where it stands as a word of its own: masking each `a` would help nobody."""
 
-MOST_LOOKED_AT = 10_000
+MAX_CHARACTERS = 10_000
 """Characters of a text from outside that are searched for what may be shown of it (I13)."""
 
 _VALUE = (
@@ -55,13 +55,13 @@ def keep_secret(*secrets: str) -> None:
     """From now on `redact` takes these out of every text, however they are written: plain, in a URL, in JSON, in Base64."""
     global _kept  # noqa: PLW0603  whoever writes a message cannot know the secrets of everybody else in the process
     with _lock:
-        _kept |= {form for secret in secrets if secret for form in _written(secret)}
+        _kept |= {form for secret in secrets if secret for form in _spellings(secret)}
 
 
 def redact(text: str, *secrets: str) -> str:
     """`text` without whatever looks like a credential or a signed address, and without the secrets given here or kept."""
     known = sorted({*_kept, *secrets} - {""}, key=len, reverse=True)
-    finder = re.compile("|".join(map(_wherever, known)) or r"(?!)")
+    finder = re.compile("|".join(map(_pattern_for, known)) or r"(?!)")
     while (masked := _masked(text, finder)) != text:  # ends: a mask never grows, and all else becomes less
         text = masked
     return text
@@ -69,7 +69,7 @@ def redact(text: str, *secrets: str) -> str:
 
 def outside_text(text: object, most: int = 300) -> str:
     """Text that comes from outside, fit for a message: no secret, no control character, one line, at most `most` characters."""
-    plain = " ".join(redact(str(text)[:MOST_LOOKED_AT]).split())
+    plain = " ".join(redact(str(text)[:MAX_CHARACTERS]).split())
     shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in plain[:most])
     return shown if len(plain) <= most else f"{shown}…"
 
@@ -81,12 +81,12 @@ def _masked(text: str, finder: re.Pattern[str]) -> str:
     return MASK.join(finder.sub(MASK, part) for part in text.split(MASK))
 
 
-def _wherever(secret: str) -> str:
+def _pattern_for(secret: str) -> str:
     pattern = re.escape(secret)
-    return pattern if len(secret) >= LONG_ENOUGH else rf"(?<!\w){pattern}(?!\w)"
+    return pattern if len(secret) >= MIN_LENGTH else rf"(?<!\w){pattern}(?!\w)"
 
 
-def _written(secret: str) -> Iterator[str]:
+def _spellings(secret: str) -> Iterator[str]:
     """The ways in which a secret turns up in what servers and libraries say."""
     as_bytes = secret.encode(errors="surrogateescape")  # an environment variable need not be UTF-8
     yield from (secret, quote(as_bytes, safe=""), quote_plus(as_bytes), json.dumps(secret)[1:-1], repr(secret)[1:-1])

@@ -18,12 +18,12 @@ import msgspec
 
 from pipelines.errors import BookferryError
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.connection import Connection, Grant, Moment
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
 
-CLIENT = "stand-in"
+CLIENT_ID = "stand-in"
 """The client of the tenants that a sandbox stands in for: it has no secret."""
 
 
@@ -52,7 +52,7 @@ def sandbox_process(options: Sequence[str]) -> Iterator[dict[str, Any]]:
             process.terminate()
 
 
-def make_locations(ready: Mapping[str, Any], library: str, locations: Iterable[Mapping[str, Any]]) -> int:
+def create_locations(ready: Mapping[str, Any], library: str, locations: Iterable[Mapping[str, Any]]) -> int:
     """Make locations in a library of a sandbox, as a person does: the API lets no program (service-api.md: "no create"). How many."""
     made = 0
     with httpx.Client(timeout=60, trust_env=False) as client:
@@ -62,21 +62,21 @@ def make_locations(ready: Mapping[str, Any], library: str, locations: Iterable[M
     return made
 
 
-def sign_in(settings: Settings, tenant: str, ready: dict[str, Any], library: str) -> None:
+def store_sign_in(settings: Settings, tenant: str, ready: dict[str, Any], library: str) -> None:
     """Keep a sign-in of a tenant to a library of a sandbox, with every scope: the sandbox gives it without a browser."""
     clock = SystemClock()
     answer = httpx.post(
         f"{ready['control']}/tokens", json={"tenant": library, "scopes": list(SCOPES)}, timeout=60, trust_env=False
     )
     grant = Grant(
-        client_id=CLIENT,
+        client_id=CLIENT_ID,
         access_token=str(answer.raise_for_status().json()["access_token"]),
         refresh_token=None,
         scopes=tuple(SCOPES),
         lifetime=3600,
-        obtained=Moment.now(clock),
+        obtained=ClockReading.now(clock),
         signed_in_at=clock.now().timestamp(),
     )
-    connection = Connection(base_url=settings.tenant(tenant).base_url, tenant=tenant, grant=grant)
+    connection = StoredSignIn(base_url=settings.tenant(tenant).base_url, tenant=tenant, grant=grant)
     with open_tokens(settings, tenant).locked(clock) as locked:
         locked.write(connection)

@@ -16,7 +16,7 @@ from pipelines.service.http.paging import Route, identity, may_be_last, page_num
 from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
-MOST_PAGES = 4
+MAX_PAGES = 4
 
 
 @dataclass(frozen=True)
@@ -37,22 +37,22 @@ def look_up(
         response = get(page)
         records = _records(response)
         found.update((identity(record), decode_record(bytes(record))) for record in records)
-        signpost = read_paging_headers(response, page, len(records))
-        following = None if may_be_last(signpost) else route.after(signpost)
+        paging = read_paging_headers(response, page, len(records))
+        following = None if may_be_last(paging) else route.after(paging)
         if following is None:
             return SearchResult(list(found.values()), complete=True)
         page = following
     return SearchResult(list(found.values()), complete=False)
 
 
-def ends_of(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[str, Any]]:
+def first_and_last_pages(get: Callable[[httpx.URL], httpx.Response], url: str) -> list[dict[str, Any]]:
     """The records of a list's first page and of its last two: a new one stands at one of the ends. Raises what `look_up` raises."""
     first = httpx.URL(url, params={"page": "1", "per_page": str(PER_PAGE)})
     response, route = get(first), Route()
     records = _records(response)
-    signpost = read_paging_headers(response, first, len(records))
-    route.after(signpost)
-    last = page_number(route.last_page(signpost, first) or first) or 1
+    paging = read_paging_headers(response, first, len(records))
+    route.after(paging)
+    last = page_number(route.last_page(paging, first) or first) or 1
     for number in range(max(2, last - 1), last + 1):
         records += _records(get(first.copy_set_param("page", str(number))))
     return list({identity(record): decode_record(bytes(record)) for record in records}.values())

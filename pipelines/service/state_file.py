@@ -14,7 +14,7 @@ from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock
 
-BUSY = 30.0
+LOCK_SECONDS = 30.0
 """Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
 
 
@@ -66,7 +66,7 @@ class StateFile:
             self._disconnect()
 
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._write_ahead(db)
             db.execute(
@@ -81,7 +81,7 @@ class StateFile:
 
     def _write_ahead(self, db: sqlite3.Connection) -> None:
         """Turn WAL on. SQLite does not wait for another process that is doing the same: it refuses at once."""
-        deadline = self._clock.monotonic() + BUSY
+        deadline = self._clock.monotonic() + LOCK_SECONDS
         while True:
             try:
                 db.execute("PRAGMA journal_mode = WAL")

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.errors import BookferryError, TemporaryError
-from pipelines.service.http.network import Network
-from pipelines.service.redaction import LONG_ENOUGH, keep_secret, outside_text
+from pipelines.service.http.network import NetworkTransport
+from pipelines.service.redaction import MIN_LENGTH, keep_secret, outside_text
 from pipelines.settings.schedule import Hook
 from pipelines.version import VERSION
 
@@ -28,7 +28,7 @@ COMMAND_SECONDS = 30.0
 PAUSES = (1.0, 2.0)
 """Seconds before the second and the third try of an address. A command is not repeated: it may have done its work."""
 
-SHOWN = 400
+OUTPUT_CHARACTERS = 400
 """Characters of what a command printed that are told when it fails."""
 
 
@@ -56,10 +56,10 @@ def call(
 def _post(address: str, body: bytes, sleep: Callable[[float], None], pauses: tuple[float, ...]) -> None:
     parts = urlsplit(address)
     shown = f"the address at {parts.hostname}"
-    keep_secret(*(text for text in (address, parts.path.strip("/"), parts.query) if len(text) >= LONG_ENOUGH))
+    keep_secret(*(text for text in (address, parts.path.strip("/"), parts.query) if len(text) >= MIN_LENGTH))
     headers = {"Content-Type": "application/json", "User-Agent": f"bookferry/{VERSION}"}
     why = ""
-    with httpx.Client(transport=Network(address), timeout=WEB_SECONDS, follow_redirects=False) as client:
+    with httpx.Client(transport=NetworkTransport(address), timeout=WEB_SECONDS, follow_redirects=False) as client:
         for pause in (*pauses, None):
             try:
                 with client.stream("POST", address, content=body, headers=headers) as answer:
@@ -105,12 +105,12 @@ def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], fo
                 ) from None
             raise
         if status != 0:
-            raise WebhookError(f"the command {command[0]} ended with {status}{_said(printed)}.")
+            raise WebhookError(f"the command {command[0]} ended with {status}{_output_end(printed)}.")
 
 
-def _said(printed: IO[bytes]) -> str:
+def _output_end(printed: IO[bytes]) -> str:
     """The end of what a command printed."""
     end = printed.seek(0, os.SEEK_END)
-    printed.seek(max(0, end - SHOWN))
-    text = outside_text(printed.read().decode("utf-8", "replace"), SHOWN).strip()
+    printed.seek(max(0, end - OUTPUT_CHARACTERS))
+    text = outside_text(printed.read().decode("utf-8", "replace"), OUTPUT_CHARACTERS).strip()
     return f": {text}" if text else ""

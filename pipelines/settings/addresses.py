@@ -11,7 +11,7 @@ def checked_base_url(text: str) -> str:
     """`https://host[:port][/path]` in one spelling for one library; http only where the traffic cannot leave the machine."""
     if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
         raise ValueError("must not hold blanks, control characters or backslashes")
-    scheme, host, port, parts = _taken_apart(text)
+    scheme, host, port, parts = _split_address(text)
     if scheme not in _PORTS or not host:
         raise ValueError("must be an address such as https://library.example.org")
     if "@" in parts.netloc:
@@ -32,7 +32,7 @@ def checked_base_url(text: str) -> str:
 _PORTS = {"http": 80, "https": 443}
 
 
-def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
+def _split_address(address: str) -> tuple[str, str, int | None, SplitResult]:
     """Scheme, host and port in lower case, and the rest. What urlsplit says of a bad address would show a password in it."""
     try:
         parts = urlsplit(address)
@@ -76,7 +76,7 @@ def is_loopback(host: str) -> bool:
 
 def checked_redirect_uri(address: str) -> str:
     """Where a browser brings the answer; service-api.md: plain http "only for loopback IP literals with an explicit port"."""
-    scheme, host, port, parts = _taken_apart(address)
+    scheme, host, port, parts = _split_address(address)
     if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
         raise ValueError("must be an address as the administrator registered it, without blanks, user name and #")
     loopback = scheme == "http" and host != "localhost" and is_loopback(host) and port
@@ -89,7 +89,7 @@ def checked_redirect_uri(address: str) -> str:
 
 def checked_hook_address(address: str) -> str:
     """Where the end of a run is told; http only on this machine. The address itself is never shown: whoever has it may use it."""
-    scheme, host, _port, parts = _taken_apart(address)
+    scheme, host, _port, parts = _split_address(address)
     if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
         raise ValueError("must be an address without blanks, user name and #")
     if scheme not in _PORTS or not host:

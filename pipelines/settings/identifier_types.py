@@ -64,7 +64,7 @@ class IdentifierSettings(BaseModel):
     identifies: bool = Field(default=False, strict=True)
 
 
-def with_fields_of_their_own(tables: dict[str, IdentifierSettings]) -> dict[str, IdentifierSettings]:
+def check_field_owners(tables: dict[str, IdentifierSettings]) -> dict[str, IdentifierSettings]:
     """The tables, where no field belongs to two types; for a validator."""
     owners = {field: field for field in IDENTIFIER_FIELDS if field not in tables}
     for name, table in tables.items():

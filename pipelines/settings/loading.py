@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from pipelines.errors import ConfigurationError
-from pipelines.settings.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
+from pipelines.settings.identifier_types import IdentifierSettings, TypeName, check_field_owners
 from pipelines.settings.schedule import (
     Monthly,
     NotifySettings,
@@ -53,7 +53,7 @@ class _ConfigFile(BaseModel):
     drill_at: Monthly = "1 18:00"
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
-    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(with_fields_of_their_own)] = Field(
+    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(check_field_owners)] = Field(
         default_factory=dict
     )
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)

@@ -153,7 +153,7 @@ class Settings:
     def _variable(self, tenant: str, key: str, variable: str, environ: Mapping[str, str]) -> str:
         """The value of the variable that a key names; messages never show it, nor a name that may be the secret itself."""
         where, value = f"{self.path}: tenants.{tenant}.{key}", environ.get(variable, "")
-        allowed, fault = _FIT[key]
+        allowed, fault = _ALLOWED_VALUES[key]
         if re.fullmatch(allowed, value):
             return value
         if value:
@@ -171,7 +171,7 @@ class Settings:
         )
 
 
-_FIT = {
+_ALLOWED_VALUES = {
     "username_env": (
         r"[^\x00-\x1f\x7f:]+",
         "a colon or a control character, which no user name of HTTP Basic authentication has",

@@ -60,7 +60,7 @@ def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[
     if work is not None:
         return bucket, folder_of(path, "work", work)
     try:
-        return bucket, state_home(environ) / _readable(bucket)
+        return bucket, state_home(environ) / _folder_name(bucket)
     except RuntimeError:
         raise ConfigurationError(
             f'{path}: this user has no home folder to keep the work on a backup in. Name a folder with `work = "..."` at the top of the '
@@ -84,7 +84,7 @@ def state_home(environ: Mapping[str, str]) -> Path:
     return Path.home() / ".local" / "state" / "bookferry"
 
 
-def _readable(bucket: str) -> str:
+def _folder_name(bucket: str) -> str:
     """A name of its own for each address of a bucket, which people can still read."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", bucket.partition("://")[2])[:40].strip("-")
     return f"{readable}-{hashlib.sha256(bucket.encode()).hexdigest()[:8]}"

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from pipelines.inventory import resource_mistake
+from pipelines.inventory import resource_problem
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_redirect_uri
 from pipelines.settings.schedule import (
@@ -91,7 +91,7 @@ class TenantSettings(BaseModel):
     def _known_resources(self) -> Self:
         if self.resources is not None and not self.resources:
             raise ValueError("has resources = [], so nothing would be backed up: name some, or remove the key")
-        if mistake := resource_mistake(self.api, self.resources or ()):
+        if mistake := resource_problem(self.api, self.resources or ()):
             raise ValueError(f"has resources with {mistake}")
         return self
 

@@ -13,7 +13,7 @@ KnownKeys = Callable[[Sequence[str]], Iterable[str]]
 
 _DAY_AND_TIME = "a weekday and a time such as sun {0}, nor a time of every day such as {0}"
 
-_MOMENTS = {
+_TIME_FORMATS = {
     "nightly_at": "a time of day such as 02:00",
     "verify_at": _DAY_AND_TIME.format("12:00"),
     "retention.at": _DAY_AND_TIME.format("15:00"),
@@ -46,15 +46,15 @@ def _explain_one(
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
         name = "the name of a type" if parts[0] == "identifiers" else "a tenant's name"
         return f"{key}: {name} is lower case letters, digits and _, and starts with a letter. Rename it."
-    if key in _MOMENTS:
-        return f"{key}: {problem['input']!r} is not {_MOMENTS[key]}."
+    if key in _TIME_FORMATS:
+        return f"{key}: {problem['input']!r} is not {_TIME_FORMATS[key]}."
     if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable
         return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
     message = str(problem["msg"]).removeprefix("Value error, ")
-    shown = "" if "notify" in parts else _shown(problem["input"])
+    shown = "" if "notify" in parts else _value_text(problem["input"])
     return f"{key}: {shown}{message[:1].lower()}{message[1:]}."
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """A wrong value for the message, unless it is a whole table, or an address that may hold a password."""
     return f"{value!r} " if isinstance(value, str | int | float) and "@" not in str(value) else ""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.service.redaction import LONG_ENOUGH, MASK, keep_secret, outside_text, redact
+from pipelines.service.redaction import MASK, MIN_LENGTH, keep_secret, outside_text, redact
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_ordinary_sentences_stay(text: str) -> None:
     assert redact(text) == text
 
 
-secrets = st.text(min_size=LONG_ENOUGH, max_size=40).filter(lambda text: MASK not in text and text not in MASK)
+secrets = st.text(min_size=MIN_LENGTH, max_size=40).filter(lambda text: MASK not in text and text not in MASK)
 around = st.text(max_size=30)
 
 

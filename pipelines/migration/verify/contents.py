@@ -131,7 +131,7 @@ class Contents:
             return fresh
         outcome = self._transferred(reference, fresh)
         if isinstance(outcome, Received):
-            self._addresses.helped()
+            self._addresses.mark_useful()
         return outcome
 
     def _transferred(self, reference: FileReference, address: str) -> Received | Failed:

@@ -20,19 +20,21 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.files.storage_client import (
     HEADERS,
-    MOST_PAUSE,
+    MAX_PAUSE,
     TRIES,
     StorageClient,
-    UnfitAddressError,
-    host_of,
-    refusal_of,
+    UnsafeAddressError,
+    origin_text,
+    s3_error,
 )
-from pipelines.service.http.retries import backoff, is_for_good, is_passing, retry_after, status_line, what_went_wrong
+from pipelines.service.http.failures import is_for_good, is_passing, status_line, what_went_wrong
+from pipelines.service.http.retries import backoff
+from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import climbs, path_of
 from pipelines.service.redaction import outside_text
 
-MOST_REDIRECTS = 5
-MOST_BYTES = 16 * 1024**3
+MAX_REDIRECTS = 5
+MAX_BYTES = 16 * 1024**3
 """Of a file whose size the library does not tell."""
 
 STALL_SECONDS = 60.0
@@ -41,7 +43,7 @@ STALL_SECONDS = 60.0
 SLOWEST = 64 * 1024
 """Bytes in `STALL_SECONDS`: a storage that sends a byte now and then must not hold a file for ever."""
 
-REFUSED = frozenset(
+EXPIRED = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 )
 """What storages answer to an address that has expired, or whose file is gone."""
@@ -73,7 +75,7 @@ class Failed:
 DownloadResult = Received | Unchanged | Failed
 
 
-class _FailedError(Exception):
+class _TransferError(Exception):
     """Carries a `Failed` out of the middle of a transfer."""
 
     def __init__(
@@ -108,9 +110,9 @@ class Downloads:
             into.truncate()
             try:
                 return self._try_once(address, into, size, etag)
-            except _FailedError as error:
+            except _TransferError as error:
                 tried += 1
-                if not error.failed.passing or tried == TRIES or (error.pause or 0.0) > MOST_PAUSE:
+                if not error.failed.passing or tried == TRIES or (error.pause or 0.0) > MAX_PAUSE:
                     return error.failed
                 self._clock.sleep(error.pause or backoff(tried))
 
@@ -126,24 +128,24 @@ class Downloads:
                 self._check(response)
                 return self._receive(response, into, size)
         except httpx.InvalidURL:
-            raise _FailedError("the library names an address that is none") from None
-        except UnfitAddressError as error:
-            raise _FailedError(str(error)) from None
+            raise _TransferError("the library names an address that is none") from None
+        except UnsafeAddressError as error:
+            raise _TransferError(str(error)) from None
         except httpx.TransportError as error:
-            raise _FailedError(
-                f"{host_of(address)}: {what_went_wrong(error)}", passing=not is_for_good(error)
+            raise _TransferError(
+                f"{origin_text(address)}: {what_went_wrong(error)}", passing=not is_for_good(error)
             ) from None
 
     def _open(self, address: str, etag: str | None) -> httpx.Response:
         """The first answer that is no redirect."""
         url = httpx.URL(address)
-        for hop in range(MOST_REDIRECTS + 1):
+        for hop in range(MAX_REDIRECTS + 1):
             response = self._send(url, {"if-none-match": etag} if etag else {}, redirected=hop > 0)
             if not response.has_redirect_location:
                 return response
             response.close()
             url = url.join(response.headers["location"])
-        raise _FailedError(f"{host_of(address)} redirects more than {MOST_REDIRECTS} times")
+        raise _TransferError(f"{origin_text(address)} redirects more than {MAX_REDIRECTS} times")
 
     def _send(self, url: httpx.URL, headers: dict[str, str], *, redirected: bool) -> httpx.Response:
         """One request by the way that is right for its address. Nobody else's redirect makes a request of ours signed in."""
@@ -157,27 +159,27 @@ class Downloads:
         if response.status_code == HTTPStatus.OK:
             return
         status, asked = response.status_code, retry_after(response, self._clock.now())
-        problem = f"{host_of(response.request.url)} answered {status_line(response)}{_said(response)}"
-        raise _FailedError(problem, passing=is_passing(status), pause=asked, refused=status in REFUSED)
+        problem = f"{origin_text(response.request.url)} answered {status_line(response)}{_s3_text(response)}"
+        raise _TransferError(problem, passing=is_passing(status), pause=asked, refused=status in EXPIRED)
 
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
-        named, told = host_of(response.request.url), _length(response)
+        named, told = origin_text(response.request.url), _length(response)
         if told is not None and size is not None and told != size:
-            raise _FailedError(f"{named} has {told:,} bytes; the library says {size:,}")
+            raise _TransferError(f"{named} has {told:,} bytes; the library says {size:,}")
         digest, received = hashlib.sha256(), 0
         for chunk in self._in_time(response.iter_raw()):
             received += len(chunk)
-            if received > (MOST_BYTES if size is None else size):
-                limit = f"at most {MOST_BYTES:,} are taken" if size is None else f"the library says {size:,}"
-                raise _FailedError(f"{named} sends more bytes than there should be; {limit}")
+            if received > (MAX_BYTES if size is None else size):
+                limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
+                raise _TransferError(f"{named} sends more bytes than there should be; {limit}")
             into.write(chunk)
             digest.update(chunk)
         if size not in (None, received):
             # without a Content-Length, an end that came too soon looks like any other
-            raise _FailedError(f"{named} sent {received:,} bytes; the library says {size:,}", passing=told is None)
+            raise _TransferError(f"{named} sent {received:,} bytes; the library says {size:,}", passing=told is None)
         if size is None and response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise _FailedError(f"{named} sends the file packed, although nobody asked for that")
+            raise _TransferError(f"{named} sends the file packed, although nobody asked for that")
         return Received(digest.hexdigest(), received, _etag(response))
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -203,7 +205,7 @@ def _etag(response: httpx.Response) -> str | None:
     return text if re.fullmatch(r'(W/)?"[\x21\x23-\x7e]{0,200}"', text) else None
 
 
-def _said(response: httpx.Response) -> str:
+def _s3_text(response: httpx.Response) -> str:
     """The storage's own words, as ` (AccessDenied: Request has expired)`."""
-    told = ": ".join(filter(None, refusal_of(response)))
+    told = ": ".join(filter(None, s3_error(response)))
     return f" ({outside_text(told)})" if told else ""

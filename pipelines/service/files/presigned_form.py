@@ -6,13 +6,21 @@ the length is told beforehand, and a file that turns out to be another one is no
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, BinaryIO, Self
 
-from pipelines.errors import StorageError
+import httpx
+
+from pipelines.errors import ProtocolError, RefusedError, StorageError
+from pipelines.service.redaction import outside_text, redact
 
 CHUNK = 128 * 1024
 
@@ -79,3 +87,85 @@ def quoted(name: str) -> str:
     RFC 7578 leaves all else as it is, in UTF-8. What has no UTF-8, half of a surrogate pair, becomes a question mark.
     """
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
+STORED = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT})
+"""service-api.md: "The storage service answers success with 204"; the others are what S3 answers where the form asks for them."""
+
+
+CACHE = "cache/"
+
+
+_MAX_FIELDS = 100
+
+
+_MAX_TEXT = 64 * 1024
+
+
+_HARMLESS_FIELDS = frozenset({"key", "content-type", "content-disposition", "bucket", "acl", "success_action_status"})
+"""Fields that may be told where a storage repeats them: they give no right to anything."""
+
+
+@dataclass(frozen=True)
+class PresignResponse:
+    """A form that may write one file, once, for a while."""
+
+    url: httpx.URL
+    fields: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any], asked: str) -> Self:
+        """service-api.md, Presign response. Raises `ProtocolError` where the answer is none."""
+        url, fields = answer.get("url"), answer.get("fields")
+        if not isinstance(url, str) or not isinstance(fields, dict):
+            raise ProtocolError(f"GET {asked} answered without `url` and `fields`, to which a file could be sent.")
+        if not all(isinstance(value, str) for value in fields.values()) or "file" in fields:
+            raise ProtocolError(f"GET {asked} answered with fields that are no texts, or with one named `file`.")
+        if len(fields) > _MAX_FIELDS or sum(len(name) + len(value) for name, value in fields.items()) > _MAX_TEXT:
+            raise ProtocolError(f"GET {asked} answered with more fields than any form has.")
+        key = fields.get("key", "")
+        if not key.startswith(CACHE) or key == CACHE:
+            raise ProtocolError(
+                f"GET {asked} answered with the key {outside_text(key, 120)!r}, which does not begin with {CACHE}: nothing was uploaded, "
+                "because the library would not find it."
+            )
+        try:
+            return cls(httpx.URL(url), fields)
+        except httpx.InvalidURL:
+            raise ProtocolError(f"GET {asked} answered with an upload address that is none.") from None
+
+    @property
+    def file_id(self) -> str:
+        """Trap A17: the key without its leading `cache/`, and only the leading one."""
+        return self.fields["key"].removeprefix(CACHE)
+
+    def check_size(self, size: int) -> None:
+        """Raise `RefusedError` where the policy says that the storage will not take so many bytes, before gigabytes are sent in vain."""
+        least, most = _sizes(self.fields.get("policy", ""))
+        if not least <= size <= most:
+            code, said = (
+                ("EntityTooLarge", f"at most {most:,}") if size > most else ("EntityTooSmall", f"at least {least:,}")
+            )
+            raise RefusedError(
+                f"The file has {size:,} bytes, and the library's form for it allows {said} ({code}). It was not sent.",
+                status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                code=code,
+                detail=f"{said} bytes are allowed",
+            )
+
+    def told(self, text: str) -> str:
+        """What a storage said, without any field that gives a right."""
+        return outside_text(
+            redact(text, *(value for name, value in self.fields.items() if name.lower() not in _HARMLESS_FIELDS))
+        )
+
+
+def _sizes(policy: str) -> tuple[int, int]:
+    """What a policy of S3 allows, as `["content-length-range", least, most]` among its conditions; anything where it does not tell."""
+    try:
+        for condition in json.loads(base64.b64decode(policy))["conditions"]:
+            if isinstance(condition, list) and condition[0] == "content-length-range":
+                return int(condition[1]), int(condition[2])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        pass  # the storage knows
+    return 0, sys.maxsize

@@ -11,7 +11,7 @@ from pipelines.records.files import ASSET, FileReference, asset_reference, file_
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Failed
 
-MOST_IN_VAIN = 50
+MAX_USELESS = 50
 """Answers in a row that did not help, until nobody is asked any more: each costs a request of the budget."""
 
 
@@ -35,7 +35,7 @@ class SignedUrls:
         with self._first:  # one at a time: a sign-in that may not read files is told so by one request
             return self._ask(wanted)
 
-    def helped(self) -> None:
+    def mark_useful(self) -> None:
         """What came of asking was good."""
         with self._lock:
             self._in_vain = 0
@@ -45,8 +45,8 @@ class SignedUrls:
             return Failed(self._refusal)
         with self._lock:
             self._in_vain += 1
-            if self._in_vain > MOST_IN_VAIN:
-                self._refusal = f"no fresh address was asked for, after {MOST_IN_VAIN} in a row that did not help"
+            if self._in_vain > MAX_USELESS:
+                self._refusal = f"no fresh address was asked for, after {MAX_USELESS} in a row that did not help"
                 return Failed(self._refusal)
         try:
             return self._answer(wanted)

@@ -6,12 +6,8 @@ unclearly is simply done again under another key: what lies in the cache belongs
 
 from __future__ import annotations
 
-import base64
-import json
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, BinaryIO, Literal, Self
 
@@ -19,107 +15,36 @@ import httpx
 
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.presigned_form import PresignedForm
+from pipelines.service.files.presigned_form import STORED, PresignedForm, PresignResponse
 from pipelines.service.files.storage_client import (
     HEADERS,
-    MOST_PAUSE,
+    MAX_PAUSE,
     TRIES,
     StorageClient,
-    UnfitAddressError,
-    host_of,
-    refusal_of,
+    UnsafeAddressError,
+    origin_text,
+    s3_error,
 )
+from pipelines.service.http.failures import is_for_good, is_passing, status_line, what_went_wrong
 from pipelines.service.http.responses import as_object
-from pipelines.service.http.retries import backoff, is_for_good, is_passing, retry_after, status_line, what_went_wrong
-from pipelines.service.redaction import outside_text, redact
+from pipelines.service.http.retries import backoff
+from pipelines.service.http.retry_after import retry_after
 
 Presign = Literal["assets/presign", "publications/cover/presign"]
 
-MOST_EXPIRED = 2
+MAX_EXPIRED = 2
 """Forms that may turn out to have expired: the file may wait for the budget, or take its time, but hardly thrice."""
 
 STALL_SECONDS = 120.0
 """Without a single byte going or coming; a storage may take some time over a large file before it answers."""
 
-STORED = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT})
-"""service-api.md: "The storage service answers success with 204"; the others are what S3 answers where the form asks for them."""
-
-CACHE = "cache/"
 
 _PASSING = frozenset({"RequestTimeout"})
 _EXPIRED = frozenset({"ExpiredToken"})
 """S3's codes of a 400 that say what their status does not."""
 
-_MOST_FIELDS = 100
-_MOST_TEXT = 64 * 1024
-_TOLD = frozenset({"key", "content-type", "content-disposition", "bucket", "acl", "success_action_status"})
-"""Fields that may be told where a storage repeats them: they give no right to anything."""
 
-
-@dataclass(frozen=True)
-class Presigned:
-    """A form that may write one file, once, for a while."""
-
-    url: httpx.URL
-    fields: Mapping[str, str] = field(repr=False)
-
-    @classmethod
-    def read(cls, answer: Mapping[str, Any], asked: str) -> Self:
-        """service-api.md, Presign response. Raises `ProtocolError` where the answer is none."""
-        url, fields = answer.get("url"), answer.get("fields")
-        if not isinstance(url, str) or not isinstance(fields, dict):
-            raise ProtocolError(f"GET {asked} answered without `url` and `fields`, to which a file could be sent.")
-        if not all(isinstance(value, str) for value in fields.values()) or "file" in fields:
-            raise ProtocolError(f"GET {asked} answered with fields that are no texts, or with one named `file`.")
-        if len(fields) > _MOST_FIELDS or sum(len(name) + len(value) for name, value in fields.items()) > _MOST_TEXT:
-            raise ProtocolError(f"GET {asked} answered with more fields than any form has.")
-        key = fields.get("key", "")
-        if not key.startswith(CACHE) or key == CACHE:
-            raise ProtocolError(
-                f"GET {asked} answered with the key {outside_text(key, 120)!r}, which does not begin with {CACHE}: nothing was uploaded, "
-                "because the library would not find it."
-            )
-        try:
-            return cls(httpx.URL(url), fields)
-        except httpx.InvalidURL:
-            raise ProtocolError(f"GET {asked} answered with an upload address that is none.") from None
-
-    @property
-    def file_id(self) -> str:
-        """Trap A17: the key without its leading `cache/`, and only the leading one."""
-        return self.fields["key"].removeprefix(CACHE)
-
-    def check_size(self, size: int) -> None:
-        """Raise `RefusedError` where the policy says that the storage will not take so many bytes, before gigabytes are sent in vain."""
-        least, most = _sizes(self.fields.get("policy", ""))
-        if not least <= size <= most:
-            code, said = (
-                ("EntityTooLarge", f"at most {most:,}") if size > most else ("EntityTooSmall", f"at least {least:,}")
-            )
-            raise RefusedError(
-                f"The file has {size:,} bytes, and the library's form for it allows {said} ({code}). It was not sent.",
-                status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                code=code,
-                detail=f"{said} bytes are allowed",
-            )
-
-    def told(self, text: str) -> str:
-        """What a storage said, without any field that gives a right."""
-        return outside_text(redact(text, *(value for name, value in self.fields.items() if name.lower() not in _TOLD)))
-
-
-def _sizes(policy: str) -> tuple[int, int]:
-    """What a policy of S3 allows, as `["content-length-range", least, most]` among its conditions; anything where it does not tell."""
-    try:
-        for condition in json.loads(base64.b64decode(policy))["conditions"]:
-            if isinstance(condition, list) and condition[0] == "content-length-range":
-                return int(condition[1]), int(condition[2])
-    except (ValueError, TypeError, LookupError, RecursionError):
-        pass  # the storage knows
-    return 0, sys.maxsize
-
-
-class _AgainError(Exception):
+class _RetryError(Exception):
     """A try that failed where another form may do. `expired`: because of the form. `final` is the error if there is no other try."""
 
     def __init__(self, final: BookferryError, *, expired: bool = False, pause: float | None = None) -> None:
@@ -162,9 +87,9 @@ class Uploads:
                     form.check_size(size)
                     described = {"filename": filename, "content_type": content_type}
                     self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **described))
-            except _AgainError as error:
+            except _RetryError as error:
                 tried, expired = tried + (not error.expired), expired + error.expired
-                if tried == TRIES or expired > MOST_EXPIRED or (error.pause or 0.0) > MOST_PAUSE:
+                if tried == TRIES or expired > MAX_EXPIRED or (error.pause or 0.0) > MAX_PAUSE:
                     raise error.final from None
                 if not error.expired:
                     self._clock.sleep(error.pause or backoff(tried))
@@ -182,20 +107,20 @@ class Uploads:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _presigned(self, presign: Presign, filename: str, content_type: str) -> Presigned:
+    def _presigned(self, presign: Presign, filename: str, content_type: str) -> PresignResponse:
         params = {"filename": filename, "type": content_type}
         answer = self._client.get(f"{self._client.api_url}/{presign}", params)
-        return Presigned.read(as_object(answer), presign)
+        return PresignResponse.read(as_object(answer), presign)
 
-    def _send(self, form: Presigned, body: PresignedForm) -> None:
+    def _send(self, form: PresignResponse, body: PresignedForm) -> None:
         """One try. What is on the library's own host is charged to its budget (I1), and goes without a sign-in, too."""
-        asked = f"POST {host_of(form.url)}"
+        asked = f"POST {origin_text(form.url)}"
         try:
             self._storages.check(form.url)
             request = httpx.Request("POST", form.url, headers={**HEADERS, **body.headers}, content=body)
             with closing(self._answer(request)) as response:
                 self._check(asked, form, response)
-        except UnfitAddressError as error:
+        except UnsafeAddressError as error:
             raise ProtocolError(f"The file was not sent: {error}.") from None
         except httpx.TransportError as error:
             problem = f"{asked}: {what_went_wrong(error)}"
@@ -203,22 +128,22 @@ class Uploads:
                 raise ProtocolError(
                     f"{problem}; the file was not sent. Does this machine trust the storage's certificate?"
                 ) from None
-            raise _AgainError(_gave_up(problem)) from None
+            raise _RetryError(_gave_up(problem)) from None
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         if self._storages.is_own_host(request.url):
             return self._client.send_unsigned(request)
         return self._storages.send(request, seconds=STALL_SECONDS)
 
-    def _check(self, asked: str, form: Presigned, response: httpx.Response) -> None:
-        status, (code, message) = response.status_code, refusal_of(response)
+    def _check(self, asked: str, form: PresignResponse, response: httpx.Response) -> None:
+        status, (code, message) = response.status_code, s3_error(response)
         if status in STORED:
             return
         code, message = form.told(code), form.told(message)
         words = ": ".join(filter(None, (code, message)))
         problem = f"{asked} answered {form.told(status_line(response))}" + (f" ({words})" if words else "")
         if is_passing(status) or code in _PASSING:
-            raise _AgainError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
+            raise _RetryError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
         if not response.is_client_error:
             raise ProtocolError(
                 f"{problem}, where 204 was expected: the file counts as not uploaded. Redirects are not followed."
@@ -227,7 +152,7 @@ class Uploads:
             f"{problem}: the storage does not take this file.", status=status, code=code, detail=message
         )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
-            raise _AgainError(final, expired=True)
+            raise _RetryError(final, expired=True)
         raise final
 
 

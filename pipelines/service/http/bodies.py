@@ -12,7 +12,8 @@ import msgspec
 
 from pipelines.errors import ProtocolError
 from pipelines.service.clock import Clock
-from pipelines.service.http.envelope import check_leniently, split_at_once
+from pipelines.service.http.envelope import check_leniently, split_usual_page
+from pipelines.service.http.failures import GarbledBodyError
 from pipelines.service.redaction import outside_text
 
 MAX_BODY = 64 * 1024 * 1024
@@ -21,12 +22,8 @@ MAX_BODY = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 """Seconds that one body may take: a service that sends a byte now and then would never run into a timeout."""
 
-STEP = 1024 * 1024
+UNPACK_BYTES = 1024 * 1024
 """Bytes unpacked at a time: what is packed a thousandfold must not fill the memory before it is counted."""
-
-
-class GarbledBodyError(httpx.TransportError):
-    """The answer is not what it says it is: cut or garbled on the way. It may be whole the next time."""
 
 
 MAY_BE_EMPTY = frozenset({"PATCH", "DELETE"})
@@ -79,7 +76,7 @@ def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             empty, rest = False, chunk
             while rest and not unpack.eof:
-                yield unpack.decompress(rest, STEP)
+                yield unpack.decompress(rest, UNPACK_BYTES)
                 rest = unpack.unconsumed_tail
         yield unpack.flush()
     except zlib.error as error:
@@ -96,7 +93,7 @@ def _check_json(response: httpx.Response, body: bytes) -> Sequence[msgspec.Raw] 
     if not _is_utf8(body):
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not UTF-8, as JSON must be")
     try:
-        if (records := split_at_once(body)) is not None:
+        if (records := split_usual_page(body)) is not None:
             return records
         try:
             msgspec.json.decode(body, type=msgspec.Raw)  # reads every byte, builds nothing

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-WINDOW = 60.0
+WINDOW_SECONDS = 60.0
 """Seconds in which the service counts (service-api.md, Limits: "about 60 requests per minute")."""
 
 MARGIN = 0.4
 """Seconds by which travel times to the service may differ: a packet that is lost on the way is sent again after 0.2 s or a little more.
 Costs 0.7 % of the budget."""
 
-LATEST = 10.0
+SEND_SECONDS = 10.0
 """Seconds within which a request is likely to leave after `acquire`. One that leaves later is counted rightly, too, unless
 its process is killed at that very moment."""
 
-LEASE = 2.0
+TICKET_SECONDS = 2.0
 """Seconds until the ticket of a process that died is void. Those who wait renew theirs four times as often."""
 
-WORTH_TELLING = 1.0
+REPORTED_WAIT = 1.0
 """Seconds: `on_wait` hears of waits longer than this."""
 
 _SCHEMA = (
@@ -118,7 +118,7 @@ class Budget:
         *,
         on_wait: Callable[[float], None] = lambda _: None,
         on_pause: Callable[[float], None] | None = None,
-        window: float = WINDOW,
+        window: float = WINDOW_SECONDS,
     ) -> None:
         if requests_per_minute < 1:
             raise ValueError(f"requests_per_minute is {requests_per_minute}; it must be at least 1")
@@ -128,7 +128,7 @@ class Budget:
         self._on_wait = on_wait
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
-        self._threads = _Turns()
+        self._threads = _FairLock()
         self._file = StateFile(path, self._clock, _SCHEMA)
         with self._file.transaction() as db:
             db.execute("INSERT OR IGNORE INTO budget_libraries (library) VALUES (?)", (library,))
@@ -183,8 +183,8 @@ class Budget:
             if lacking < 0 and paused_until <= now:
                 db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?)"
-                return db.execute(insert, (self._library, now + LATEST + self._kept)).lastrowid, None, now, False
-            ticket = self._renew(db, ticket, now + LEASE)
+                return db.execute(insert, (self._library, now + SEND_SECONDS + self._kept)).lastrowid, None, now, False
+            ticket = self._renew(db, ticket, now + TICKET_SECONDS)
             free_at = self._free_at(db, now, lacking)
             return None, ticket, max(paused_until, free_at), paused_until > free_at
 
@@ -216,15 +216,15 @@ class Budget:
             "SELECT free_at FROM budget_slots WHERE library = ? ORDER BY free_at LIMIT 1 OFFSET ?",
             (self._library, lacking),
         ).fetchone()
-        return float(row[0]) if row else now + LEASE
+        return float(row[0]) if row else now + TICKET_SECONDS
 
     def _wait(self, until: float, told: float, tell: Callable[[float], None]) -> float:
         """Sleep, but not longer than a ticket may go unrenewed. `told` is the end of the wait that was told last."""
         now = self._clock.monotonic()
-        if until > max(now, told) + WORTH_TELLING:
+        if until > max(now, told) + REPORTED_WAIT:
             told = until
             tell(until - now)
-        self._clock.sleep(max(0.0, min(until - now, LEASE / 4)))
+        self._clock.sleep(max(0.0, min(until - now, TICKET_SECONDS / 4)))
         return told
 
     def _leave_queue(self, ticket: int | None) -> None:
@@ -246,7 +246,7 @@ class Budget:
 
     def _mend_after_boot(self, db: sqlite3.Connection, now: float) -> None:
         """Take what seems to lie too far ahead as of now: the clock started anew, and how long ago it was is not known."""
-        at_most = now + LATEST + self._kept
+        at_most = now + SEND_SECONDS + self._kept
         db.execute(
             "UPDATE budget_slots SET free_at = ? WHERE library = ? AND free_at > ?",
             (now + self._kept, self._library, at_most),
@@ -256,10 +256,10 @@ class Budget:
             " WHERE library = :library AND paused_at > :now",
             {"now": now, "library": self._library},
         )
-        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at > ?", (self._library, now + LEASE))
+        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at > ?", (self._library, now + TICKET_SECONDS))
 
 
-class _Turns:
+class _FairLock:
     """A lock that threads get in the order in which they came; `threading.Lock` promises no order."""
 
     def __init__(self) -> None:

@@ -30,7 +30,7 @@ _LENIENT = json.JSONDecoder(
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
-def split_at_once(body: bytes) -> list[msgspec.Raw] | None:
+def split_usual_page(body: bytes) -> list[msgspec.Raw] | None:
     """The JSON of each record of a page that is as nearly every page is; `None` of anything else, even if it is no JSON at all."""
     try:
         return _cut(body)
@@ -46,7 +46,7 @@ def split_records(body: bytes) -> list[msgspec.Raw]:
     try:
         return _cut(body)
     except msgspec.ValidationError:
-        return _named_otherwise(body)
+        return _split_other_envelope(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return [msgspec.Raw(record.encode()) for record in _split_leniently(body.decode("utf-8-sig"))]
 
@@ -56,7 +56,7 @@ def _cut(body: bytes) -> list[msgspec.Raw]:
     return decoded.records if isinstance(decoded, _Envelope) else decoded
 
 
-def _named_otherwise(body: bytes) -> list[msgspec.Raw]:
+def _split_other_envelope(body: bytes) -> list[msgspec.Raw]:
     """The records of an envelope that does not call them `records`: of its only array, all of objects."""
     members = _MEMBERS.decode(body)
     arrays = [_ARRAY.decode(value) for value in members.values() if _begins(value, b"[")]

@@ -18,18 +18,18 @@ from pipelines.settings.addresses import is_loopback
 CONNECT_SECONDS = 10.0
 """Seconds that opening a connection may take."""
 
-KEPT_SECONDS = 5.0
+KEEPALIVE_SECONDS = 5.0
 """Seconds for which an idle connection is kept: less than any common server does, so that it seldom ends just when it is used."""
 
 
-class Network(httpx.HTTPTransport):
+class NetworkTransport(httpx.HTTPTransport):
     """httpx's transport for one address, through the proxy that the environment names for it, if it names one.
 
     `close` also ends what is under way in other threads: what they wait for fails at once, and nothing leaves any more.
     """
 
     def __init__(self, base_url: str) -> None:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEPT_SECONDS)
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=KEEPALIVE_SECONDS)
         proxy = proxy_for(base_url)
         try:
             super().__init__(proxy=proxy, limits=limits)

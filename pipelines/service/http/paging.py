@@ -22,7 +22,7 @@ from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 MAX_PAGES = 1_000_000
 """A listing that has not ended by then never will (I13): that many pages take eleven days at 60 requests a minute."""
 
-MOST_EMPTY = 2
+MAX_EMPTY_PAGES = 2
 """Pages without records in a row at which a listing that still names a next page is taken to be endless."""
 
 _PAGING = frozenset({"first", "prev", "previous", "next", "last"})
@@ -256,7 +256,7 @@ class LoopGuard:
             return
         if _address_digest(upcoming) in self._known:
             raise self._error(page, "leads back to a page that was read before")
-        if self._empty >= MOST_EMPTY:
+        if self._empty >= MAX_EMPTY_PAGES:
             raise self._error(page, f"goes on after {self._empty} pages without records")
         if page.total is not None and self._records > 2 * page.total + 10 * PER_PAGE:
             raise self._error(page, "goes on far beyond its own count")

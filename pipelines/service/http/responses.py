@@ -18,21 +18,15 @@ from pipelines.errors import (
     UnclearError,
 )
 from pipelines.records.values import decode_json
-from pipelines.service.http.retries import (
-    UNCLEAR,
-    is_passing,
-    is_untrusted,
-    status_line,
-    was_never_sent,
-    what_went_wrong,
-)
+from pipelines.service.http.failures import is_passing, is_untrusted, status_line, was_never_sent, what_went_wrong
+from pipelines.service.http.retries import UNCLEAR
 from pipelines.service.redaction import outside_text
 
 REFUSAL = "refusal"
 """Extension of a response: the error that explains a 401 or 403, where the ring of the sign-in knows more than its status says."""
 
 
-def checked(response: httpx.Response) -> httpx.Response:
+def check_response(response: httpx.Response) -> httpx.Response:
     """The answer to a GET, if it is a 200 and no web page; else the error that `LibraryClient.get` raises for it."""
     if response.status_code != httpx.codes.OK:
         raise _refusal(response)
@@ -40,11 +34,11 @@ def checked(response: httpx.Response) -> httpx.Response:
     return response
 
 
-def written(response: httpx.Response) -> Any:
+def write_result(response: httpx.Response) -> Any:
     """What a write brought: the JSON of a 2xx, `None` where that is empty; else the error that `LibraryClient.write` raises for it."""
     request = response.request
     if request.method == "POST" and _is_unclear(response):
-        raise unclear(request, f"{status_line(response)}{_service_message(response)}")
+        raise unclear_error(request, f"{status_line(response)}{_service_message(response)}")
     if _is_gone(response) and request.method == "DELETE" and request.extensions.get(UNCLEAR):
         return None  # trap A5: an earlier try did it, and its answer was lost
     if not response.is_success:
@@ -56,7 +50,7 @@ def written(response: httpx.Response) -> Any:
         return _decoded(response)
     except ProtocolError as error:
         if request.method == "POST":
-            raise unclear(request, str(error)) from None
+            raise unclear_error(request, str(error)) from None
         raise
 
 
@@ -68,14 +62,14 @@ def as_object(response: httpx.Response) -> dict[str, Any]:
     return value
 
 
-def failed_write(request: httpx.Request, error: Exception) -> BookferryError:
+def failed_write_error(request: httpx.Request, error: Exception) -> BookferryError:
     """The error for a write that got no whole answer."""
     if request.method == "POST" and isinstance(error, httpx.TransportError) and not was_never_sent(error):
-        return unclear(request, what_went_wrong(error))
-    return never_sent(request.method, request.url, error)
+        return unclear_error(request, what_went_wrong(error))
+    return unsent_error(request.method, request.url, error)
 
 
-def unclear(request: httpx.Request, came_back: str) -> UnclearError:
+def unclear_error(request: httpx.Request, came_back: str) -> UnclearError:
     """The error for a POST that may have had its effect."""
     return UnclearError(
         f"{_shown(request)} was sent, and may have had its effect or not; what came back: {came_back}. It is not repeated unseen: "
@@ -83,7 +77,7 @@ def unclear(request: httpx.Request, came_back: str) -> UnclearError:
     )
 
 
-def never_sent(method: str, url: httpx.URL | str, error: Exception) -> BookferryError:
+def unsent_error(method: str, url: httpx.URL | str, error: Exception) -> BookferryError:
     """The error for what failed in a way that no repetition mends. What httpx says of it may show headers."""
     asked = f"{method} {outside_text(url)}"
     if is_untrusted(error):

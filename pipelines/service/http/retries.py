@@ -6,12 +6,9 @@ Also what a Retry-After asks for, because a 429 concerns more than the request t
 from __future__ import annotations
 
 import random
-import re
-import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from http import HTTPStatus
 
 import httpx
@@ -19,7 +16,15 @@ from tenacity import RetryCallState, Retrying
 
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import Clock
-from pipelines.service.http.bodies import RECORDS, GarbledBodyError, read_body
+from pipelines.service.http.bodies import RECORDS, read_body
+from pipelines.service.http.failures import (
+    is_for_good,
+    is_passing,
+    status_line,
+    was_never_sent,
+    what_went_wrong,
+)
+from pipelines.service.http.retry_after import MAX_WAIT, pause_for_all, retry_after
 from pipelines.service.redaction import outside_text
 
 MAX_TRIES = 7
@@ -28,20 +33,9 @@ MAX_TRIES = 7
 MAX_THROTTLED = 30
 """Answers 429 in a row for one request. Being told to wait is not failing, but it must not go on for ever."""
 
-MAX_WAIT = 3600.0
-"""Seconds that one request may take with all its waits. A service that asks for more ends the run, which says until when."""
-
-UNTOLD = 5.0
-"""Seconds that everybody waits after a 429 that does not say how long. `MAX_THROTTLED` of them outlast any one-minute window."""
 
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
 """Any other, a POST, may have had its effect when it ended unclearly (trap A5): it is repeated only where it certainly had none."""
-
-FOR_GOOD = frozenset({HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED})
-"""Statuses of the 500s that no waiting mends."""
-
-PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
-"""Statuses of the 400s that waiting may mend."""
 
 
 LEFT_AT = "left_at"
@@ -54,7 +48,7 @@ SECONDS = "seconds"
 """Extension of an answer that is returned: how long it took from leaving to the end of its body."""
 
 
-class Retried(httpx.BaseTransport):
+class RetryTransport(httpx.BaseTransport):
     """Reads the whole answer, and repeats a request while it ended in a way that may pass; a POST only where it had no effect.
 
     Returns a response whose body is in memory, complete, of bounded size, and valid JSON if it says so. When the tries are used up it
@@ -155,11 +149,6 @@ class Retried(httpx.BaseTransport):
 _UNDONE = (b"content-encoding", b"content-length", b"transfer-encoding")  # the body is as it was before these
 
 
-def is_passing(status: int) -> bool:
-    """Whether waiting may mend what a status says."""
-    return status in PASSING or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in FOR_GOOD)
-
-
 def _may_pass(state: RetryCallState) -> bool:
     response, error = _response(state), _error(state)
     if response is not None:
@@ -173,37 +162,6 @@ def _had_no_effect(state: RetryCallState) -> bool:
     if response is not None:
         return response.status_code == HTTPStatus.TOO_MANY_REQUESTS
     return was_never_sent(_error(state))
-
-
-_NEVER_SENT = (
-    httpx.ConnectError,
-    httpx.ConnectTimeout,
-    httpx.PoolTimeout,
-    httpx.ProxyError,
-    httpx.LocalProtocolError,
-    httpx.UnsupportedProtocol,
-)
-
-
-def was_never_sent(error: BaseException | None) -> bool:
-    """Whether a transport error came before anything could leave: there was no connection, or our own rules forbade it."""
-    return isinstance(error, _NEVER_SENT)
-
-
-def is_for_good(error: BaseException) -> bool:
-    """Whether a transport error will be the same next time: our own mistake, or a certificate that is not trusted."""
-    return isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol) or is_untrusted(error)
-
-
-def is_untrusted(error: BaseException) -> bool:
-    """Whether the certificate of whoever answered is not one that this machine trusts."""
-    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _chain(error))
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
 
 
 def _seconds_to_wait(state: RetryCallState, now: datetime) -> float:
@@ -238,63 +196,3 @@ def _what_came_back(state: RetryCallState) -> str:
         return what_went_wrong(error)
     asked = response.headers.get("retry-after")
     return status_line(response) + (f" (Retry-After: {outside_text(asked, 60)})" if asked else "")
-
-
-def what_went_wrong(error: BaseException | None) -> str:
-    """A transport's error in plain words."""
-    return f"{_PLAIN_NAMES.get(type(error), type(error).__name__)}: {outside_text(error)}".removesuffix(": ")
-
-
-def status_line(response: httpx.Response) -> str:
-    """Status and reason for a message: `503 Service Unavailable`."""
-    reason = httpx.codes.get_reason_phrase(response.status_code) or outside_text(response.reason_phrase, 60)
-    return f"{response.status_code} {reason}".strip()
-
-
-_PLAIN_NAMES: dict[type, str] = {
-    httpx.ConnectError: "cannot connect",
-    httpx.ConnectTimeout: "connecting took too long",
-    httpx.ProxyError: "the proxy refused",
-    httpx.ReadError: "the connection broke while reading",
-    httpx.ReadTimeout: "the answer took too long",
-    httpx.RemoteProtocolError: "the connection broke",
-    httpx.WriteError: "the connection broke while sending",
-    httpx.WriteTimeout: "sending took too long",
-    GarbledBodyError: "garbled answer",
-}
-
-
-def pause_for_all(response: httpx.Response, now: datetime) -> float:
-    """Seconds for which a 429 stops everybody who talks to the library: the full Retry-After (I1).
-
-    Nobody waits for what is beyond `MAX_WAIT`: the run ends, and the next one asks anew.
-    """
-    asked = retry_after(response, now)
-    if asked is None:
-        return UNTOLD
-    return asked if asked <= MAX_WAIT else 0.0
-
-
-def retry_after(response: httpx.Response, now: datetime) -> float | None:
-    """Seconds the service asks us to wait: from its Retry-After as seconds or as an HTTP date (trap A7).
-
-    `None` where the header is missing or says nothing usable (not a number, not a date, zero, in the past). A date is held against the
-    service's own Date header where there is one, because our clock may be wrong.
-    """
-    text = response.headers.get("retry-after", "").strip()
-    if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
-        seconds = float(text[:18])  # longer is absurd anyway, and no float overflows
-    else:
-        then, sent = _http_date(text), _http_date(response.headers.get("date", ""))
-        if then is None:
-            return None
-        seconds = (then - (sent or now)).total_seconds()
-    return seconds if seconds > 0 else None
-
-
-def _http_date(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text[:100])
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

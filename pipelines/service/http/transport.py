@@ -18,7 +18,8 @@ import httpx
 from pipelines.errors import ForeignOriginError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget, Permit
-from pipelines.service.http.retries import LEFT_AT, pause_for_all
+from pipelines.service.http.retries import LEFT_AT
+from pipelines.service.http.retry_after import pause_for_all
 from pipelines.service.redaction import outside_text
 
 AT_ONCE = 0.01
@@ -43,7 +44,7 @@ class RequestMeter:
             self._requests += 1
 
 
-class Budgeted(httpx.BaseTransport):
+class BudgetTransport(httpx.BaseTransport):
     """Sends a request when the library's budget has room, and charges it at the moment its headers leave (I1).
 
     A 429 pauses the budget, so that every thread, process and run waits the full Retry-After, not only the one that was told.
@@ -57,7 +58,7 @@ class Budgeted(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send it when there is room. A request that did not leave costs nothing, whatever went wrong."""
-        departure = _Departure(self._budget.acquire(), self._meter, self._clock)
+        departure = _OutgoingRequest(self._budget.acquire(), self._meter, self._clock)
         request.extensions = {**request.extensions, "trace": departure.trace}
         granted = self._clock.monotonic()
         try:
@@ -77,7 +78,7 @@ class Budgeted(httpx.BaseTransport):
         self._inner.close()
 
 
-class _Departure:
+class _OutgoingRequest:
     """One request on its way out: httpcore tells what it does, and the later of two moments is the one that counts.
 
     Connecting takes its time, and so does writing to a slow line, whereas the service counts a request when it arrives.
@@ -115,7 +116,7 @@ class _Departure:
             self._grant.release()
 
 
-class Pinned(httpx.BaseTransport):
+class OriginTransport(httpx.BaseTransport):
     """Refuses whatever would carry credentials away from the tenant's own scheme, host, port and paths (I2, trap A1)."""
 
     def __init__(self, inner: httpx.BaseTransport, *, base_url: str) -> None:

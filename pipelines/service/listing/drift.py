@@ -14,22 +14,22 @@ from enum import Enum, auto
 
 import httpx
 
-REMEMBERED = 16
+PAGES_REMEMBERED = 16
 """Pages whose ids are remembered: a shift of 800 records is found by walking back over them, a larger one from the first page on."""
 
 
-class Seam(Enum):
+class Drift(Enum):
     """What lies between two pages that follow each other."""
 
-    STILL = auto()
-    MOVED = auto()
+    NONE = auto()
+    COUNT_CHANGED = auto()
     """The number of records changed: what shifted is found by walking back to where the pages overlap."""
-    UNSEEN = auto()
+    OVERLAP = auto()
     """A record is on both although their number did not change: nobody knows what shifted where."""
 
 
 @dataclass(frozen=True)
-class Seen:
+class RememberedPage:
     """One page of the walk, as far as it is remembered."""
 
     number: int
@@ -41,35 +41,35 @@ class Seen:
     """Records that the service had sent before it."""
 
 
-class Window:
+class RecentPages:
     """The newest pages of a walk."""
 
     def __init__(self) -> None:
-        self._pages: deque[Seen] = deque(maxlen=REMEMBERED)
+        self._pages: deque[RememberedPage] = deque(maxlen=PAGES_REMEMBERED)
 
-    def add(self, page: Seen) -> None:
+    def add(self, page: RememberedPage) -> None:
         """Take in the page that was read last."""
         self._pages.append(page)
 
     @property
-    def newest(self) -> Seen:
+    def newest(self) -> RememberedPage:
         """The page that was read last."""
         return self._pages[-1]
 
-    def seam(self, keys: Sequence[Hashable], total: int | None) -> Seam:
+    def drift(self, keys: Sequence[Hashable], total: int | None) -> Drift:
         """What lies between the newest page and the one that follows it."""
         before = self._pages[-1]
         if None not in (before.total, total) and before.total != total:
-            return Seam.MOVED
-        return Seam.STILL if before.keys.isdisjoint(keys) else Seam.UNSEEN
+            return Drift.COUNT_CHANGED
+        return Drift.NONE if before.keys.isdisjoint(keys) else Drift.OVERLAP
 
-    def same(self, keys: Sequence[Hashable], total: int | None) -> bool:
+    def is_unchanged(self, keys: Sequence[Hashable], total: int | None) -> bool:
         """Whether the newest page, read again, is what it was."""
         return self._pages[-1].keys == frozenset(keys) and self._pages[-1].total == total
 
-    def back(self) -> list[Seen]:
+    def newest_first(self) -> list[RememberedPage]:
         """The pages to look for an overlap on: backwards, each once, none twice that was walked over again."""
-        pages: dict[int, Seen] = {}
+        pages: dict[int, RememberedPage] = {}
         for page in reversed(self._pages):
             pages.setdefault(page.number, page)
         return [pages[number] for number in sorted(pages, reverse=True)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import httpx
 import msgspec
@@ -16,16 +15,17 @@ import msgspec
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.paging import LoopGuard, Route, is_unpaged, may_be_last, same_page
-from pipelines.service.listing.drift import Seam, Seen, Window
+from pipelines.service.listing.completeness import ListingFacts, Page
+from pipelines.service.listing.drift import Drift, RecentPages, RememberedPage
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
 from pipelines.service.listing.prefetch import Prefetch
 from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
-NEAR = 40
+RESTART_PAGES = 40
 """Pages: a walk that is not further when something moves begins anew. One that is further goes back to where it moved."""
 
-SELDOM = 50
+PAGES_PER_MOVEMENT = 50
 """Pages for the square of the movements that a walk may settle by going back. What came and went between the same two requests shows only
 as long as nothing else moves; with one movement in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
 
@@ -39,72 +39,6 @@ class _PageGoneError(Exception):
 
     def __init__(self, refusal: RefusedError) -> None:
         self.refusal = refusal
-
-
-@dataclass(frozen=True)
-class Page:
-    """One answered page."""
-
-    number: int
-    """Its place in the collection: 1 for the first page. One that is read again has the number it had."""
-    url: str
-    records: Sequence[msgspec.Raw]
-    """The records' JSON, byte for byte as received."""
-    ids: Sequence[int | None]
-    """The id of each record; none where it is no whole number."""
-    total: int | None
-    """X-Total as this page gave it."""
-
-
-@dataclass
-class ListingFacts:
-    """What a walk over a listing saw; a snapshot's proof is made from it."""
-
-    endpoint: str = ""
-    pages: int = 0
-    """Pages that the walk is made of, those that were read again counted again."""
-    records: int = 0
-    first_total: int | None = None
-    last_total: int | None = None
-    totals_seen: int = 0
-    """How often X-Total changed, the first sight counted: 0 where the service sends none, 1 where it stood still."""
-    added: int = 0
-    deleted: int = 0
-    """By how much X-Total grew and shrank, change by change."""
-    again: int = 0
-    """Pages that were read again because the collection moved."""
-    movements: int = 0
-    """How often the walk went back to where the collection had moved."""
-    unsettled: bool = False
-    """Whether it moved in a way that the walk could not follow."""
-    resumed: int = 0
-    """Pages that an earlier process had read."""
-    requests: int = 0
-    seconds: float = 0.0
-
-    @property
-    def settled(self) -> bool:
-        """Whether records came or went while it was read, and all that moved was read again."""
-        return self.totals_seen > 1 and not self.unsettled
-
-    def count(self, page: Page) -> None:
-        """Take one more page into account."""
-        self.pages += 1
-        self.records += len(page.records)
-        self.see(page.total)
-
-    def see(self, total: int | None) -> None:
-        """Take note of an X-Total, the newest one."""
-        if total is None:
-            return
-        if self.last_total is None:
-            self.first_total = self.last_total = total
-            self.totals_seen = 1
-        change = total - self.last_total
-        self.totals_seen += change != 0
-        self.added += max(0, change)
-        self.deleted += max(0, -change)
-        self.last_total = total
 
 
 class Listing:
@@ -131,7 +65,7 @@ class Listing:
         self._log = log or NoCheckpoints()
         self._restless, self._settles = restless, settles
         self.last_page = last_page
-        self._route, self._guard, self._window = Route(), LoopGuard(), Window()
+        self._route, self._guard, self._window = Route(), LoopGuard(), RecentPages()
         self._ahead = Prefetch(self._fetch, client.requests_per_minute)
         self._early: SavedPage | None = None
         self._upcoming: httpx.URL | None = None
@@ -166,7 +100,7 @@ class Listing:
                 self._read_early(guessed)
             answer = self._first()
             page = self._keep(1, answer)
-            last = self._route.last_page(answer.signpost, self._upcoming) if answer.oldest_first else None
+            last = self._route.last_page(answer.paging, self._upcoming) if answer.oldest_first else None
             if last is not None and not self._is_early(last):
                 if guessed is not None:
                     self._give_up(answer)  # the end has moved since it was found
@@ -175,7 +109,7 @@ class Listing:
             yield page
         elif self._upcoming is not None:
             newest = self._now(self._window.newest)
-            if newest is None or not self._window.same(newest.keys, newest.signpost.total):
+            if newest is None or not self._window.is_unchanged(newest.keys, newest.paging.total):
                 self._restless = True  # what is in the log is no beginning of what is there now
                 if (back := self._moved(newest)) is not None:
                     return (yield from back)
@@ -190,16 +124,16 @@ class Listing:
             following = self._following(answer, upcoming)
         except _PageGoneError as gone:
             newest = self._now(self._window.newest)
-            same = newest is not None and newest.signpost.total == self._window.newest.total
+            same = newest is not None and newest.paging.total == self._window.newest.total
             if same or (back := self._moved(newest)) is None:
                 raise gone.refusal from None
             return (yield from back)
         if following is None:
             return None
-        seam = self._window.seam(following.keys, following.signpost.total)
-        if seam is Seam.MOVED and (back := self._moved(following)) is not None:
+        seam = self._window.drift(following.keys, following.paging.total)
+        if seam is Drift.COUNT_CHANGED and (back := self._moved(following)) is not None:
             return (yield from back)
-        if seam is Seam.UNSEEN:
+        if seam is Drift.OVERLAP:
             self._give_up(following)
         yield self._take(self._window.newest.number + 1, following)
         return following
@@ -216,7 +150,7 @@ class Listing:
         return page
 
     def _look_ahead(self, answer: SavedPage) -> None:
-        early = None if self._early is None else self._early.signpost.url
+        early = None if self._early is None else self._early.paging.url
         self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
 
     def _read_early(self, last: httpx.URL) -> None:
@@ -231,22 +165,22 @@ class Listing:
                 self._append(0, self._early, early=True)
 
     def _is_early(self, url: httpx.URL) -> bool:
-        return self._early is not None and same_page(self._early.signpost.url, url)
+        return self._early is not None and same_page(self._early.paging.url, url)
 
     def _moved_early(self) -> int | None:
         """X-Total of the last page, read early, where something moved between it and the newest page."""
         early, total = self._early, self._window.newest.total
-        if early is None or None in (early.signpost.total, total) or early.signpost.total == total:
+        if early is None or None in (early.paging.total, total) or early.paging.total == total:
             return None
         self._early = None
-        return early.signpost.total
+        return early.paging.total
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
-        signpost = answer.signpost
-        self._window.add(Seen(number, signpost.url, signpost.total, frozenset(answer.keys), self._route.seen))
-        self._upcoming = self._route.after(signpost)
-        self._guard.check(signpost, answer.records, self._upcoming)
-        page = Page(number, str(signpost.url), answer.records, answer.ids, signpost.total)
+        paging = answer.paging
+        self._window.add(RememberedPage(number, paging.url, paging.total, frozenset(answer.keys), self._route.seen))
+        self._upcoming = self._route.after(paging)
+        self._guard.check(paging, answer.records, self._upcoming)
+        page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
         self.facts.again += number <= self._furthest
         self._furthest = max(self._furthest, number)
         self.facts.count(page)
@@ -260,10 +194,10 @@ class Listing:
         except RefusedError as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
-            if may_be_last(answer.signpost):
+            if may_be_last(answer.paging):
                 return None
             raise _PageGoneError(error) from None
-        return None if is_unpaged(answer.signpost, answer.records, following.records) else following
+        return None if is_unpaged(answer.paging, answer.records, following.records) else following
 
     def _next(self, upcoming: httpx.URL) -> SavedPage:
         """The page that comes next: the one that was read early, if nothing has moved since."""
@@ -271,7 +205,7 @@ class Listing:
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
             self._early = None
-            if early.signpost.total == self._window.newest.total:
+            if early.paging.total == self._window.newest.total:
                 return early
         return self._ahead.take(upcoming)
 
@@ -283,7 +217,11 @@ class Listing:
         `hint`: a page as it is now.
         """
         moves = self.facts.movements + 1
-        if self._settles and self._furthest > NEAR and moves * moves * SELDOM <= self._furthest + SELDOM:
+        if (
+            self._settles
+            and self._furthest > RESTART_PAGES
+            and moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
+        ):
             self.facts.movements = moves
             return self._back(hint)
         self._give_up(hint)
@@ -293,12 +231,12 @@ class Listing:
     def _give_up(self, hint: SavedPage | None) -> None:
         """Let the collection be walked again, if that is allowed."""
         if hint is not None and self.last_page is not None:
-            self.last_page = self._route.last_page(hint.signpost, self._upcoming) or self.last_page
+            self.last_page = self._route.last_page(hint.paging, self._upcoming) or self.last_page
         if self._restless:
             raise CollectionMovedError
         self.facts.unsettled = True
 
-    def _now(self, seen: Seen) -> SavedPage | None:
+    def _now(self, seen: RememberedPage) -> SavedPage | None:
         """A page that was read before, as it is now; `None` where there is none any more."""
         try:
             return self._fetch(seen.url)
@@ -314,10 +252,10 @@ class Listing:
         the collection ends now: the last page is read first, so that from now on it shows what else moves.
         """
         self._ahead.drop()
-        pages = self._window.back()
+        pages = self._window.newest_first()
         last = None
         if hint is not None and self.last_page is not None:
-            last = self._route.last_page(hint.signpost, self._upcoming)
+            last = self._route.last_page(hint.paging, self._upcoming)
         if last is not None:
             self._read_early(last)
         for seen in pages:
@@ -325,8 +263,8 @@ class Listing:
             if (
                 now is not None
                 and seen is pages[0]
-                and now.signpost.total == seen.total
-                and not self._window.same(now.keys, seen.total)
+                and now.paging.total == seen.total
+                and not self._window.is_unchanged(now.keys, seen.total)
             ):
                 break  # as many came as went
             if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
@@ -388,7 +326,7 @@ class Listing:
         requests, seconds = self.facts.requests, self.facts.seconds
         mark = PageCheckpoint(
             number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds
-        ).encode(answer.signpost)
+        ).encode(answer.paging)
         self._log.append(mark, answer.body)
 
     def _account(self) -> None:

@@ -42,7 +42,7 @@ class NoCheckpoints:
 class SavedPage:
     """One page as it was answered."""
 
-    signpost: PagingHeaders
+    paging: PagingHeaders
     records: Sequence[msgspec.Raw]
     ids: Sequence[int | None]
     body: bytes
@@ -55,8 +55,8 @@ class SavedPage:
         records = response.extensions.get(RECORDS)
         if records is None:
             records = split_records(response.content)
-        signpost = read_paging_headers(response, url, len(records))
-        return cls(signpost, records, record_ids(records), response.content, response.extensions[SECONDS])
+        paging = read_paging_headers(response, url, len(records))
+        return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
 
     @property
     def keys(self) -> Sequence[Hashable]:
@@ -90,16 +90,16 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     seconds: float = 0.0
     """What the walk had cost by then."""
 
-    def encode(self, signpost: PagingHeaders) -> bytes:
-        """The mark of a page with this signpost."""
-        following = None if signpost.next is None else str(signpost.next)
+    def encode(self, paging: PagingHeaders) -> bytes:
+        """The mark of a page with this paging."""
+        following = None if paging.next is None else str(paging.next)
         found = msgspec.structs.replace(
             self,
-            url=str(signpost.url),
-            total=signpost.total,
-            linked=signpost.linked,
+            url=str(paging.url),
+            total=paging.total,
+            linked=paging.linked,
             next=following,
-            last=signpost.last,
+            last=paging.last,
         )
         return msgspec.msgpack.encode(found)
 
@@ -108,8 +108,8 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
         """A mark, and the page that it was put on."""
         found, records = _DECODER.decode(mark), split_records(body)
         following = None if found.next is None else httpx.URL(found.next)
-        signpost = PagingHeaders(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
-        return found, SavedPage(signpost, records, record_ids(records), body, 0.0)
+        paging = PagingHeaders(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
+        return found, SavedPage(paging, records, record_ids(records), body, 0.0)
 
 
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

@@ -13,14 +13,8 @@ from filelock import FileLock, Timeout
 
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock
-from pipelines.service.sign_in.connection import (
-    LOCK_SECONDS,
-    Connection,
-    Locked,
-    decoded,
-    encoded,
-    wait_for,
-)
+from pipelines.service.sign_in.stored_sign_in import StoredSignIn, decode_sign_in, encode_sign_in
+from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wait_for_lock
 
 
 class FileTokens:
@@ -31,7 +25,7 @@ class FileTokens:
     """
 
     def __init__(self, folder: Path, tenant: str, base_url: str) -> None:
-        self._empty = Connection(base_url, tenant)
+        self._empty = StoredSignIn(base_url, tenant)
         self._file = folder / f"{tenant}-{hashlib.sha256(base_url.encode()).hexdigest()[:12]}.json"
 
     @property
@@ -39,7 +33,7 @@ class FileTokens:
         """The file."""
         return str(self._file)
 
-    def read(self) -> Connection:
+    def read(self) -> StoredSignIn:
         """What is kept now."""
         try:
             content = self._file.read_bytes()
@@ -47,15 +41,15 @@ class FileTokens:
             return self._empty
         except OSError as error:
             raise _unusable(self._file, error) from error
-        return decoded(content, self._empty, self.place)
+        return decode_sign_in(content, self._empty, self.place)
 
     @contextmanager
-    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[Locked]:
+    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[LockedSignIn]:
         """Hold the lock."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = FileLock(self._file.with_suffix(".lock"), mode=0o600)
-            wait_for(lambda: _is_taken(lock), clock, seconds, self.place)
+            wait_for_lock(lambda: _is_taken(lock), clock, seconds, self.place)
         except OSError as error:
             raise _unusable(self._file, error) from error
         try:
@@ -63,7 +57,7 @@ class FileTokens:
         finally:
             lock.release()
 
-    def write(self, connection: Connection) -> None:
+    def write(self, stored: StoredSignIn) -> None:
         """Replace the file. Call it under the lock only."""
         temporary = self._file.with_suffix(".new")
         try:
@@ -71,7 +65,7 @@ class FileTokens:
                 temporary.unlink()
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.S_IRUSR | stat.S_IWUSR)
             with os.fdopen(descriptor, "wb") as file:
-                file.write(encoded(connection))
+                file.write(encode_sign_in(stored))
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(self._file)

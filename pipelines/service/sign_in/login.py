@@ -10,24 +10,27 @@ from pathlib import Path
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.sign_in.connection import Connection, Grant, Locked, Registration, TokenStore
+from pipelines.service.sign_in.authorization_response import Challenge, authorization_code
+from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.loopback_redirect import free_addresses, is_free
-from pipelines.service.sign_in.oauth import AuthorizationServer, Challenge, OAuthClient, TokenAnswer, read_callback
-from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostAnswerError
-from pipelines.service.sign_in.token_refresh import client_of, ending, issued_client_refused
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
+from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
+from pipelines.service.sign_in.token_refresh import current_client, issued_client_refused, refresh_token_end
+from pipelines.service.sign_in.token_response import TokenResponse
+from pipelines.service.sign_in.token_store import LockedSignIn, TokenStore
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES, TenantSettings
 
-ISSUED_REDIRECT = "http://127.0.0.1:8421/callback"
+DEFAULT_REDIRECT_URI = "http://127.0.0.1:8421/callback"
 """What an administrator registers for an issued client, unless `redirect_uri` says otherwise."""
 
-ADDRESSES = 3
+REDIRECT_ADDRESSES = 3
 """Redirect addresses of a registration: service-api.md wants "an explicit port", and a port may be taken at the next sign-in."""
 
 
 @dataclass(frozen=True)
-class Question:
+class AuthorizationRequest:
     """What the person's browser is sent to, and where it will bring the answer."""
 
     url: str
@@ -58,18 +61,18 @@ class Login:
         """Whether the client is one that an administrator issued."""
         return self._chosen.client_id is not None
 
-    def ask(self, scopes: Sequence[str], *, new_client: bool = False) -> Question:
+    def ask(self, scopes: Sequence[str], *, new_client: bool = False) -> AuthorizationRequest:
         """Register if need be, and say where to send the person. A registration is kept before anything else happens."""
         client, redirect_uri = self._client(new_client=new_client)
         challenge = Challenge()
         url = self._server.authorize_url(client, redirect_uri, scopes, challenge)
-        return Question(url, redirect_uri, tuple(scopes), client, challenge)
+        return AuthorizationRequest(url, redirect_uri, tuple(scopes), client, challenge)
 
-    def finish(self, question: Question, answer: Mapping[str, str]) -> Grant:
+    def finish(self, question: AuthorizationRequest, answer: Mapping[str, str]) -> Grant:
         """Change the answer for tokens and keep them. What was kept before is replaced only now, and as a whole."""
         if "state" not in answer and "error" not in answer and question.client.pkce:
             answer = {**answer, "state": question.challenge.state}  # a code that was pasted alone: PKCE ties it to us
-        code = read_callback(answer, question.challenge, self._chosen.base_url)
+        code = authorization_code(answer, question.challenge, self._chosen.base_url)
         got = self._exchanged(question, code)
         grant = Grant(
             client_id=question.client.client_id,
@@ -79,19 +82,19 @@ class Login:
             lifetime=got.lifetime,
             obtained=got.obtained,
             signed_in_at=self._clock.now().timestamp(),
-            ends_at=ending(got),
+            ends_at=refresh_token_end(got),
         )
         self._change(lambda kept, _: replace(kept, grant=grant, refreshing_since=None, ended=None))
         return grant
 
-    def _exchanged(self, question: Question, code: str) -> TokenAnswer:
+    def _exchanged(self, question: AuthorizationRequest, code: str) -> TokenResponse:
         again = f"Run `bookferry login {self._tenant}` again"
         try:
             return self._server.exchange(question.client, code, question.redirect_uri, question.challenge)
         except GrantRefusedError as error:
             raise SignInError(f"{error} A code is good once, and not for long. {again}.") from None
-        except LostAnswerError as error:
-            raise LostAnswerError(f"{error} The code is used up with it. {again}.") from None
+        except LostResponseError as error:
+            raise LostResponseError(f"{error} The code is used up with it. {again}.") from None
         except ClientRefusedError as error:
             if self._chosen.client_id is not None:
                 raise issued_client_refused(self._settings, self._tenant, error) from None
@@ -103,17 +106,17 @@ class Login:
         issued = self._settings.oauth_client(self._tenant)
         if issued is not None:
             client = OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
-            return client, self._chosen.redirect_uri or ISSUED_REDIRECT
-        connection = self._change(lambda kept, locked: self._registered(kept, locked, new_client=new_client))
-        registration = connection.registration
+            return client, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
+        stored = self._change(lambda kept, locked: self._registered(kept, locked, new_client=new_client))
+        registration = stored.registration
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
         if address is None:
             raise ConfigurationError(
                 "No port could be opened on 127.0.0.1 for the browser's answer. Free one, then run this again."
             )
-        return client_of(self._settings, self._tenant, connection), address
+        return current_client(self._settings, self._tenant, stored), address
 
-    def _registered(self, kept: Connection, locked: Locked, *, new_client: bool) -> Connection:
+    def _registered(self, kept: StoredSignIn, locked: LockedSignIn, *, new_client: bool) -> StoredSignIn:
         """With a registration that can be used now. service-api.md: registrations are "bounded"; "store the `client_id` and reuse it"."""
         auth = self._chosen.client_auth or "none"
         wanted = self._chosen.scopes or SCOPES
@@ -121,19 +124,19 @@ class Login:
             return kept
         locked.write(kept)  # a registration that cannot be kept, on a full disk, would be one of the day's few wasted
         try:
-            registration = self._server.register(free_addresses(ADDRESSES), wanted, auth)
-        except LostAnswerError as error:
-            raise LostAnswerError(
+            registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), wanted, auth)
+        except LostResponseError as error:
+            raise LostResponseError(
                 f"{error} Nobody was signed in. Run `bookferry login {self._tenant}` again."
             ) from None
         return replace(kept, registration=registration)
 
-    def _change(self, change: Callable[[Connection, Locked], Connection]) -> Connection:
+    def _change(self, change: Callable[[StoredSignIn, LockedSignIn], StoredSignIn]) -> StoredSignIn:
         with self._store.locked(self._clock) as locked:
             try:
                 kept = locked.read()
             except SignInError:  # damaged: this sign-in replaces it
-                kept = Connection(self._chosen.base_url, self._tenant)
+                kept = StoredSignIn(self._chosen.base_url, self._tenant)
             changed = change(kept, locked)
             if changed != kept:
                 locked.write(changed)

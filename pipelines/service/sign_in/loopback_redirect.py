@@ -20,13 +20,13 @@ PATH = "/callback"
 PORTS = range(20000, 32000)
 """Below those that systems hand out for outgoing connections, so that a registered port is likely to be free next time."""
 
-MOST = 16_384
+MAX_CHARACTERS = 16_384
 """Characters of an answer; a browser brings a few hundred."""
 
-ANSWER_SECONDS = 120.0
+RESULT_SECONDS = 120.0
 """Seconds for which the browser's window waits to be told how it went."""
 
-SHOWN_SECONDS = 5.0
+PAGE_SECONDS = 5.0
 """Seconds for which the end waits until the browser has its page."""
 
 PAGE = """<!doctype html>
@@ -45,7 +45,7 @@ HEADERS = {
 }
 
 
-class Arrival:
+class AuthorizationResponse:
     """One answer that arrived. `tell` says to whoever brought it how it went."""
 
     def __init__(self, answer: Mapping[str, str]) -> None:
@@ -58,12 +58,12 @@ class Arrival:
         """Show this in the browser. Who pasted the answer reads the terminal."""
         self._told.put((status, title, text))
         if self.shown is not None:
-            self.shown.wait(SHOWN_SECONDS)
+            self.shown.wait(PAGE_SECONDS)
 
     def outcome(self) -> tuple[int, str, str]:
         """What is to be shown, as soon as it is known."""
         try:
-            return self._told.get(timeout=ANSWER_SECONDS)
+            return self._told.get(timeout=RESULT_SECONDS)
         except queue.Empty:
             return (
                 200,
@@ -72,13 +72,13 @@ class Arrival:
             )
 
 
-class Listener:
+class RedirectListener:
     """Takes answers at `http://127.0.0.1:PORT/path` from any browser on this machine, one after the other."""
 
     def __init__(self, redirect_uri: str) -> None:
         """Raises `OSError` where the port is taken."""
         parts = urlsplit(redirect_uri)
-        path, arrived = parts.path or "/", queue.SimpleQueue[Arrival]()
+        path, arrived = parts.path or "/", queue.SimpleQueue[AuthorizationResponse]()
         self._arrived = arrived
         self._read, self._write = os.pipe()
 
@@ -90,7 +90,7 @@ class Listener:
                 if asked.path != path:
                     self.show(404, "Not here", "There is nothing at this address.")
                     return
-                arrival = Arrival(answer_in(asked.query))
+                arrival = AuthorizationResponse(query_parameters(asked.query))
                 arrival.shown = threading.Event()
                 arrived.put(arrival)
                 wake()
@@ -133,7 +133,7 @@ class Listener:
         """Becomes readable when something has arrived."""
         return self._read
 
-    def arrived(self) -> Arrival:
+    def arrived(self) -> AuthorizationResponse:
         """The next answer; call it when `fileno` is readable."""
         os.read(self._read, 1)
         return self._arrived.get()
@@ -178,13 +178,15 @@ def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice
 def is_free(redirect_uri: str) -> bool:
     """Whether a listener can be had there now."""
     try:
-        Listener(redirect_uri).close()
+        RedirectListener(redirect_uri).close()
     except OSError:
         return False
     return True
 
 
-def next_arrival(listener: Listener | None, pasted: int | None, seconds: float) -> Arrival | None:
+def next_response(
+    listener: RedirectListener | None, pasted: int | None, seconds: float
+) -> AuthorizationResponse | None:
     """Wait for an answer, from the browser or as a line at the file descriptor `pasted`; None when the time is over.
 
     Raises `EOFError` when the line can never come. An empty line is no answer.
@@ -196,22 +198,22 @@ def next_arrival(listener: Listener | None, pasted: int | None, seconds: float) 
     if listener is not None and listener in ready:
         return listener.arrived()
     assert pasted is not None  # noqa: S101  else nothing was ready
-    line = os.read(pasted, MOST)
+    line = os.read(pasted, MAX_CHARACTERS)
     if not line:
         raise EOFError
     words = line.decode("utf-8", "replace").split()
-    return Arrival(pasted_answer(words[-1] if words else ""))
+    return AuthorizationResponse(pasted_parameters(words[-1] if words else ""))
 
 
-def pasted_answer(text: str) -> dict[str, str]:
+def pasted_parameters(text: str) -> dict[str, str]:
     """The answer in what a person copied: the whole address that the browser shows, its query, or the code alone."""
     if "=" in text:
         _, found, query = text.partition("?")
-        return answer_in(query if found else text)
+        return query_parameters(query if found else text)
     return {"code": text} if text else {}
 
 
-def answer_in(query: str) -> dict[str, str]:
+def query_parameters(query: str) -> dict[str, str]:
     """The parameters of an address. One that comes twice is not valid (RFC 6749, 3.1) and counts as the first."""
-    pairs: Iterable[tuple[str, str]] = parse_qsl(query.partition("#")[0][:MOST], keep_blank_values=True)
+    pairs: Iterable[tuple[str, str]] = parse_qsl(query.partition("#")[0][:MAX_CHARACTERS], keep_blank_values=True)
     return dict(reversed(list(pairs)))

@@ -15,7 +15,8 @@ from pipelines.errors import (
     SignInError,
     TemporaryError,
 )
-from pipelines.service.http.retries import retry_after, status_line
+from pipelines.service.http.failures import status_line
+from pipelines.service.http.retry_after import retry_after
 from pipelines.service.redaction import outside_text
 
 
@@ -23,7 +24,7 @@ class NotSentError(TemporaryError):
     """Nothing has left: the request may be repeated."""
 
 
-class LostAnswerError(TemporaryError):
+class LostResponseError(TemporaryError):
     """The request may have had its effect, and nobody knows."""
 
 
@@ -31,7 +32,7 @@ class GrantRefusedError(SignInError):
     """The server takes this code or refresh token no more."""
 
 
-class ForeignAnswerError(SignInError):
+class ForeignResponseError(SignInError):
     """What arrived at the redirect address is not the answer to our question."""
 
 
@@ -50,7 +51,7 @@ class _Refusal(msgspec.Struct):
     error_description: object = None
 
 
-def said(response: httpx.Response) -> tuple[str, str]:
+def error_and_description(response: httpx.Response) -> tuple[str, str]:
     """Error code and description of an answer as it came; empty where there are none."""
     try:
         refusal = msgspec.json.decode(response.content, type=_Refusal)
@@ -63,12 +64,12 @@ def said(response: httpx.Response) -> tuple[str, str]:
 
 def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911  one for each thing to do
     """The error for an answer of the token endpoint that is neither a success nor a 5xx."""
-    error, description = said(response)
+    error, description = error_and_description(response)
     answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         return TemporaryError(f"{answered}: too many requests. Nothing was lost: run the same command again later.")
     if error in ("temporarily_unavailable", "server_error") or response.status_code == httpx.codes.REQUEST_TIMEOUT:
-        return LostAnswerError(f"{answered}.")
+        return LostResponseError(f"{answered}.")
     if error in ("invalid_grant", "invalid_token", "access_denied"):
         return GrantRefusedError(f"{answered}.")
     if error in ("invalid_client", "unauthorized_client") or response.status_code == httpx.codes.UNAUTHORIZED:
@@ -87,7 +88,7 @@ def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911 
 
 def registration_refused(response: httpx.Response, now: datetime) -> BookferryError:
     """The error for a registration that was refused."""
-    error, description = said(response)
+    error, description = error_and_description(response)
     answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
     own = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:

@@ -14,7 +14,8 @@ from sqlalchemy.pool import NullPool
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import keep_secret, outside_text
-from pipelines.service.sign_in.connection import LOCK_SECONDS, Connection, Locked, decoded, encoded, wait_for
+from pipelines.service.sign_in.stored_sign_in import StoredSignIn, decode_sign_in, encode_sign_in
+from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wait_for_lock
 from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
 TABLE = sa.Table(
@@ -34,7 +35,7 @@ class PostgresTokens:
     """
 
     def __init__(self, address: str, tenant: str, base_url: str) -> None:
-        self._empty = Connection(base_url, tenant)
+        self._empty = StoredSignIn(base_url, tenant)
         self._key = f"{tenant} {base_url}"
         try:
             url = sa.make_url(address).set(drivername="postgresql+psycopg")
@@ -51,17 +52,17 @@ class PostgresTokens:
         """The database, without its password."""
         return f"{self._shown}, table {TABLE.name}"
 
-    def read(self) -> Connection:
+    def read(self) -> StoredSignIn:
         """What is kept now."""
         with self.session() as session:
             return _Row(session, self._key, self._empty, self).read()
 
     @contextmanager
-    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[Locked]:
+    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[LockedSignIn]:
         """Hold the lock."""
         number = int.from_bytes(hashlib.sha256(f"bookferry {self._key}".encode()).digest()[:8], "big", signed=True)
         with self.session() as session:
-            wait_for(
+            wait_for_lock(
                 lambda: not session.scalar(sa.select(sa.func.pg_try_advisory_lock(number))), clock, seconds, self.place
             )
             try:
@@ -85,21 +86,21 @@ class PostgresTokens:
 class _Row:
     """The row as one session sees it."""
 
-    def __init__(self, session: sa.Connection, key: str, empty: Connection, store: PostgresTokens) -> None:
+    def __init__(self, session: sa.Connection, key: str, empty: StoredSignIn, store: PostgresTokens) -> None:
         self._session = session
         self._key = key
         self._empty = empty
         self._store = store
         self._known: str | None = None
 
-    def read(self) -> Connection:
+    def read(self) -> StoredSignIn:
         """What is kept now."""
         self._known = self._session.scalar(sa.select(TABLE.c.document).where(TABLE.c.connection == self._key))
-        return self._empty if self._known is None else decoded(self._known, self._empty, self._store.place)
+        return self._empty if self._known is None else decode_sign_in(self._known, self._empty, self._store.place)
 
-    def write(self, connection: Connection) -> None:
+    def write(self, stored: StoredSignIn) -> None:
         """Replace the row."""
-        document = encoded(connection).decode()
+        document = encode_sign_in(stored).decode()
         try:
             self._replace(self._session, document)
         except SQLAlchemyError:

@@ -16,56 +16,48 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.clock import Clock
-from pipelines.service.sign_in.connection import (
-    LOCK_SECONDS,
-    WRITE_TRIES,
-    Connection,
-    Grant,
-    Locked,
-    LockTakenError,
-    Moment,
-    TokenStore,
-    time_of,
-)
-from pipelines.service.sign_in.oauth import AuthorizationServer, OAuthClient, TokenAnswer
-from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostAnswerError
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn, local_time
+from pipelines.service.sign_in.token_response import TokenResponse
+from pipelines.service.sign_in.token_store import LOCK_SECONDS, WRITE_TRIES, LockedSignIn, LockTakenError, TokenStore
 from pipelines.settings.settings import Settings
 
 MARGIN_SECONDS = 300.0
 MARGIN_SHARE = 0.2
 """A token is renewed so long before its end, or this part of its life if that is less: tokens of two seconds work, too."""
 
-PATIENCE = 5.0
+TURN_SECONDS = 5.0
 """Seconds to wait for somebody else's refresh while the old access token still lives."""
 
-LOOK_SECONDS = 1.0
+CACHE_SECONDS = 1.0
 """Seconds for which what was read from the store is believed: another process may have renewed it since."""
 
-AGAIN_SECONDS = 15.0
+PAUSE_SECONDS = 15.0
 """Seconds until the next try to renew a token that still lives, after one that came to nothing."""
 
-WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between tries of a refresh whose answer was lost, once nothing else is left: about a minute, as for any request."""
 
 
-IN_VAIN = 3
+MAX_REJECTED = 3
 """Tokens in a row that may be refused before any was of use: one of several requests may end a token that the others were sent with."""
 
 SETTLE_SECONDS = 1.0
 """Before an old token is tried again that a process died with: its request may still be on the way, and must not come second."""
 
 
-def margin(grant: Grant) -> float:
+def refresh_margin(grant: Grant) -> float:
     """Seconds before its end at which an access token is renewed."""
     return min(MARGIN_SECONDS, MARGIN_SHARE * grant.lifetime)
 
 
-class Renewal:
+class TokenRefresher:
     """The access token of one tenant, always a good one. Safe to use from several threads; close it when done."""
 
     def __init__(self, settings: Settings, tenant: str, *, server: AuthorizationServer, clock: Clock) -> None:
@@ -84,24 +76,24 @@ class Renewal:
     def access_token(self) -> str:
         """An access token that is good for a while, renewed if need be. Raises `SignInError` where a person must sign in."""
         grant = self._current()
-        left = grant.left(Moment.now(self._clock))
-        if left > margin(grant):
+        left = grant.left(ClockReading.now(self._clock))
+        if left > refresh_margin(grant):
             return grant.access_token
         if left > 0 and (grant.refresh_token is None or self._clock.monotonic() < self._again_at):
             return grant.access_token
         try:
-            return self._renewed(self._is_old, PATIENCE if left > 0 else LOCK_SECONDS, last=left <= 0).access_token
+            return self._renewed(self._is_old, TURN_SECONDS if left > 0 else LOCK_SECONDS, last=left <= 0).access_token
         except TemporaryError:
-            if grant.left(Moment.now(self._clock)) <= 0:
+            if grant.left(ClockReading.now(self._clock)) <= 0:
                 raise
-        self._again_at = self._clock.monotonic() + min(AGAIN_SECONDS, left / 4)
+        self._again_at = self._clock.monotonic() + min(PAUSE_SECONDS, left / 4)
         return grant.access_token
 
-    def instead_of(self, rejected: str) -> str:
-        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one; after `IN_VAIN`, the same."""
+    def replacement_for(self, rejected: str) -> str:
+        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one; after `MAX_REJECTED`, the same."""
         grant = self._look()
-        alive = grant.left(Moment.now(self._clock)) > 0
-        if alive and (grant.access_token != rejected or self._in_vain >= IN_VAIN):
+        alive = grant.left(ClockReading.now(self._clock)) > 0
+        if alive and (grant.access_token != rejected or self._in_vain >= MAX_REJECTED):
             return grant.access_token
 
         def is_needed(kept: Grant) -> bool:
@@ -118,7 +110,7 @@ class Renewal:
         """Renew now, so that a sign-in that nobody uses does not lapse unseen; what somebody renewed a moment ago is enough."""
         before = self._look()
         if before.refresh_token is None:
-            raise SignInError(_only_once(self.tenant))
+            raise SignInError(no_refresh_token(self.tenant))
         return self._renewed(lambda kept: kept.refreshes == before.refreshes, last=True)
 
     def close(self) -> None:
@@ -130,11 +122,11 @@ class Renewal:
         self._server.close()
 
     def _is_old(self, grant: Grant) -> bool:
-        return grant.left(Moment.now(self._clock)) <= margin(grant)
+        return grant.left(ClockReading.now(self._clock)) <= refresh_margin(grant)
 
     def _current(self) -> Grant:
         seen, at = self._seen, self._seen_at
-        if seen is not None and self._clock.monotonic() - at < LOOK_SECONDS and not self._is_old(seen):
+        if seen is not None and self._clock.monotonic() - at < CACHE_SECONDS and not self._is_old(seen):
             return seen
         try:
             return self._look()
@@ -146,9 +138,9 @@ class Renewal:
     def _look(self) -> Grant:
         return self._saw(self._store.read())
 
-    def _saw(self, connection: Connection) -> Grant:
-        grant = grant_of(connection)
-        _check_client(client_of(self._settings, self.tenant, connection), grant, self.tenant)
+    def _saw(self, stored: StoredSignIn) -> Grant:
+        grant = current_grant(stored)
+        check_client(current_client(self._settings, self.tenant, stored), grant, self.tenant)
         self._seen_at, self._seen = self._clock.monotonic(), grant
         return grant
 
@@ -181,65 +173,65 @@ class Renewal:
 
     def _renew(self, is_needed: Callable[[Grant], bool], seconds: float, *, last: bool) -> Grant:
         with self._store.locked(self._clock, seconds) as locked:
-            connection = locked.read()
-            grant = self._saw(connection)
+            stored = locked.read()
+            grant = self._saw(stored)
             if not is_needed(grant):
                 return grant
-            return self._saw(self._exchanged(locked, connection, grant, last=last))
+            return self._saw(self._exchanged(locked, stored, grant, last=last))
 
-    def _exchanged(self, locked: Locked, connection: Connection, grant: Grant, *, last: bool) -> Connection:
+    def _exchanged(self, locked: LockedSignIn, stored: StoredSignIn, grant: Grant, *, last: bool) -> StoredSignIn:
         """The connection with new tokens, kept. `last`: the old ones are of no use, so it is worth more tries."""
         if grant.refresh_token is None:
-            raise SignInError(_only_once(self.tenant))
-        client, mark = client_of(self._settings, self.tenant, connection), _Mark(locked, connection, self._clock)
+            raise SignInError(no_refresh_token(self.tenant))
+        client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(locked, stored, self._clock)
         try:
-            answer = self._asked(client, grant.refresh_token, mark, WAITS if last else WAITS[:1])
+            answer = self._asked(client, grant.refresh_token, mark, RETRY_SECONDS if last else RETRY_SECONDS[:1])
         except GrantRefusedError as error:
-            raise self._end(locked, connection, _over(self.tenant, error, mark.lost_at)) from None
+            raise self._end(locked, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
         except ClientRefusedError as error:
-            raise self._client_refused(locked, connection, error, mark) from None
-        except LostAnswerError as error:
-            raise LostAnswerError(
+            raise self._client_refused(locked, stored, error, mark) from None
+        except LostResponseError as error:
+            raise LostResponseError(
                 f"{error} The sign-in may still be good: run the same command again. If it is not, that will say so."
             ) from None
         except BookferryError:
             mark.take_back()
             raise
-        renewed = replace(connection, grant=renewed_grant(grant, answer), refreshing_since=None)
+        renewed = replace(stored, grant=renewed_grant(grant, answer), refreshing_since=None)
         self._keep(locked, renewed)
         return renewed
 
-    def _asked(self, client: OAuthClient, token: str, mark: _Mark, waits: tuple[float, ...]) -> TokenAnswer:
+    def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, waits: tuple[float, ...]) -> TokenResponse:
         if mark.lost_at is not None:
             self._clock.sleep(SETTLE_SECONDS)
         for seconds in waits:
             try:
                 return self._server.refresh(client, token, mark.set)
-            except LostAnswerError:
+            except LostResponseError:
                 mark.lose()
                 self._clock.sleep(seconds)
         return self._server.refresh(client, token, mark.set)
 
-    def _keep(self, locked: Locked, connection: Connection) -> None:
+    def _keep(self, locked: LockedSignIn, stored: StoredSignIn) -> None:
         """Write what came back. It comes only once, so a disk that is full for a moment is waited for."""
         for _ in range(WRITE_TRIES - 1):
             try:
-                locked.write(connection)
+                locked.write(stored)
             except StorageError:
                 with suppress(TemporaryError):  # we are being stopped: then without the wait
                     self._clock.sleep(1.0)
             else:
                 return
-        locked.write(connection)
+        locked.write(stored)
 
-    def _end(self, locked: Locked, connection: Connection, message: str) -> SignInError:
+    def _end(self, locked: LockedSignIn, stored: StoredSignIn, message: str) -> SignInError:
         with suppress(StorageError):  # then the next process finds out for itself
-            locked.write(replace(connection, ended=message, refreshing_since=None))
+            locked.write(replace(stored, ended=message, refreshing_since=None))
         self._seen = None
         return SignInError(message)
 
     def _client_refused(
-        self, locked: Locked, connection: Connection, error: ClientRefusedError, mark: _Mark
+        self, locked: LockedSignIn, stored: StoredSignIn, error: ClientRefusedError, mark: _RefreshMark
     ) -> BookferryError:
         if self._settings.tenant(self.tenant).client_id is not None:
             mark.take_back()
@@ -248,18 +240,18 @@ class Renewal:
             mark.take_back()
             return SignInError(f"{error} Run `bookferry login {self.tenant}`.")
         message = f"The library no longer knows the client that Bookferry registered. {error} Run `bookferry login {self.tenant}`."
-        return self._end(locked, replace(connection, registration=None), message)
+        return self._end(locked, replace(stored, registration=None), message)
 
 
-class _Mark:
+class _RefreshMark:
     """The note "refreshing" in the store: made just before a request leaves, taken back when it surely had no effect."""
 
-    def __init__(self, locked: Locked, connection: Connection, clock: Clock) -> None:
+    def __init__(self, locked: LockedSignIn, stored: StoredSignIn, clock: Clock) -> None:
         self._locked = locked
-        self._before = connection
+        self._before = stored
         self._clock = clock
         self._is_set = False
-        self.lost_at = connection.refreshing_since
+        self.lost_at = stored.refreshing_since
         """When the first answer was lost, be it by a process that died."""
 
     def set(self) -> None:
@@ -279,7 +271,7 @@ class _Mark:
                 self._locked.write(self._before)
 
 
-def renewed_grant(grant: Grant, answer: TokenAnswer) -> Grant:
+def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:
     """What a refresh makes of a grant. A server may keep the old refresh token, and need not repeat the scopes (RFC 6749, 6)."""
     return replace(
         grant,
@@ -289,29 +281,29 @@ def renewed_grant(grant: Grant, answer: TokenAnswer) -> Grant:
         lifetime=answer.lifetime,
         obtained=answer.obtained,
         refreshes=grant.refreshes + 1,
-        ends_at=ending(answer),
+        ends_at=refresh_token_end(answer),
     )
 
 
-def ending(answer: TokenAnswer) -> float | None:
+def refresh_token_end(answer: TokenResponse) -> float | None:
     """When the refresh token ends unused, in seconds since 1970, if the server says."""
     return None if answer.refresh_lifetime is None else answer.obtained.wall + answer.refresh_lifetime
 
 
-def grant_of(connection: Connection) -> Grant:
+def current_grant(stored: StoredSignIn) -> Grant:
     """The grant that is in use; `SignInError` with what to do where there is none."""
-    if connection.ended is not None:
-        raise SignInError(connection.ended)
-    if connection.grant is None:
+    if stored.ended is not None:
+        raise SignInError(stored.ended)
+    if stored.grant is None:
         raise SignInError(
-            f"Nobody has signed in to '{connection.tenant}' ({connection.base_url}) yet. Run `bookferry login {connection.tenant}`."
+            f"Nobody has signed in to '{stored.tenant}' ({stored.base_url}) yet. Run `bookferry login {stored.tenant}`."
         )
-    return connection.grant
+    return stored.grant
 
 
-def client_of(settings: Settings, tenant: str, connection: Connection) -> OAuthClient:
+def current_client(settings: Settings, tenant: str, stored: StoredSignIn) -> OAuthClient:
     """Who we are: the client that an administrator issued, else the one that was registered."""
-    issued, registered = settings.oauth_client(tenant), connection.registration
+    issued, registered = settings.oauth_client(tenant), stored.registration
     if issued is not None:
         return OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
     if registered is None:
@@ -328,7 +320,7 @@ def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedE
     )
 
 
-def _check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
+def check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
     if grant.client_id != client.client_id:
         raise SignInError(
             f"The sign-in of '{tenant}' belongs to another client ({grant.client_id}) than the one in use now ({client.client_id}). "
@@ -336,11 +328,11 @@ def _check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
         )
 
 
-def _over(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:
+def _grant_ended(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:
     run = f"Run `bookferry login {tenant}`."
     if lost_at is not None:
         return (
-            f"The sign-in of '{tenant}' is over: the answer to a refresh on {time_of(lost_at)} was lost (the connection broke, or the "
+            f"The sign-in of '{tenant}' is over: the answer to a refresh on {local_time(lost_at)} was lost (the connection broke, or the "
             f"process was killed), new tokens with it, and the library does not take the old one again. {error} {run}"
         )
     return (
@@ -349,50 +341,5 @@ def _over(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:
     )
 
 
-def _only_once(tenant: str) -> str:
+def no_refresh_token(tenant: str) -> str:
     return f"The sign-in of '{tenant}' has ended, and the library gave no refresh token with it. Run `bookferry login {tenant}`."
-
-
-@dataclass(frozen=True)
-class SignInState:
-    """What is known of a sign-in without asking anybody: for `doctor`, `whoami` and the warnings of the nightly job."""
-
-    place: str
-    problem: str | None
-    """Why it cannot be used, and what to do; None where all seems well."""
-    scopes: tuple[str, ...] = ()
-    signed_in_at: float | None = None
-    renewed_at: float | None = None
-    """When the tokens in use were given; both in seconds since 1970."""
-    seconds_left: float | None = None
-    """Until the access token ends; negative when it has ended, which the next request mends."""
-    renewal_in: float | None = None
-    """Until it is renewed, if a request comes; 0 when it is due."""
-    ends_at: float | None = None
-    """When it lapses unless it is renewed, where the server says so."""
-    refreshing_since: float | None = None
-    renewable: bool = False
-
-
-def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
-    """Look at the sign-in of a v3 tenant. Asks nobody and renews nothing. Raises `StorageError` where the store cannot be read."""
-    store = open_tokens(settings, tenant)
-    try:
-        connection = store.read()
-        grant = grant_of(connection)
-        _check_client(client_of(settings, tenant, connection), grant, tenant)
-    except (SignInError, ConfigurationError) as error:
-        return SignInState(store.place, str(error))
-    left = grant.left(Moment.now(clock))
-    return SignInState(
-        place=store.place,
-        problem=_only_once(tenant) if grant.refresh_token is None and left <= 0 else None,
-        scopes=grant.scopes,
-        signed_in_at=grant.signed_in_at,
-        renewed_at=grant.obtained.wall,
-        seconds_left=left,
-        renewal_in=max(0.0, left - margin(grant)),
-        ends_at=grant.ends_at,
-        refreshing_since=connection.refreshing_since,
-        renewable=grant.refresh_token is not None,
-    )

@@ -13,7 +13,8 @@ import pytest
 
 from pipelines.errors import ProtocolError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.bodies import MAX_BODY, MAX_SECONDS, GarbledBodyError, read_body
+from pipelines.service.http.bodies import MAX_BODY, MAX_SECONDS, read_body
+from pipelines.service.http.failures import GarbledBodyError
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 

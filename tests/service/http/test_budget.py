@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import StorageError, TemporaryError
 from pipelines.service.clock import SystemClock
-from pipelines.service.http.budget import LATEST, LEASE, MARGIN, Budget
+from pipelines.service.http.budget import MARGIN, SEND_SECONDS, TICKET_SECONDS, Budget
 from tests.service.manual_clock import ManualClock
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, la
         grant = processes[arrival.process].acquire()
         leaves_at = clock.monotonic() + arrival.delay
         if arrival.fate == "killed":  # after its headers left, before it could say so
-            clock.at(min(leaves_at, clock.monotonic() + LATEST), leave)
+            clock.at(min(leaves_at, clock.monotonic() + SEND_SECONDS), leave)
         elif arrival.fate == "released":
             clock.at(leaves_at, grant.release)
         else:
@@ -168,7 +168,7 @@ def test_at_least_99_percent_are_used_while_work_waits(path: Path, limit: int) -
 def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: ManualClock) -> None:
     """I1: what counts is the moment the request leaves, before or after the time it was expected to need."""
     shared = budget(path, clock)
-    for delay in (0.0, 3.0, LATEST + 5):
+    for delay in (0.0, 3.0, SEND_SECONDS + 5):
         grant = shared.acquire()
         clock.sleep(delay)
         grant.sent()
@@ -182,7 +182,7 @@ def test_a_killed_process_has_paid_for_what_it_may_have_sent(path: Path, clock: 
     budget(path, clock).acquire()
     killed = clock.monotonic()
     budget(path, clock).acquire()
-    assert clock.monotonic() - killed == pytest.approx(LATEST + KEPT)
+    assert clock.monotonic() - killed == pytest.approx(SEND_SECONDS + KEPT)
 
 
 def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(path: Path, clock: ManualClock) -> None:
@@ -306,7 +306,7 @@ def test_a_process_that_dies_in_the_queue_holds_up_nobody(
     shared.acquire()
     assert clock.monotonic() - start == pytest.approx(KEPT)
     shared.acquire()
-    assert clock.monotonic() - start <= KEPT + LEASE
+    assert clock.monotonic() - start <= KEPT + TICKET_SECONDS
 
 
 def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) -> None:
@@ -340,7 +340,7 @@ def test_after_a_boot_nobody_waits_for_hours(path: Path) -> None:
     budget(path, before).pause(100)
     rebooted = ManualClock(30.0)
     budget(path, rebooted).acquire()
-    assert 130 <= rebooted.monotonic() <= 130 + LATEST + KEPT
+    assert 130 <= rebooted.monotonic() <= 130 + SEND_SECONDS + KEPT
 
 
 def test_after_a_boot_no_ticket_of_before_is_left(path: Path) -> None:
@@ -348,7 +348,9 @@ def test_after_a_boot_no_ticket_of_before_is_left(path: Path) -> None:
     before, after = ManualClock(1_000_000.0), ManualClock(20.0)
     budget(path, before).close()
     with sqlite3.connect(path) as db:
-        db.execute("INSERT INTO budget_queue (library, void_at) VALUES (?, ?)", (LIBRARY, before.monotonic() + LEASE))
+        db.execute(
+            "INSERT INTO budget_queue (library, void_at) VALUES (?, ?)", (LIBRARY, before.monotonic() + TICKET_SECONDS)
+        )
     db.close()
     budget(path, after).acquire()
     assert after.monotonic() == 20.0
@@ -361,7 +363,7 @@ def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> Non
     shared.acquire().sent()
     clock.at(clock.monotonic() + 30, lambda: shared.pause(60))
     shared.acquire()
-    assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=LEASE / 4)]
+    assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=TICKET_SECONDS / 4)]
 
 
 def test_a_pause_is_told_apart_from_a_budget_that_is_used_up(path: Path, clock: ManualClock) -> None:
@@ -454,7 +456,7 @@ def test_it_survives_a_fork(path: Path) -> None:
     """I1: a forked process shares the budget with its parent, and neither harms the file of the other."""
     script = """if True:
         import os, pathlib, sys
-        from pipelines.service.budget import Budget
+        from pipelines.service.http.budget import Budget
         shared = Budget(pathlib.Path(sys.argv[1]), "library", 100)
         shared.acquire().sent()
         children = []
@@ -475,7 +477,7 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     """Runs that start together must not fail because SQLite lets only one of them turn WAL on."""
     script = """if True:
         import multiprocessing, os, pathlib, sys
-        from pipelines.service.budget import Budget
+        from pipelines.service.http.budget import Budget
         together = multiprocessing.get_context("fork").Barrier(4)
         children = []
         for _ in range(4):

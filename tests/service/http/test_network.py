@@ -18,8 +18,8 @@ import pytest
 from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import Network, proxy_for
-from pipelines.service.http.transport import Budgeted, RequestMeter
+from pipelines.service.http.network import NetworkTransport, proxy_for
+from pipelines.service.http.transport import BudgetTransport, RequestMeter
 from tests.service.conftest import PASSWORD
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -62,7 +62,7 @@ def test_an_unusable_proxy_is_a_mistake_in_the_environment(monkeypatch: pytest.M
     """Style rule 6, I10: what to correct, without the proxy's password."""
     monkeypatch.setenv("https_proxy", proxy)
     with pytest.raises(ConfigurationError, match="Correct https_proxy or all_proxy") as caught:
-        Network(LIBRARY)
+        NetworkTransport(LIBRARY)
     assert "hunter2" not in f"{caught.value!r}"
 
 
@@ -166,14 +166,14 @@ def test_close_ends_what_another_thread_waits_for() -> None:
     """A run that is stopped must not hang for the length of a timeout, nor leave a socket behind."""
     failed: list[BaseException] = []
 
-    def ask(network: Network, url: str) -> None:
+    def ask(network: NetworkTransport, url: str) -> None:
         try:
             network.handle_request(httpx.Request("GET", f"{url}/", headers={"host": "x"}))
         except httpx.TransportError as error:
             failed.append(error)
 
     with silent_server() as (url, arrived):
-        network = Network(url)
+        network = NetworkTransport(url)
         thread = threading.Thread(target=ask, args=(network, url), daemon=True)
         thread.start()
         assert arrived.wait(100)
@@ -187,7 +187,7 @@ def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualC
     """I1: a thread that got its slot just when the run was stopped gives it back."""
     server = serve(lambda _: Answer([]))
     shared = Budget(tmp_path / "state.db", "library", 1, clock)
-    ring = Budgeted(Network(server.url), budget=shared, meter=RequestMeter(), clock=clock)
+    ring = BudgetTransport(NetworkTransport(server.url), budget=shared, meter=RequestMeter(), clock=clock)
     ring.close()
     with pytest.raises(TemporaryError, match="stopped before this request was sent"):
         ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
@@ -197,7 +197,7 @@ def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualC
 def test_a_connection_that_is_made_during_close_is_closed(serve: Serve) -> None:
     """The same, for a thread that was connecting: no request, and no socket left open (a warning fails the test)."""
     server = serve(lambda _: Answer([]))
-    network = Network(server.url)
+    network = NetworkTransport(server.url)
 
     def close_meanwhile(event: str, _info: object) -> None:
         if event.endswith("connect_tcp.started"):

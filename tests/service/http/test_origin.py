@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import ForeignOriginError, ProtocolError
-from pipelines.service.client import LibraryClient, SessionAuth
-from pipelines.service.http.transport import Pinned
+from pipelines.service.client import LibraryClient, SessionCookieAuth
+from pipelines.service.http.transport import OriginTransport
 from pipelines.service.listing.listing import Listing
 from pipelines.settings.credentials import SessionCookie
 from tests.sandbox.process import SandboxProcess
@@ -32,7 +32,7 @@ def goes_through(url: str, base_url: str = BASE) -> bool:
         sent.append(request)
         return httpx.Response(200)
 
-    pinned = Pinned(httpx.MockTransport(take), base_url=base_url)
+    pinned = OriginTransport(httpx.MockTransport(take), base_url=base_url)
     try:
         pinned.handle_request(httpx.Request("GET", url))
     except ForeignOriginError:
@@ -194,12 +194,12 @@ def test_the_sign_in_goes_to_the_own_origin(serve: Serve, client_for: ClientFor)
 def test_the_session_cookie_is_sent_as_it_is(serve: Serve, client_for: ClientFor) -> None:
     """service-api.md, v2 authentication: "Session cookie `_library_session`"."""
     own = serve(lambda _: Answer([]))
-    client_for(own.url, auth=SessionAuth(SessionCookie("ab12"))).get(f"{own.url}/api/v2/publications")
+    client_for(own.url, auth=SessionCookieAuth(SessionCookie("ab12"))).get(f"{own.url}/api/v2/publications")
     assert own.received[0].headers["Cookie"] == "_library_session=ab12"
     assert "Authorization" not in own.received[0].headers
 
 
-@pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionAuth(SessionCookie("ab12"))])
+@pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionCookieAuth(SessionCookie("ab12"))])
 def test_cookies_set_by_answers_never_travel(serve: Serve, client_for: ClientFor, auth: httpx.Auth) -> None:
     """I2, I10: a session that an answer begins is nobody's sign-in, and must not replace ours."""
     cookies = {"Set-Cookie": "_library_session=planted; Path=/; Domain=127.0.0.1"}

@@ -15,7 +15,7 @@ from pipelines.service.http.paging import LoopGuard, PagingHeaders, Route, read_
 PAGE = httpx.URL("https://library.example.org/api/v2/publications?per_page=50&page=3")
 
 
-def signpost(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> PagingHeaders:
+def paging_headers(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> PagingHeaders:
     headers = [(b"Link", link.encode()), *([] if total is None else [(b"X-Total", total.encode())])]
     return read_paging_headers(httpx.Response(200, headers=headers), url, 50)
 
@@ -54,23 +54,23 @@ def page(number: int) -> httpx.URL:
 )
 def test_next_is_read_from_link(link: str, expected: httpx.URL | None) -> None:
     """service-api.md, Limits: "`Link` (first, previous, next, last page URLs)"; RFC 8288 allows every one of these spellings."""
-    assert signpost(link).next == expected
+    assert paging_headers(link).next == expected
 
 
 def test_a_link_that_names_a_page_but_no_size_means_our_pages() -> None:
     """Trap A2: page 4 of 25 a page is not page 4 of 50 a page; records would come twice."""
-    assert dict(signpost("<?page=4>; rel=next").next.params) == {"page": "4", "per_page": "50"}  # type: ignore[union-attr]
+    assert dict(paging_headers("<?page=4>; rel=next").next.params) == {"page": "4", "per_page": "50"}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("link", ["", "</style.css>; rel=preload", "<?page=4>; title=next", "nonsense"])
 def test_a_link_header_about_something_else_is_none_about_pages(link: str) -> None:
     """Trap A2: a proxy that adds `preload` must not end the listing after its first page."""
-    assert not signpost(link).linked
+    assert not paging_headers(link).linked
 
 
 def test_a_link_header_without_next_is_the_last_page() -> None:
     """service-api.md, Limits: "while a next link exists, more pages remain"."""
-    last = signpost('<?page=1>; rel="first"')
+    last = paging_headers('<?page=1>; rel="first"')
     assert last.linked
     assert Route().after(last) is None
 
@@ -79,23 +79,23 @@ def test_a_link_header_without_next_is_the_last_page() -> None:
 def test_an_address_that_cannot_be_understood_is_one_clear_error(link: str) -> None:
     """I13: not an exception of a library that nobody catches."""
     with pytest.raises(ProtocolError, match="address cannot be understood") as caught:
-        signpost(f"<{link}>; rel=next")
+        paging_headers(f"<{link}>; rel=next")
     assert len(str(caught.value)) < 1000
 
 
 def test_thousands_of_links_are_read_in_no_time() -> None:
     """I13: a header is 100 kB at most, and is looked at once."""
     header = ", ".join(f'<?page={number}>; rel="x{number}"' for number in range(4000)) + ", <?page=4>; rel=next"
-    assert signpost(header).next is not None
-    assert signpost("<" * 100_000).next is None
-    assert signpost("<>;" + " " * 100_000).next is None
+    assert paging_headers(header).next is not None
+    assert paging_headers("<" * 100_000).next is None
+    assert paging_headers("<>;" + " " * 100_000).next is None
 
 
 @given(st.text(st.sampled_from('<>;, ="relnxtpag?/&1\\\x7f:'), max_size=60))
 def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
     """I13: page links from outside are untrusted."""
     try:
-        found = signpost(header)
+        found = paging_headers(header)
     except ProtocolError:
         return
     assert found.next is None or found.linked
@@ -108,7 +108,7 @@ def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
 )
 def test_x_total_is_a_number_or_nothing(text: str | None, expected: int | None) -> None:
     """service-api.md, Limits: "`X-Total` (total number of entries)"; what is no number counts as not sent."""
-    assert signpost(total=text).total == expected
+    assert paging_headers(total=text).total == expected
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_x_total_is_a_number_or_nothing(text: str | None, expected: int | None) 
 )
 def test_the_number_of_the_last_page(link: str, expected: int | None) -> None:
     """It is used to foresee, never to go there: an odd one is no error."""
-    assert signpost(link).last == expected
+    assert paging_headers(link).last == expected
 
 
 @pytest.mark.parametrize(

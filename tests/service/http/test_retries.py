@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, MAX_WAIT, UNTOLD, Retried, retry_after
-from pipelines.service.listing.listing import Listing, Page
+from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
+from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, retry_after
+from pipelines.service.listing.completeness import Page
+from pipelines.service.listing.listing import Listing
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -49,7 +51,7 @@ def answer(status: int = 200, content: bytes = b"[]", **headers: str) -> httpx.R
 
 
 def send(clock: ManualClock, service: Service, method: str = "GET", **options: object) -> httpx.Response:
-    return Retried(service, clock=clock, **options).handle_request(httpx.Request(method, URL))  # type: ignore[arg-type]
+    return RetryTransport(service, clock=clock, **options).handle_request(httpx.Request(method, URL))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", [408, 425, 500, 502, 503, 504, 520, 524, 599])
@@ -93,7 +95,7 @@ def test_a_post_that_certainly_had_no_effect_is_repeated(clock: ManualClock, out
 def test_trap_a5_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
     """Trap A5: a server that breaks off sees the GET again and the POST once."""
     server = serve(lambda _: Answer(raw=b""))
-    with Retried(httpx.HTTPTransport(), clock=clock) as ring:
+    with RetryTransport(httpx.HTTPTransport(), clock=clock) as ring:
         for method, error in (("GET", TemporaryError), ("POST", httpx.RemoteProtocolError)):
             request = httpx.Request(method, f"{server.url}/", headers={"host": "library.test", "content-length": "0"})
             with pytest.raises(error):
@@ -233,8 +235,8 @@ def test_being_told_to_wait_is_not_failing_but_must_end(clock: ManualClock) -> N
     with pytest.raises(TemporaryError, match="failed after 30 tries"):
         send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
     assert service.tries == MAX_THROTTLED
-    assert told == [("429 Too Many Requests", UNTOLD)] * (MAX_THROTTLED - 1)
-    assert MAX_THROTTLED * UNTOLD > 60
+    assert told == [("429 Too Many Requests", DEFAULT_PAUSE)] * (MAX_THROTTLED - 1)
+    assert MAX_THROTTLED * DEFAULT_PAUSE > 60
 
 
 def test_a_person_is_told_why_nothing_moves(clock: ManualClock) -> None:

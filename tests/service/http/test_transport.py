@@ -13,8 +13,9 @@ import pytest
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
-from pipelines.service.http.retries import LEFT_AT, UNTOLD
-from pipelines.service.http.transport import Budgeted, RequestMeter
+from pipelines.service.http.retries import LEFT_AT
+from pipelines.service.http.retry_after import DEFAULT_PAUSE
+from pipelines.service.http.transport import BudgetTransport, RequestMeter
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -57,7 +58,7 @@ def send(
 ) -> tuple[RequestMeter, httpx.Response | Exception]:
     """One request through the ring."""
     meter = RequestMeter()
-    ring = Budgeted(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
+    ring = BudgetTransport(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
     try:
         return meter, ring.handle_request(httpx.Request("GET", "http://library.test/api/v2/publications"))
     except httpx.TransportError as error:
@@ -116,7 +117,12 @@ def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: Manua
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [({"Retry-After": "90"}, 90.0), ({}, UNTOLD), ({"Retry-After": "soon"}, UNTOLD), ({"Retry-After": "999999"}, 0.0)],
+    [
+        ({"Retry-After": "90"}, 90.0),
+        ({}, DEFAULT_PAUSE),
+        ({"Retry-After": "soon"}, DEFAULT_PAUSE),
+        ({"Retry-After": "999999"}, 0.0),
+    ],
 )
 def test_trap_a7_a_429_stops_everybody_for_the_full_time(
     tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
@@ -150,7 +156,7 @@ def test_over_a_real_socket_each_request_is_charged_once(
     server = serve(lambda _: Answer([]))
     clock = SystemClock()
     shared, meter = Budget(tmp_path / "state.db", "library", 100, clock), RequestMeter()
-    with Budgeted(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
+    with BudgetTransport(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
         for _ in range(3):
             asked = clock.monotonic()
             response = ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
@@ -167,7 +173,7 @@ def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> N
     shared = Budget(tmp_path / "state.db", "library", 1, SystemClock(stop))
     shared.acquire().sent()
     stop.set()
-    ring = Budgeted(
+    ring = BudgetTransport(
         httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, meter=RequestMeter(), clock=SystemClock()
     )
     with pytest.raises(TemporaryError, match="stopped"):

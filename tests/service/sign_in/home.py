@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 
 from pipelines.service.client import LibraryClient, open_client
-from pipelines.service.sign_in.connection import Connection, Grant
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.login import signing_in
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
@@ -88,7 +88,7 @@ class Home:
         return self.folder / "library-data" / "state.db"
 
     @property
-    def kept(self) -> Connection:
+    def kept(self) -> StoredSignIn:
         """The sign-in as it is kept now."""
         return open_tokens(self.settings, TENANT).read()
 

@@ -12,9 +12,10 @@ import pytest
 
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.listing.listing import Listing
-from pipelines.service.sign_in.connection import Grant
 from pipelines.service.sign_in.login import signing_in
-from pipelines.service.sign_in.token_refresh import IN_VAIN, sign_in_state
+from pipelines.service.sign_in.sign_in_state import sign_in_state
+from pipelines.service.sign_in.stored_sign_in import Grant
+from pipelines.service.sign_in.token_refresh import MAX_REJECTED
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
 from tests.service.sign_in.home import Home, answer_in
@@ -293,7 +294,7 @@ def test_a_library_that_accepts_no_token(visit: Visit) -> None:
     service.access.clear()
     with pytest.raises(SignInError, match=r"answered 401, with a token that is new, too.*bookferry login new"):
         home.read()
-    assert len(service.tokens_asked("refresh_token")) == IN_VAIN
+    assert len(service.tokens_asked("refresh_token")) == MAX_REJECTED
 
 
 def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> None:
@@ -301,10 +302,10 @@ def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> Non
     home, service = visit()
     sign_in(home, service)
     with home.client() as client:
-        for _ in range(3 * IN_VAIN):
+        for _ in range(3 * MAX_REJECTED):
             assert client.get(f"{client.api_url}/publications").status_code == 200
             service.access.clear()
-    assert home.grant.refreshes == 3 * IN_VAIN - 1
+    assert home.grant.refreshes == 3 * MAX_REJECTED - 1
 
 
 def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:

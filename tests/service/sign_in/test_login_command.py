@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
-from pipelines.service.sign_in.loopback_redirect import answer_in as read_answer
-from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_answer
+from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
+from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
 from tests.cli import command
@@ -335,7 +335,7 @@ def test_an_issued_client(
     ],
 )
 def test_what_a_person_may_paste(text: str, expected: dict[str, str]) -> None:
-    assert pasted_answer(text) == expected
+    assert pasted_parameters(text) == expected
 
 
 def test_an_answer_is_never_read_without_end() -> None:

@@ -48,8 +48,8 @@ def test_a_token_that_ends_is_renewed_once(signed_in: Home, policy: str) -> None
 
 KILLED = """
 import os, signal
-from pipelines.service.renewal import Renewal
-Renewal._keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from pipelines.service.sign_in.token_refresh import TokenRefresher
+TokenRefresher._keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 home.read()
 """
 """Reads a page, and dies by kill -9 when the server has answered the refresh and before anything of it is kept."""

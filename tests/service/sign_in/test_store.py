@@ -18,10 +18,11 @@ import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError, SignInError, StorageError
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.connection import Connection, Grant, LockTakenError, Moment, Registration, TokenStore
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.file_tokens import FileTokens
 from pipelines.service.sign_in.postgres_tokens import PostgresTokens
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, Registration, StoredSignIn
+from pipelines.service.sign_in.token_store import LockTakenError, TokenStore
 from pipelines.settings.loading import load_settings
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.home import ROOT, SECONDS
@@ -30,16 +31,16 @@ BASE_URL = "https://library.example.org"
 CLOCK = SystemClock()
 
 
-def connection(number: int = 0) -> Connection:
+def connection(number: int = 0) -> StoredSignIn:
     """A whole one; `number` makes it another."""
     registration = Registration(
         "client", "a-client-secret", "none", ("http://127.0.0.1:20001/callback",), ("a",), ("a",), 1.0
     )
-    moment = Moment(10.5, 20.25, "boot")
+    moment = ClockReading(10.5, 20.25, "boot")
     grant = Grant(
         "client", f"access-{number}", f"refresh-{number}", ("library:read",), 3600.0, moment, 9.0, number, 99.5
     )
-    return Connection(BASE_URL, "new", registration, grant, refreshing_since=12.5)
+    return StoredSignIn(BASE_URL, "new", registration, grant, refreshing_since=12.5)
 
 
 class Open(Protocol):
@@ -66,14 +67,14 @@ def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     make.code = (  # type: ignore[attr-defined]
         "from pathlib import Path; import os, sys\n"
         "from pipelines.service.sign_in.postgres_tokens import *; from pipelines.service.sign_in.file_tokens import *\n"
-        "from pipelines.service.sign_in.connection import *\n"
+        "from pipelines.service.sign_in.token_store import *\n"
         "from pipelines.service.clock import SystemClock; from tests.service.sign_in.test_store import connection\n"
         f"store = {kind.__name__}({where}, 'new', {BASE_URL!r})\n"
     )
     return make
 
 
-def write(store: TokenStore, kept: Connection) -> None:
+def write(store: TokenStore, kept: StoredSignIn) -> None:
     """Keep it."""
     with store.locked(CLOCK) as locked:
         locked.read()
@@ -96,21 +97,21 @@ HOLD = "with store.locked(SystemClock()) as locked:\n    print('held', flush=Tru
 
 
 def test_nothing_is_kept_at_first(store_for: Open) -> None:
-    assert store_for().read() == Connection(BASE_URL, "new")
+    assert store_for().read() == StoredSignIn(BASE_URL, "new")
 
 
 def test_what_is_written_is_read(store_for: Open) -> None:
     write(store_for(), connection())
     assert store_for().read() == connection()
     write(store_for(), replace(connection(), grant=None, registration=None, ended="revoked"))
-    assert store_for().read() == Connection(BASE_URL, "new", refreshing_since=12.5, ended="revoked")
+    assert store_for().read() == StoredSignIn(BASE_URL, "new", refreshing_since=12.5, ended="revoked")
 
 
 def test_connections_do_not_meet(store_for: Open) -> None:
     """I2: what was given to one address goes to no other, even where a tenant's base_url was changed in the file."""
     write(store_for(), connection())
-    assert store_for("old").read() == Connection(BASE_URL, "old")
-    assert store_for("new", "https://elsewhere.example").read() == Connection("https://elsewhere.example", "new")
+    assert store_for("old").read() == StoredSignIn(BASE_URL, "old")
+    assert store_for("new", "https://elsewhere.example").read() == StoredSignIn("https://elsewhere.example", "new")
 
 
 def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
@@ -122,7 +123,7 @@ def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(LockTakenError, match="Another process has been renewing"), store.locked(CLOCK, seconds=0.1):
             pass
-        assert store.read() == Connection(BASE_URL, "new")  # who only looks does not wait
+        assert store.read() == StoredSignIn(BASE_URL, "new")  # who only looks does not wait
         holder.send_signal(signal.SIGKILL)
         with store.locked(CLOCK, seconds=SECONDS) as locked:
             locked.read()
@@ -289,14 +290,14 @@ def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -
 
 def test_the_age_of_a_token_survives_a_clock_that_jumps() -> None:
     """Task: "a clock that is wrong or jumps": the steady clock counts while the boot is the same; else a token is old rather than young."""
-    then = Moment(1000.0, 50.0, "a")
-    assert then.age(Moment(9_999_999.0, 60.0, "a")) == 10
-    assert then.age(Moment(0.0, 60.0, "a")) == 10
-    assert then.age(Moment(1030.0, 5.0, "b")) == 30
-    assert then.age(Moment(1030.0, 5.0, "a")) == 30
-    assert then.age(Moment(900.0, 5.0, "b")) == float("inf")
-    assert Moment(1000.0, 50.0, "").age(Moment(1005.0, 51.0, "")) == 5
-    assert Moment.now(ManualClock(5.0)).steady == 5
+    then = ClockReading(1000.0, 50.0, "a")
+    assert then.age(ClockReading(9_999_999.0, 60.0, "a")) == 10
+    assert then.age(ClockReading(0.0, 60.0, "a")) == 10
+    assert then.age(ClockReading(1030.0, 5.0, "b")) == 30
+    assert then.age(ClockReading(1030.0, 5.0, "a")) == 30
+    assert then.age(ClockReading(900.0, 5.0, "b")) == float("inf")
+    assert ClockReading(1000.0, 50.0, "").age(ClockReading(1005.0, 51.0, "")) == 5
+    assert ClockReading.now(ManualClock(5.0)).steady == 5
 
 
 def test_the_file_is_json_that_a_person_can_read(tmp_path: Path) -> None:

@@ -7,46 +7,41 @@ repeated here: a code is good once, and so is a refresh token. Whoever knows bet
 
 from __future__ import annotations
 
-import hashlib
-import math
-import secrets
-from base64 import b64encode, urlsafe_b64encode
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 import httpx
-import msgspec
 
-from pipelines.errors import ConfigurationError, ProtocolError, SignInError
+from pipelines.errors import ConfigurationError
 from pipelines.service.clock import Clock
 from pipelines.service.http.bodies import read_body
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import CONNECT_SECONDS, Network
-from pipelines.service.http.retries import is_for_good, retry_after, status_line
-from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
+from pipelines.service.http.failures import is_for_good, status_line
+from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.retry_after import retry_after
+from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret, outside_text
-from pipelines.service.sign_in.connection import Moment, Registration
+from pipelines.service.sign_in.authorization_response import Challenge
 from pipelines.service.sign_in.oauth_errors import (
-    ForeignAnswerError,
-    LostAnswerError,
+    LostResponseError,
     NotSentError,
-    authorization_refused,
     registration_refused,
     token_refused,
 )
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Registration
+from pipelines.service.sign_in.token_response import TokenResponse, read_object, read_registration, read_token_response
 from pipelines.version import VERSION
 
 CLIENT_NAME = "Bookferry"
 """What the consent page shows."""
 
-HOUR = 3600.0
-"""service-api.md, v3: "An access token is valid for one hour". Assumed where an answer does not say how long."""
 
 TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_SECONDS)
 
-LONG = 120.0
+LONGEST_PAUSE = 120.0
 """Seconds: a 429 that asks for more is not about the rate of requests, but about the registrations of a day."""
 
 CONNECT_TRIES = 5
@@ -67,33 +62,6 @@ class OAuthClient:
     pkce: bool = True
 
 
-@dataclass(frozen=True)
-class TokenAnswer:
-    """What the token endpoint gave."""
-
-    access_token: str = field(repr=False)
-    refresh_token: str | None = field(repr=False)
-    scopes: tuple[str, ...] | None
-    """None where the server does not say: as requested (RFC 6749, 5.1)."""
-    lifetime: float
-    obtained: Moment
-    refresh_lifetime: float | None
-    """Seconds that the refresh token lives unused, where the server says so; it need not."""
-
-
-@dataclass(frozen=True)
-class Challenge:
-    """What ties a code to whoever asked for it: `state` (RFC 6749, 10.12) and PKCE with S256 (RFC 7636)."""
-
-    state: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
-
-    @property
-    def s256(self) -> str:
-        """The code_challenge."""
-        return urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
-
-
 class AuthorizationServer:
     """The `/oauth/` part of a library. Every request is budgeted and pinned like any other (I1, I2). Close it when done."""
 
@@ -109,9 +77,9 @@ class AuthorizationServer:
         self.base_url = base_url
         self.resource = f"{base_url}/api/v3"
         self._clock = clock
-        self._leaving = _Leaving(transport or Network(base_url))
-        self._rings = Pinned(
-            Budgeted(self._leaving, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
+        self._leaving = _BeforeSending(transport or NetworkTransport(base_url))
+        self._rings = OriginTransport(
+            BudgetTransport(self._leaving, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
         )
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:
@@ -127,7 +95,7 @@ class AuthorizationServer:
         response = self._send(self._request("clients", json=metadata))
         if not response.is_success:
             raise registration_refused(response, self._clock.now())
-        return _registration(_object(response), redirect_uris, scopes, auth, self._clock)
+        return read_registration(read_object(response), redirect_uris, scopes, auth, self._clock)
 
     def authorize_url(self, client: OAuthClient, redirect_uri: str, scopes: Iterable[str], challenge: Challenge) -> str:
         """Where to send the person's browser (service-api.md, "Authorize query parameters"). Holds no secret."""
@@ -143,7 +111,7 @@ class AuthorizationServer:
             query |= {"code_challenge": challenge.s256, "code_challenge_method": "S256"}
         return f"{self.base_url}/oauth/authorize?{urlencode(query)}"
 
-    def exchange(self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge) -> TokenAnswer:
+    def exchange(self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge) -> TokenResponse:
         """Change a code for tokens. Never repeated: a lost answer costs the person another sign-in and nothing else."""
         keep_secret(code, challenge.verifier)
         form = {
@@ -156,7 +124,7 @@ class AuthorizationServer:
             form["code_verifier"] = challenge.verifier
         return self._tokens(client, form)
 
-    def refresh(self, client: OAuthClient, refresh_token: str, on_leaving: Callable[[], None]) -> TokenAnswer:
+    def refresh(self, client: OAuthClient, refresh_token: str, on_leaving: Callable[[], None]) -> TokenResponse:
         """Change a refresh token for new tokens. `on_leaving` is called at the last moment before anything leaves.
 
         "Request shape for the refresh grant: not shown": it is RFC 6749's (section 6), without `scope` and `resource`, both of which are
@@ -170,17 +138,17 @@ class AuthorizationServer:
 
     def _tokens(
         self, client: OAuthClient, form: dict[str, str], on_leaving: Callable[[], None] = lambda: None
-    ) -> TokenAnswer:
+    ) -> TokenResponse:
         fields, headers = _authenticated(client, form)
-        left = [Moment.now(self._clock)]
+        left = [ClockReading.now(self._clock)]
 
         def leaving() -> None:
             on_leaving()
-            left.append(Moment.now(self._clock))  # any wait for the budget is over
+            left.append(ClockReading.now(self._clock))  # any wait for the budget is over
 
         response = self._send(self._request("token", data=fields, headers=headers), leaving)
         if response.is_success:
-            return _token_answer(_object(response), left[-1])
+            return read_token_response(read_object(response), left[-1])
         raise token_refused(response)
 
     def _request(self, path: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Request:
@@ -193,7 +161,11 @@ class AuthorizationServer:
         for number in range(THROTTLED_TRIES):
             response = self._send_once(request, on_leaving)
             asked = retry_after(response, self._clock.now()) or 0.0
-            if response.status_code != httpx.codes.TOO_MANY_REQUESTS or asked > LONG or number == THROTTLED_TRIES - 1:
+            if (
+                response.status_code != httpx.codes.TOO_MANY_REQUESTS
+                or asked > LONGEST_PAUSE
+                or number == THROTTLED_TRIES - 1
+            ):
                 break
         return response
 
@@ -215,7 +187,7 @@ class AuthorizationServer:
                     ) from None
                 self._clock.sleep(2.0**number)
             except httpx.HTTPError as error:
-                raise LostAnswerError(
+                raise LostResponseError(
                     f"{where} was sent, and its answer did not arrive ({type(error).__name__}: {outside_text(error)})."
                 ) from None
         raise AssertionError  # the last try returns or raises
@@ -229,14 +201,14 @@ class AuthorizationServer:
         kept = [(name, value) for name, value in response.headers.multi_items() if name in _KEPT_HEADERS]
         whole = httpx.Response(response.status_code, headers=kept, content=body, request=request)
         if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
-            raise LostAnswerError(f"POST {outside_text(request.url)} answered {status_line(whole)}.")
+            raise LostResponseError(f"POST {outside_text(request.url)} answered {status_line(whole)}.")
         return whole
 
 
 _KEPT_HEADERS = frozenset({"content-type", "retry-after", "date", "www-authenticate", "location"})
 
 
-class _Leaving(httpx.BaseTransport):
+class _BeforeSending(httpx.BaseTransport):
     """Innermost: calls `on_leaving` of a request when its connection stands and its headers are about to leave."""
 
     def __init__(self, inner: httpx.BaseTransport) -> None:
@@ -259,39 +231,6 @@ class _Leaving(httpx.BaseTransport):
         self._inner.close()
 
 
-def read_callback(answer: Mapping[str, str], challenge: Challenge, base_url: str) -> str:
-    """The code in what a browser brought to the redirect address.
-
-    Refuses an answer to somebody else's question (`state`), from another server (`iss`, RFC 9207), and explains an error.
-    """
-    if "state" not in answer and answer.get("error"):  # some servers forget it; an error can do no harm
-        raise authorization_refused(answer["error"], answer.get("error_description", ""))
-    if not secrets.compare_digest(answer.get("state", "").encode(), challenge.state.encode()):
-        raise ForeignAnswerError(
-            "The answer in the browser does not belong to this sign-in (its `state` is another one), so it was not used. Use the newest "
-            "browser window."
-        )
-    issuer = answer.get("iss")
-    if issuer is not None and _origin(issuer) != _origin(base_url):
-        raise ForeignAnswerError(
-            f"The answer in the browser comes from {outside_text(issuer)}, not from {base_url}, so it was not used. If the library moved "
-            "there, correct base_url; if not, tell its operators."
-        )
-    if answer.get("error"):
-        raise authorization_refused(answer["error"], answer.get("error_description", ""))
-    if not answer.get("code"):
-        raise SignInError("The answer in the browser holds neither a code nor an error. Run the same command again.")
-    return answer["code"]
-
-
-def _origin(address: str) -> tuple[str, str, int | None]:
-    try:
-        url = httpx.URL(address)
-    except httpx.InvalidURL:
-        return "", address, None
-    return url.scheme, url.host, url.port
-
-
 def _authenticated(client: OAuthClient, form: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Form and headers in which the client says who it is (service-api.md, Clients; RFC 6749, 2.3.1)."""
     keep_secret(client.secret or "")
@@ -302,90 +241,3 @@ def _authenticated(client: OAuthClient, form: dict[str, str]) -> tuple[dict[str,
     if client.auth == "client_secret_post":
         return {**form, "client_id": client.client_id, "client_secret": client.secret or ""}, {}
     return {**form, "client_id": client.client_id}, {}
-
-
-def _object(response: httpx.Response) -> dict[str, Any]:
-    """A JSON object, whatever the content type says."""
-    try:
-        content = msgspec.json.decode(response.content)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        content = None
-    if isinstance(content, dict):
-        return content
-    raise LostAnswerError(
-        f"POST {outside_text(response.request.url)} answered {status_line(response)} with something that is no JSON object. Is base_url "
-        "the library's address?"
-    )
-
-
-def _registration(
-    answer: Mapping[str, Any], redirect_uris: Sequence[str], scopes: Iterable[str], auth: str, clock: Clock
-) -> Registration:
-    """What was stored, which need not be what was asked for (RFC 7591, 3.2.1)."""
-    client_id, secret = answer.get("client_id"), answer.get("client_secret")
-    if not isinstance(client_id, str) or not client_id:
-        raise ProtocolError("POST /oauth/clients answered without a client_id. Is base_url the library's address?")
-    method = answer.get("token_endpoint_auth_method", auth)
-    if method not in ("none", "client_secret_basic", "client_secret_post"):
-        raise ProtocolError(
-            f"POST /oauth/clients registered the method {outside_text(method)}, which is not documented."
-        )
-    if method != "none" and not isinstance(secret, str):
-        raise ProtocolError("POST /oauth/clients registered a confidential client and gave it no client_secret.")
-    kept = answer.get("redirect_uris")
-    asked = tuple(scopes)
-    usable = [each for each in redirect_uris if isinstance(kept, list) and each in kept]
-    stored = _scopes(answer.get("scope"))
-    keep_secret(secret if isinstance(secret, str) else "")
-    return Registration(
-        client_id=client_id,
-        client_secret=secret if method != "none" else None,
-        auth=method,
-        redirect_uris=tuple(usable or redirect_uris),
-        scopes=stored if stored is not None else asked,
-        asked=asked,
-        registered_at=clock.now().timestamp(),
-    )
-
-
-def _token_answer(answer: Mapping[str, Any], asked: Moment) -> TokenAnswer:
-    access, refresh = answer.get("access_token"), answer.get("refresh_token")
-    keep_secret(*(token for token in (access, refresh) if isinstance(token, str)))
-    kind = answer.get("token_type")
-    kind = "bearer" if kind is None else kind
-    if not isinstance(access, str) or not access or not access.isprintable() or not access.isascii():
-        raise LostAnswerError(
-            "POST /oauth/token answered without a usable access_token. Is base_url the library's address?"
-        )
-    if not isinstance(kind, str) or kind.lower() != "bearer":
-        raise ProtocolError(
-            f"POST /oauth/token gave a token of the type {outside_text(kind)}; only bearer tokens are documented."
-        )
-    return TokenAnswer(
-        access_token=access,
-        refresh_token=refresh if isinstance(refresh, str) and refresh else None,
-        scopes=_scopes(answer.get("scope")),
-        lifetime=_seconds(answer.get("expires_in")) or HOUR,
-        obtained=asked,
-        refresh_lifetime=_seconds(answer.get("refresh_expires_in") or answer.get("refresh_token_expires_in")),
-    )
-
-
-def _scopes(value: object) -> tuple[str, ...] | None:
-    """Scopes as a text with blanks between them (RFC 6749, 3.3), or as the list that some servers send."""
-    if isinstance(value, str):
-        return tuple(value.split())
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return tuple(value)
-    return None
-
-
-def _seconds(value: object) -> float | None:
-    """A lifetime: a number, or a number as text; None for what is none, or not a time that passes."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        seconds = float(value)
-    except (ValueError, OverflowError):
-        return None
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
