@@ -182,8 +182,8 @@ class Fetching:
             self._failed_in_a_row = 0
             self.files.kept(found.content, new=found.is_new)
             return
-        self.files.failed(wanted.reference.content_key, found.problem, passing=found.passing)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if found.passing else 0
+        self.files.failed(wanted.reference.content_key, found.problem, passing=found.temporary)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if found.temporary else 0
         if self._failed_in_a_row >= MOST_IN_A_ROW:
             self._give_up(f"not tried, after {MOST_IN_A_ROW} in a row that failed; the last: {found.problem}")
 
@@ -198,12 +198,12 @@ class Fetching:
                         self._addresses.mark_useful()
                     return found
                 failed = found
-                if not found.refused or asked == MOST_ADDRESSES:
+                if not found.expired or asked == MOST_ADDRESSES:
                     return found
             fresh = self._addresses.ask(wanted.reference)
             if isinstance(fresh, Failed):
                 why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
-                return Failed(why, passing=fresh.passing)
+                return Failed(why, temporary=fresh.temporary)
             address = fresh
         return failed
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +21,7 @@ from pipelines.service.clock import Clock
 from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, read_paging_headers
 from pipelines.service.http.responses import check_response
+from pipelines.service.http.retry_after import http_date
 
 MAX_FAILURES = 2
 """Questions that may fail for a reason that may pass; after that nothing more is asked."""
@@ -102,11 +102,9 @@ class ProbeResponse:
 
         Date has whole seconds, so half a second is added; an answer that a cache kept says its Age.
         """
-        try:
-            sent = parsedate_to_datetime(self.header("date")[:100])
-        except (ValueError, TypeError, OverflowError, IndexError):
+        sent = http_date(self.header("date"))
+        if sent is None:
             return None
-        sent = sent if sent.tzinfo else sent.replace(tzinfo=UTC)
         age = int(found[0]) if (found := re.match(r"[0-9]{1,9}$", self.header("age"))) else 0
         return sent + timedelta(seconds=0.5 + age) - (self.asked_at + (self.answered_at - self.asked_at) / 2)
 

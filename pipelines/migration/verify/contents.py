@@ -123,8 +123,8 @@ class Contents:
         )
         if reference is None:
             return Failed("its record does not show it any more")
-        outcome = self._transferred(reference, reference.address) if reference.address else Failed("", refused=True)
-        if isinstance(outcome, Received) or not outcome.refused:
+        outcome = self._transferred(reference, reference.address) if reference.address else Failed("", expired=True)
+        if isinstance(outcome, Received) or not outcome.expired:
             return outcome
         fresh = self._addresses.ask(reference)
         if isinstance(fresh, Failed):

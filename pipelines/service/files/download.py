@@ -27,7 +27,7 @@ from pipelines.service.files.storage_client import (
     origin_text,
     s3_error,
 )
-from pipelines.service.http.failures import is_for_good, is_passing, status_line, what_went_wrong
+from pipelines.service.http.failures import is_permanent, is_temporary, status_line, transport_error_text
 from pipelines.service.http.retries import backoff
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import climbs, path_of
@@ -65,11 +65,11 @@ class Unchanged:
 
 @dataclass(frozen=True)
 class Failed:
-    """What went wrong, without any secret. `passing`: it may be over the next time. `refused`: another address may help."""
+    """What went wrong, without any secret. `temporary`: it may be over the next time. `expired`: another address may help."""
 
     problem: str
-    passing: bool = False
-    refused: bool = False
+    temporary: bool = False
+    expired: bool = False
 
 
 DownloadResult = Received | Unchanged | Failed
@@ -79,10 +79,10 @@ class _TransferError(Exception):
     """Carries a `Failed` out of the middle of a transfer."""
 
     def __init__(
-        self, problem: str, *, passing: bool = False, pause: float | None = None, refused: bool = False
+        self, problem: str, *, temporary: bool = False, pause: float | None = None, expired: bool = False
     ) -> None:
         super().__init__(problem)
-        self.failed = Failed(problem, passing, refused)
+        self.failed = Failed(problem, temporary, expired)
         self.pause = pause
 
 
@@ -112,7 +112,7 @@ class Downloads:
                 return self._try_once(address, into, size, etag)
             except _TransferError as error:
                 tried += 1
-                if not error.failed.passing or tried == TRIES or (error.pause or 0.0) > MAX_PAUSE:
+                if not error.failed.temporary or tried == TRIES or (error.pause or 0.0) > MAX_PAUSE:
                     return error.failed
                 self._clock.sleep(error.pause or backoff(tried))
 
@@ -133,7 +133,7 @@ class Downloads:
             raise _TransferError(str(error)) from None
         except httpx.TransportError as error:
             raise _TransferError(
-                f"{origin_text(address)}: {what_went_wrong(error)}", passing=not is_for_good(error)
+                f"{origin_text(address)}: {transport_error_text(error)}", temporary=not is_permanent(error)
             ) from None
 
     def _open(self, address: str, etag: str | None) -> httpx.Response:
@@ -160,7 +160,7 @@ class Downloads:
             return
         status, asked = response.status_code, retry_after(response, self._clock.now())
         problem = f"{origin_text(response.request.url)} answered {status_line(response)}{_s3_text(response)}"
-        raise _TransferError(problem, passing=is_passing(status), pause=asked, refused=status in EXPIRED)
+        raise _TransferError(problem, temporary=is_temporary(status), pause=asked, expired=status in EXPIRED)
 
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
@@ -177,7 +177,7 @@ class Downloads:
             digest.update(chunk)
         if size not in (None, received):
             # without a Content-Length, an end that came too soon looks like any other
-            raise _TransferError(f"{named} sent {received:,} bytes; the library says {size:,}", passing=told is None)
+            raise _TransferError(f"{named} sent {received:,} bytes; the library says {size:,}", temporary=told is None)
         if size is None and response.headers.get("content-encoding", "identity").lower() != "identity":
             raise _TransferError(f"{named} sends the file packed, although nobody asked for that")
         return Received(digest.hexdigest(), received, _etag(response))

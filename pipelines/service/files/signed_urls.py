@@ -56,7 +56,7 @@ class SignedUrls:
         except (RefusedError, ProtocolError, TemporaryError) as error:
             gone = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
             why = "gone from the library since it was listed: " if gone else ""
-            return Failed(f"{why}{error}", passing=isinstance(error, TemporaryError))
+            return Failed(f"{why}{error}", temporary=isinstance(error, TemporaryError))
 
     def _answer(self, wanted: FileReference) -> str | Failed:
         """service-api.md: `GET /assets/:id`; a cover is a part of its publication."""

@@ -25,7 +25,7 @@ from pipelines.service.files.storage_client import (
     origin_text,
     s3_error,
 )
-from pipelines.service.http.failures import is_for_good, is_passing, status_line, what_went_wrong
+from pipelines.service.http.failures import is_permanent, is_temporary, status_line, transport_error_text
 from pipelines.service.http.responses import as_object
 from pipelines.service.http.retries import backoff
 from pipelines.service.http.retry_after import retry_after
@@ -123,8 +123,8 @@ class Uploads:
         except UnsafeAddressError as error:
             raise ProtocolError(f"The file was not sent: {error}.") from None
         except httpx.TransportError as error:
-            problem = f"{asked}: {what_went_wrong(error)}"
-            if is_for_good(error):
+            problem = f"{asked}: {transport_error_text(error)}"
+            if is_permanent(error):
                 raise ProtocolError(
                     f"{problem}; the file was not sent. Does this machine trust the storage's certificate?"
                 ) from None
@@ -142,7 +142,7 @@ class Uploads:
         code, message = form.told(code), form.told(message)
         words = ": ".join(filter(None, (code, message)))
         problem = f"{asked} answered {form.told(status_line(response))}" + (f" ({words})" if words else "")
-        if is_passing(status) or code in _PASSING:
+        if is_temporary(status) or code in _PASSING:
             raise _RetryError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
         if not response.is_client_error:
             raise ProtocolError(

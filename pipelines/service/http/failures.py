@@ -1,4 +1,4 @@
-"""What a failed request means, and how messages name it."""
+"""Sorts failed requests into temporary and permanent ones, and names them in messages."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pipelines.service.redaction import outside_text
 
 
 class GarbledBodyError(httpx.TransportError):
-    """The answer is not what it says it is: cut or garbled on the way. It may be whole the next time."""
+    """The body was cut short or garbled on the way. A new try may bring the whole body."""
 
 
-FOR_GOOD = frozenset({HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED})
-"""Statuses of the 500s that no waiting mends."""
+PERMANENT = frozenset({HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED})
+"""Statuses from 500 on that waiting does not change."""
 
 
-PASSING = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
-"""Statuses of the 400s that waiting may mend."""
+TEMPORARY = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+"""Statuses below 500 that waiting may change."""
 
 
-def is_passing(status: int) -> bool:
-    """Whether waiting may mend what a status says."""
-    return status in PASSING or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in FOR_GOOD)
+def is_temporary(status: int) -> bool:
+    """Whether the same request may succeed later, by its status."""
+    return status in TEMPORARY or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and status not in PERMANENT)
 
 
 _NEVER_SENT = (
@@ -39,33 +39,38 @@ _NEVER_SENT = (
 
 
 def was_never_sent(error: BaseException | None) -> bool:
-    """Whether a transport error came before anything could leave: there was no connection, or our own rules forbade it."""
+    """Whether a transport error came before anything left this machine: no connection was opened, or a rule of ours forbade the request."""
     return isinstance(error, _NEVER_SENT)
 
 
-def is_for_good(error: BaseException) -> bool:
-    """Whether a transport error will be the same next time: our own mistake, or a certificate that is not trusted."""
+def is_permanent(error: BaseException) -> bool:
+    """Whether a transport error would come again: our own mistake, or a certificate that this machine does not trust."""
     return isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol) or is_untrusted(error)
 
 
 def is_untrusted(error: BaseException) -> bool:
-    """Whether the certificate of whoever answered is not one that this machine trusts."""
-    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _chain(error))
+    """Whether this machine does not trust the certificate of the server."""
+    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _causes(error))
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
 
 
-def what_went_wrong(error: BaseException | None) -> str:
-    """A transport's error in plain words."""
+def transport_error_text(error: BaseException | None) -> str:
+    """Returns the text of a transport error for a message."""
     return f"{_PLAIN_NAMES.get(type(error), type(error).__name__)}: {outside_text(error)}".removesuffix(": ")
 
 
+def describe_request(request: httpx.Request) -> str:
+    """Method and address of a request, for a message; no secret."""
+    return f"{request.method} {outside_text(request.url)}"
+
+
 def status_line(response: httpx.Response) -> str:
-    """Status and reason for a message: `503 Service Unavailable`."""
+    """Returns status and reason for a message: `503 Service Unavailable`."""
     reason = httpx.codes.get_reason_phrase(response.status_code) or outside_text(response.reason_phrase, 60)
     return f"{response.status_code} {reason}".strip()
 

@@ -1,7 +1,4 @@
-"""When a request is tried again, and for how long: here and nowhere else. Dagster's own retries are off.
-
-Also what a Retry-After asks for, because a 429 concerns more than the request that got it.
-"""
+"""Decides whether a request is tried again, and when. No other module retries, and Dagster's own retries are off."""
 
 from __future__ import annotations
 
@@ -18,42 +15,42 @@ from pipelines.errors import TemporaryError
 from pipelines.service.clock import Clock
 from pipelines.service.http.bodies import RECORDS, read_body
 from pipelines.service.http.failures import (
-    is_for_good,
-    is_passing,
+    is_permanent,
+    is_temporary,
     status_line,
+    transport_error_text,
     was_never_sent,
-    what_went_wrong,
 )
 from pipelines.service.http.retry_after import MAX_WAIT, pause_for_all, retry_after
 from pipelines.service.redaction import outside_text
 
 MAX_TRIES = 7
-"""Tries of one request before the run gives up: with the waits between them, about a minute of trouble."""
+"""Tries of one request before the run gives up: with the waits between them, they cover about a minute of trouble."""
 
 MAX_THROTTLED = 30
-"""Answers 429 in a row for one request. Being told to wait is not failing, but it must not go on for ever."""
+"""Responses 429 in a row for one request. A 429 is no failure, but it must not go on for ever."""
 
 
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
-"""Any other, a POST, may have had its effect when it ended unclearly (trap A5): it is repeated only where it certainly had none."""
+"""Methods that are repeated after an unclear end. A POST may have had its effect, so it is repeated only if it certainly had none (I8)."""
 
 
 LEFT_AT = "left_at"
-"""Extension of an answer from inside: when its request left, on the clock's `monotonic`, after any wait for the budget."""
+"""Response extension of the inner transport: when the request left, on the clock's `monotonic`, after any wait for the budget."""
 
 UNCLEAR = "unclear"
-"""Extension of a request: an earlier try of it may have had its effect."""
+"""Request extension: an earlier try of this request may have had its effect."""
 
 SECONDS = "seconds"
-"""Extension of an answer that is returned: how long it took from leaving to the end of its body."""
+"""Response extension: seconds from the request's departure to the end of the response's body."""
 
 
 class RetryTransport(httpx.BaseTransport):
-    """Reads the whole answer, and repeats a request while it ended in a way that may pass; a POST only where it had no effect.
+    """Reads the whole response, and repeats a request whose failure may pass; a POST only if it had no effect.
 
-    Returns a response whose body is in memory, complete, of bounded size, and valid JSON if it says so. When the tries are used up it
-    raises `TemporaryError`, which tells how often and how long was tried and what came back last. `on_retry` hears before every wait
-    what came back and for how many seconds the request will wait. Fewer tries are for whoever looks at a service rather than reads it.
+    Returns a response whose body is complete, in memory, of bounded size, and valid JSON if its content type says so. When the tries are
+    used up it raises `TemporaryError`, which names the number of tries, the seconds and the last failure. `on_retry` gets, before every
+    wait, the last failure and the seconds to wait. Code that only probes a service sets fewer tries.
     """
 
     def __init__(
@@ -72,7 +69,7 @@ class RetryTransport(httpx.BaseTransport):
         self._most_throttled = most_throttled
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Try until there is an answer worth returning."""
+        """Try until a response is worth returning."""
         started = self._clock.monotonic()
         first: Future[httpx.Response] = Future()
         try:
@@ -80,8 +77,8 @@ class RetryTransport(httpx.BaseTransport):
         except httpx.TransportError as error:
             first.set_exception(error)
         else:
-            if not is_passing(response.status_code):
-                return response  # nearly always, so that the rest need not be set up
+            if not is_temporary(response.status_code):
+                return response  # nearly always: then the retries need no set-up
             first.set_result(response)
         tries = [first.result]
         retrying = Retrying(
@@ -96,7 +93,7 @@ class RetryTransport(httpx.BaseTransport):
         return answered
 
     def close(self) -> None:
-        """Close what is inside."""
+        """Close the inner transport."""
         self._inner.close()
 
     def _try_once(self, request: httpx.Request) -> httpx.Response:
@@ -138,7 +135,7 @@ class RetryTransport(httpx.BaseTransport):
         now = self._clock.now()
         asked = _asked(state, now) or 0.0
         when = "when the service answers"
-        if 60 < asked < timedelta(days=366).total_seconds():  # noqa: PLR2004  within a minute, the time of day tells nothing
+        if 60 < asked < timedelta(days=366).total_seconds():  # noqa: PLR2004  within a minute, a time of day does not help
             when = f"after {now + timedelta(seconds=asked):%d %B %Y %H:%M} UTC"
         raise TemporaryError(
             f"{request.method} {outside_text(request.url)} failed after {tries} in {seconds:.0f} s; last: {_what_came_back(state)}. "
@@ -146,18 +143,22 @@ class RetryTransport(httpx.BaseTransport):
         ) from None
 
 
-_UNDONE = (b"content-encoding", b"content-length", b"transfer-encoding")  # the body is as it was before these
+_UNDONE = (
+    b"content-encoding",
+    b"content-length",
+    b"transfer-encoding",
+)  # they describe the body as it was sent, not as it is here
 
 
 def _may_pass(state: RetryCallState) -> bool:
     response, error = _response(state), _error(state)
     if response is not None:
-        return is_passing(response.status_code)
-    return isinstance(error, httpx.TransportError) and not is_for_good(error)
+        return is_temporary(response.status_code)
+    return isinstance(error, httpx.TransportError) and not is_permanent(error)
 
 
 def _had_no_effect(state: RetryCallState) -> bool:
-    """Whether a try certainly changed nothing: it was put off unread, or never left."""
+    """Whether a try certainly had no effect: the service put it off unread (429), or it never left."""
     response = _response(state)
     if response is not None:
         return response.status_code == HTTPStatus.TOO_MANY_REQUESTS
@@ -165,15 +166,15 @@ def _had_no_effect(state: RetryCallState) -> bool:
 
 
 def _seconds_to_wait(state: RetryCallState, now: datetime) -> float:
-    """The seconds that the service asked for, else those of `backoff`."""
+    """Returns the seconds that the service asked for, else those of `backoff`."""
     response = _response(state)
     if response is not None and response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-        return 0.0  # it has paused the budget, where the next try queues like any other request
+        return 0.0  # the budget is paused, and the next try queues there like any other request
     return _asked(state, now) or backoff(state.attempt_number)
 
 
 def backoff(tries: int) -> float:
-    """Seconds to wait after so many tries: 1, 2, 4, ... 30, with a little randomness so that clients do not return in step."""
+    """Returns the seconds to wait after so many tries: 1, 2, 4, ... 30. A little randomness keeps clients from returning in step."""
     return float(min(30.0, 2.0 ** (tries - 1)) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
 
 
@@ -193,6 +194,6 @@ def _error(state: RetryCallState) -> BaseException | None:
 def _what_came_back(state: RetryCallState) -> str:
     response, error = _response(state), _error(state)
     if response is None:
-        return what_went_wrong(error)
+        return transport_error_text(error)
     asked = response.headers.get("retry-after")
     return status_line(response) + (f" (Retry-After: {outside_text(asked, 60)})" if asked else "")

@@ -1,4 +1,4 @@
-"""Reads Retry-After: how long the service asks us to wait."""
+"""Reads the header Retry-After: how long the service asks us to wait (I1)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from email.utils import parsedate_to_datetime
 import httpx
 
 MAX_WAIT = 3600.0
-"""Seconds that one request may take with all its waits. A service that asks for more ends the run, which says until when."""
+"""Seconds that one request may take, all waits included. If the service asks for more, the run ends and its message says until when."""
 
 
 DEFAULT_PAUSE = 5.0
-"""Seconds that everybody waits after a 429 that does not say how long. `MAX_THROTTLED` of them outlast any one-minute window."""
+"""Seconds that every request waits after a 429 without a usable Retry-After. `MAX_THROTTLED` of these pauses outlast any window of one
+minute.
+"""
 
 
 def pause_for_all(response: httpx.Response, now: datetime) -> float:
-    """Seconds for which a 429 stops everybody who talks to the library: the full Retry-After (I1).
+    """Returns the seconds for which a 429 stops every request to the library: the full Retry-After (I1).
 
-    Nobody waits for what is beyond `MAX_WAIT`: the run ends, and the next one asks anew.
+    Returns 0 for more than `MAX_WAIT` seconds: then this run ends, and the next run asks again.
     """
     asked = retry_after(response, now)
     if asked is None:
@@ -28,10 +30,10 @@ def pause_for_all(response: httpx.Response, now: datetime) -> float:
 
 
 def retry_after(response: httpx.Response, now: datetime) -> float | None:
-    """Seconds the service asks us to wait: from its Retry-After as seconds or as an HTTP date (trap A7).
+    """Returns the seconds that the service asks us to wait; Retry-After has seconds or an HTTP date (I1).
 
-    `None` where the header is missing or says nothing usable (not a number, not a date, zero, in the past). A date is held against the
-    service's own Date header where there is one, because our clock may be wrong.
+    Returns `None` if the header is missing or unusable (no number, no date, zero, in the past). A date is compared with the response's own
+    Date header if there is one, because our clock may be wrong.
     """
     text = response.headers.get("retry-after", "").strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
@@ -45,6 +47,7 @@ def retry_after(response: httpx.Response, now: datetime) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
+    """Returns the time of an HTTP date; `None` if the text is no date."""
     try:
         moment = parsedate_to_datetime(text[:100])
     except (ValueError, TypeError, OverflowError, IndexError):

@@ -19,7 +19,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.service.clock import Clock
 from pipelines.service.http.bodies import read_body
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.failures import is_for_good, status_line
+from pipelines.service.http.failures import is_permanent, status_line
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
@@ -176,7 +176,7 @@ class AuthorizationServer:
             try:
                 return self._read(self._rings.handle_request(request), request)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
-                if is_for_good(error):
+                if is_permanent(error):
                     raise ConfigurationError(
                         f"{where}: no safe connection to that server ({outside_text(error)}); nothing was sent. Is base_url right? For a "
                         "certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."

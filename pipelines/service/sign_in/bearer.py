@@ -10,6 +10,7 @@ import httpx
 from pipelines.errors import BookferryError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget
+from pipelines.service.http.failures import describe_request
 from pipelines.service.http.responses import REFUSAL
 from pipelines.service.http.transport import RequestMeter
 from pipelines.service.redaction import outside_text
@@ -98,7 +99,7 @@ def _is_for_another_target(response: httpx.Response) -> bool:
 
 
 def _refusal(response: httpx.Response, tenant: str) -> BookferryError | None:
-    asked = f"{response.request.method} {outside_text(response.request.url)}"
+    asked = describe_request(response.request)
     challenge = response.headers.get("www-authenticate", "")
     if response.status_code == httpx.codes.UNAUTHORIZED and _is_for_another_target(response):
         return SignInError(

@@ -15,7 +15,7 @@ from pipelines.errors import (
     SignInError,
     TemporaryError,
 )
-from pipelines.service.http.failures import status_line
+from pipelines.service.http.failures import describe_request, status_line
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.redaction import outside_text
 
@@ -65,7 +65,7 @@ def error_and_description(response: httpx.Response) -> tuple[str, str]:
 def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911  one for each thing to do
     """The error for an answer of the token endpoint that is neither a success nor a 5xx."""
     error, description = error_and_description(response)
-    answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
+    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         return TemporaryError(f"{answered}: too many requests. Nothing was lost: run the same command again later.")
     if error in ("temporarily_unavailable", "server_error") or response.status_code == httpx.codes.REQUEST_TIMEOUT:
@@ -89,7 +89,7 @@ def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911 
 def registration_refused(response: httpx.Response, now: datetime) -> BookferryError:
     """The error for a registration that was refused."""
     error, description = error_and_description(response)
-    answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
+    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
     own = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         asked = retry_after(response, now)
@@ -147,10 +147,6 @@ def _wrong_target(answered: str) -> ConfigurationError:
         f"{answered}: the library does not know itself by the address in base_url. Write base_url exactly as the library's own pages do "
         "(host, port and path), without /api."
     )
-
-
-def _shown(response: httpx.Response) -> str:
-    return f"{response.request.method} {outside_text(response.request.url)}"
 
 
 def _quoted(error: str, description: str) -> str:

@@ -114,7 +114,7 @@ class TestTriesAgain:
         """Four tries; the next time may be better."""
         server = serve(in_turn(Answer(status=502)))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.passing, len(server.received)) == (True, download.TRIES)
+        assert (outcome.temporary, len(server.received)) == (True, download.TRIES)
 
     def test_retry_after_is_waited_out(self, serve: Serve, clock: ManualClock) -> None:
         """To the second; one that asks for hours is left for later."""
@@ -123,12 +123,12 @@ class TestTriesAgain:
         assert clock.monotonic() - before == 77
         server = serve(in_turn(Answer(status=503, headers={"retry-after": "7200"})))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.passing, len(server.received)) == (True, 1)
+        assert (outcome.temporary, len(server.received)) == (True, 1)
 
     def test_nobody_there(self, clock: ManualClock) -> None:
         """A name or a port where nobody listens."""
         outcome, _ = fetch(clock, "http://127.0.0.1:2/f?X-Amz-Signature=abc")
-        assert outcome.passing
+        assert outcome.temporary
         assert "abc" not in outcome.problem
 
 
@@ -140,14 +140,14 @@ class TestRefuses:
         """Another address may help: the caller asks for one."""
         server = serve(in_turn(Answer(b"<Code>AccessDenied</Code><Signature>abc</Signature>", status=status)))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.refused, outcome.passing, len(server.received)) == (True, False, 1)
+        assert (outcome.expired, outcome.temporary, len(server.received)) == (True, False, 1)
         assert "(AccessDenied)" in outcome.problem
 
     def test_more_than_declared(self, serve: Serve, clock: ManualClock) -> None:
         """Ends at once, however much the storage would go on to send (I13)."""
         endless = Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000)
         outcome, written = fetch(clock, serve(in_turn(endless)).url, size=1000)
-        assert not outcome.passing
+        assert not outcome.temporary
         assert len(written) <= 1000
 
     def test_more_than_anybody_needs(self, serve: Serve, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ class TestRefuses:
         outcome = transfers.fetch(storage.url, _Slow(clock), size=1000)
         transfers.close()
         assert isinstance(outcome, Failed)
-        assert (outcome.passing, "1,000 bytes in 60 s" in outcome.problem) == (True, True)
+        assert (outcome.temporary, "1,000 bytes in 60 s" in outcome.problem) == (True, True)
 
 
 class _Slow(io.BytesIO):
@@ -209,7 +209,7 @@ class TestRedirects:
         server = serve(in_turn(Answer(status=302, headers={"location": location})))
         outcome, _ = fetch(clock, server.url)
         assert isinstance(outcome, Failed)
-        assert not outcome.passing
+        assert not outcome.temporary
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
