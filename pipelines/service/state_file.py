@@ -1,4 +1,4 @@
-"""The SQLite file that the processes on one data folder share: one connection a process, made, kept and given up with care."""
+"""The SQLite file that the processes on one data folder share: one connection for each process, opened late and closed before a fork."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pipelines.errors import StorageError
 from pipelines.service.clock import Clock
 
 LOCK_SECONDS = 30.0
-"""Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
+"""Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
 
 
 class StateFile:
     """One connection to the SQLite file for all threads of a process, opened when needed.
 
-    `what` is kept in it, for messages. `durable`: what was written survives a loss of power, too, at the price of waiting for the disk.
-    It is closed before every fork: SQLite in the child would believe that the locks of the parent's connection are its own.
+    `what` names the content of the file in messages. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
+    The connection is closed before every fork: SQLite in the child would take the locks of the parent's connection for its own.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all of it or nothing, while nobody else writes."""
+        """Write everything or nothing, while nobody else writes."""
         with self._lock:
             try:
                 db = self._connection = self._connection or self._open()
@@ -80,7 +80,7 @@ class StateFile:
         return db
 
     def _write_ahead(self, db: sqlite3.Connection) -> None:
-        """Turn WAL on. SQLite does not wait for another process that is doing the same: it refuses at once."""
+        """Turn WAL on. If another process is doing the same, SQLite does not wait but refuses at once."""
         deadline = self._clock.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -106,7 +106,10 @@ class StateFile:
 
 
 def weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """Call the method while its object lives: what is registered for forks can never be unregistered."""
+    """Returns a function that calls the method while its object lives.
+
+    A function that is registered for forks can never be unregistered.
+    """
     reference = weakref.WeakMethod(method)
 
     def call() -> None:

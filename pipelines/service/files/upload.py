@@ -1,7 +1,7 @@
-"""One file into the library: a signed form from the API, then the bytes to the storage service (service-api.md, Upload sequence 2 to 4).
+"""Uploads one file: a signed form from the API, then the bytes to the storage service (service.md#upload).
 
-Storage never sees a sign-in (I2, trap A1). No field of a form is ever told: whoever has them may write (I10). An upload that ended
-unclearly is simply done again under another key: what lies in the cache belongs to no record yet.
+A storage service never gets a sign-in (I2). No message shows a field of a form, because it gives the right to write (I10). An upload that
+ended unclearly is repeated under another key: a file in the cache belongs to no record yet.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from pipelines.service.http.retry_after import retry_after
 Presign = Literal["assets/presign", "publications/cover/presign"]
 
 MAX_EXPIRED = 2
-"""Forms that may turn out to have expired: the file may wait for the budget, or take its time, but hardly thrice."""
+"""Forms of one file that may expire: the file may wait for the budget, or be slow, but hardly three times."""
 
 STALL_SECONDS = 120.0
-"""Without a single byte going or coming; a storage may take some time over a large file before it answers."""
+"""Seconds without a single byte in either direction; a storage service may need some time for a large file before it answers."""
 
 
-_PASSING = frozenset({"RequestTimeout"})
+_TEMPORARY = frozenset({"RequestTimeout"})
 _EXPIRED = frozenset({"ExpiredToken"})
-"""S3's codes of a 400 that say what their status does not."""
+"""S3's error codes of a 400 that say more than the status."""
 
 
 class _RetryError(Exception):
-    """A try that failed where another form may do. `expired`: because of the form. `final` is the error if there is no other try."""
+    """A try failed, and another form may succeed. `expired`: the form had expired. `final` is the error if there is no other try."""
 
     def __init__(self, final: BookferryError, *, expired: bool = False, pause: float | None = None) -> None:
         super().__init__(str(final))
@@ -55,7 +55,7 @@ class _RetryError(Exception):
 
 
 class Uploads:
-    """Sends files to the storage that the library names. Safe to use from several threads; `close` ends what is under way."""
+    """Sends files to the storage service that the library names. Safe to use from several threads; `close` ends running uploads."""
 
     def __init__(self, client: LibraryClient) -> None:
         self._client = client
@@ -64,7 +64,7 @@ class Uploads:
 
     def upload(
         self,
-        stored: Callable[[], AbstractContextManager[BinaryIO]],
+        open_file: Callable[[], AbstractContextManager[BinaryIO]],
         *,
         presign: Presign,
         filename: str,
@@ -72,33 +72,34 @@ class Uploads:
         size: int,
         sha256: str | None = None,
     ) -> dict[str, Any]:
-        """Upload what `stored` opens anew for each try; what names it to the library: `{id, storage: "cache", metadata}`.
+        """Upload the file that `open_file` opens anew for each try; return the library's reference to it: `{id, storage: "cache",
+        metadata}`.
 
-        Raises `RefusedError` where the library or the storage refuses this file, `TemporaryError` when the storage did not recover in
-        time, `StorageError` where the kept file has not this size or, if it is given, not this SHA-256, `ProtocolError` on a form that
-        cannot be used, and what `client.get` raises. Whatever it raises, no record of the library has the file.
+        Raises `RefusedError` if the library or the storage service refuses this file, `TemporaryError` if the storage service did not
+        recover in time, `StorageError` if the file does not have this size or the given SHA-256, `ProtocolError` for an unusable form, and
+        the errors of `client.get`. After any error, no record of the library has the file.
         """
         filename = filename.encode(errors="replace").decode()
-        tried = expired = 0
+        tries = expired = 0
         while True:
             try:
-                with stored() as file:
+                with open_file() as file:
                     form = self._presigned(presign, filename, content_type)
                     form.check_size(size)
-                    described = {"filename": filename, "content_type": content_type}
-                    self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **described))
+                    description = {"filename": filename, "content_type": content_type}
+                    self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **description))
             except _RetryError as error:
-                tried, expired = tried + (not error.expired), expired + error.expired
-                if tried == TRIES or expired > MAX_EXPIRED or (error.pause or 0.0) > MAX_PAUSE:
+                tries, expired = tries + (not error.expired), expired + error.expired
+                if tries == TRIES or expired > MAX_EXPIRED or (error.pause or 0.0) > MAX_PAUSE:
                     raise error.final from None
                 if not error.expired:
-                    self._clock.sleep(error.pause or backoff(tried))
+                    self._clock.sleep(error.pause or backoff(tries))
             else:
                 metadata = {"size": size, "filename": filename, "mime_type": content_type}
                 return {"id": form.file_id, "storage": "cache", "metadata": metadata}
 
     def close(self) -> None:
-        """Close all connections to storages, and wake whoever waits for one of them. The client stays open."""
+        """Close all connections to storage services, and wake every thread that waits for one of them. The client stays open."""
         self._storages.close()
 
     def __enter__(self) -> Self:
@@ -113,7 +114,7 @@ class Uploads:
         return PresignResponse.read(as_object(answer), presign)
 
     def _send(self, form: PresignResponse, body: PresignedForm) -> None:
-        """One try. What is on the library's own host is charged to its budget (I1), and goes without a sign-in, too."""
+        """Try once. A request to the library's own host is charged to its budget (I1) and has no sign-in either."""
         asked = f"POST {origin_text(form.url)}"
         try:
             self._storages.check(form.url)
@@ -139,17 +140,17 @@ class Uploads:
         status, (code, message) = response.status_code, s3_error(response)
         if status in STORED:
             return
-        code, message = form.told(code), form.told(message)
+        code, message = form.redacted(code), form.redacted(message)
         words = ": ".join(filter(None, (code, message)))
-        problem = f"{asked} answered {form.told(status_line(response))}" + (f" ({words})" if words else "")
-        if is_temporary(status) or code in _PASSING:
+        problem = f"{asked} answered {form.redacted(status_line(response))}" + (f" ({words})" if words else "")
+        if is_temporary(status) or code in _TEMPORARY:
             raise _RetryError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
         if not response.is_client_error:
             raise ProtocolError(
                 f"{problem}, where 204 was expected: the file counts as not uploaded. Redirects are not followed."
             )
         final = RefusedError(
-            f"{problem}: the storage does not take this file.", status=status, code=code, detail=message
+            f"{problem}: the storage service does not take this file.", status=status, code=code, detail=message
         )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
             raise _RetryError(final, expired=True)

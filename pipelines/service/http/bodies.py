@@ -34,11 +34,10 @@ RECORDS = "records"
 
 
 def read_body(response: httpx.Response, clock: Clock) -> bytes:
-    """Returns the whole body, unpacked. A 200 with the content type JSON must be valid JSON; if it is a page, its records go to the
-    extension `RECORDS`.
+    """Returns the whole body, unpacked; if it is a page, its records go to the extension `RECORDS`.
 
-    Raises `GarbledBodyError` and the errors of httpx for a broken connection, all of which may pass; `ProtocolError` for a body that no API
-    sends.
+    A 200 with the content type JSON must be valid JSON. Raises `GarbledBodyError` and the errors of httpx for a broken connection, all of
+    which may pass; `ProtocolError` for a body that no API sends.
     """
     body, size, until = (
         BytesIO(),
@@ -49,7 +48,8 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
         size += body.write(chunk)
         if size > MAX_BODY:
             raise ProtocolError(
-                f"{describe_request(response.request)} answered with more than {MAX_BODY // 2**20} MiB, more than any page of records needs. Reading stopped. "
+                f"{describe_request(response.request)} answered with more than {MAX_BODY // 2**20} MiB, more than any page of records "
+                "needs. Reading stopped. "
                 "Is base_url the library's API?"
             )
         if clock.monotonic() > until:

@@ -40,13 +40,11 @@ WINDOW_SECONDS = 60.0
 
 MARGIN = 0.4
 """Seconds by which travel times to the service may differ: a lost packet is sent again after a little more than 0.2 s. Costs 0.7 % of the
-budget.
-"""
+budget."""
 
 SEND_SECONDS = 10.0
 """Seconds within which a request is likely to leave after `acquire`. A later request is counted correctly too, unless its process is killed
-at that very moment.
-"""
+at that very moment."""
 
 TICKET_SECONDS = 2.0
 """Seconds until the ticket of a dead process is void. Waiting callers renew their tickets four times as often."""
@@ -82,8 +80,9 @@ _SCHEMA = (
 
 
 class Permit:
-    """The right to send one request. Call `sent` when it leaves, or `release` if it certainly did not; without either call it counts as
-    sent.
+    """The right to send one request. Call `sent` when it leaves, or `release` if it certainly did not.
+
+    Without either call the request counts as sent.
     """
 
     def __init__(self, budget: Budget, slot: int) -> None:
@@ -192,8 +191,9 @@ class Budget:
             return None, ticket, max(paused_until, free_at), paused_until > free_at
 
     def _look(self, db: sqlite3.Connection, now: float, ticket: int | None) -> tuple[int, int, float]:
-        """Free expired slots and tickets; return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the
-        pause.
+        """Free expired slots and tickets.
+
+        Return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the pause.
         """
         db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
         db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
@@ -224,8 +224,9 @@ class Budget:
         return float(row[0]) if row else now + TICKET_SECONDS
 
     def _wait(self, until: float, reported: float, report: Callable[[float], None]) -> float:
-        """Sleep, but not longer than a ticket may go unrenewed. `reported` and the return value are the end of the wait that was reported
-        last.
+        """Sleep, but not longer than a ticket may go unrenewed.
+
+        `reported` and the return value are the end of the wait that was reported last.
         """
         now = self._clock.monotonic()
         if until > max(now, reported) + REPORTED_WAIT:

@@ -77,10 +77,10 @@ def _links(header: str) -> dict[str, str]:
 
 
 def _address(page: httpx.URL, link: str) -> httpx.URL:
-    """Returns the absolute address of a link, with our page size if the link names a page but no size; without it, the number would mean
-    another page.
+    """Returns the absolute address of a link; if the link names a page but no size, with our page size.
 
-    From one page to the next only the number changes, so everything but the number is resolved once.
+    Without our size, the number would mean another page. From one page to the next only the number changes, so everything else is resolved
+    once.
     """
     found = _PAGE_NUMBER.search(link)
     if found is None:

@@ -79,10 +79,10 @@ class BudgetTransport(httpx.BaseTransport):
 
 
 class _OutgoingRequest:
-    """One request on its way out. httpcore reports its progress; it is charged when its headers begin to leave and again when they have
-    left.
+    """One request on its way out; it is charged when its headers begin to leave and again when they have left.
 
-    Connecting takes time, and so does writing to a slow line, but the service counts a request when it arrives.
+    Connecting takes time, and so does writing to a slow line, but the service counts a request when it arrives. httpcore reports the
+    progress.
     """
 
     def __init__(self, grant: Permit, meter: RequestMeter, clock: Clock) -> None:

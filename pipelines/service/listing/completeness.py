@@ -1,4 +1,7 @@
-"""x"""
+"""The figures that decide whether a listing is complete: X-Total on every page, records, pages that were read again (I4).
+
+`Listing` fills them in; `pipelines.backup.read.prove` compares X-Total with the distinct ids and decides.
+"""
 
 from __future__ import annotations
 
@@ -10,40 +13,40 @@ import msgspec
 
 @dataclass(frozen=True)
 class Page:
-    """One answered page."""
+    """One page of a listing."""
 
     number: int
-    """Its place in the collection: 1 for the first page. One that is read again has the number it had."""
+    """Its place in the collection: 1 for the first page. A page that is read again keeps its number."""
     url: str
     records: Sequence[msgspec.Raw]
     """The records' JSON, byte for byte as received."""
     ids: Sequence[int | None]
-    """The id of each record; none where it is no whole number."""
+    """The id of each record; `None` if it is no whole number."""
     total: int | None
-    """X-Total as this page gave it."""
+    """X-Total of this page's response."""
 
 
 @dataclass
 class ListingFacts:
-    """What a walk over a listing saw; a snapshot's proof is made from it."""
+    """The figures of one walk over a listing."""
 
     endpoint: str = ""
     pages: int = 0
-    """Pages that the walk is made of, those that were read again counted again."""
+    """Pages of the walk; a page that was read again counts again."""
     records: int = 0
     first_total: int | None = None
     last_total: int | None = None
     totals_seen: int = 0
-    """How often X-Total changed, the first sight counted: 0 where the service sends none, 1 where it stood still."""
+    """Different X-Totals in a row: 0 if the service sends none, 1 if it never changed."""
     added: int = 0
     deleted: int = 0
-    """By how much X-Total grew and shrank, change by change."""
+    """Sums of the growth (`added`) and of the shrinkage (`deleted`) of X-Total, change by change."""
     again: int = 0
-    """Pages that were read again because the collection moved."""
+    """Pages that were read again because the collection changed."""
     movements: int = 0
-    """How often the walk went back to where the collection had moved."""
+    """How often the walk went back to where the collection had changed."""
     unsettled: bool = False
-    """Whether it moved in a way that the walk could not follow."""
+    """Whether the collection changed in a way that the walk could not follow."""
     resumed: int = 0
     """Pages that an earlier process had read."""
     requests: int = 0
@@ -51,17 +54,17 @@ class ListingFacts:
 
     @property
     def settled(self) -> bool:
-        """Whether records came or went while it was read, and all that moved was read again."""
+        """Whether records were added or deleted during the walk, and every affected page was read again."""
         return self.totals_seen > 1 and not self.unsettled
 
     def count(self, page: Page) -> None:
-        """Take one more page into account."""
+        """Count one more page."""
         self.pages += 1
         self.records += len(page.records)
         self.see(page.total)
 
     def see(self, total: int | None) -> None:
-        """Take note of an X-Total, the newest one."""
+        """Note the newest X-Total."""
         if total is None:
             return
         if self.last_total is None:

@@ -1,7 +1,7 @@
-"""Reads one resource page by page, ahead and in order, and gathers what proves that the listing is whole (I4, trap A2).
+"""Reads one resource page by page, ahead and in order, and collects the figures that prove the listing complete (I4).
 
-A walk that was broken off goes on from the pages that its log keeps (I9, trap A10). A collection that moves while it is read is walked
-again where it moved, until the pages fit together.
+An interrupted walk resumes from the pages in its log (I9). If the collection changes during the walk, the walk reads the affected pages
+again until they fit together.
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
 RESTART_PAGES = 40
-"""Pages: a walk that is not further when something moves begins anew. One that is further goes back to where it moved."""
+"""Pages: a shorter walk starts again when the collection changes. A longer walk goes back to where it changed."""
 
 PAGES_PER_MOVEMENT = 50
-"""Pages for the square of the movements that a walk may settle by going back. What came and went between the same two requests shows only
-as long as nothing else moves; with one movement in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
+"""Pages for the square of the changes that a walk may settle by going back.
+
+If a record is added and another one deleted between the same two requests, the change shows only as long as nothing else changes. With one
+change in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
 
 
 class CollectionMovedError(Exception):
-    """The collection moved in a way that leaves open where: it has to be walked again from its first page."""
+    """The collection changed in an unknown place: a new walk from the first page is needed."""
 
 
 class _PageGoneError(Exception):
-    """The page that was to come is not there."""
+    """The next page does not exist."""
 
     def __init__(self, refusal: RefusedError) -> None:
         self.refusal = refusal
 
 
 class Listing:
-    """One walk over a resource. Iterate `pages()` once; `facts` is complete when it ended.
+    """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
-    `endpoints` are tried in order, the first one that the service has is walked: service-api.md names a backup endpoint
-    `/publications/all`, but not the version it belongs to. `settles`: pages may be read again where the collection
-    moved. `restless`: a walk that cannot tell what moved ends with `CollectionMovedError`, for another one to begin. `last_page`: the one
-    that an earlier walk found, if there was one.
+    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `settles`: the walk may read
+    pages again where the collection changed. `restless`: a walk that cannot tell what changed raises `CollectionMovedError`, so that a new
+    walk can start. `last_page`: the last page's address, if an earlier walk found it.
     """
 
     def __init__(
@@ -75,10 +76,10 @@ class Listing:
         self.facts = ListingFacts()
 
     def pages(self) -> Iterator[Page]:
-        """The pages in order, each with its place; one that is read again comes again.
+        """Yield the pages in order; a page that is read again comes again.
 
-        Raises `PagingLoopError` when the listing repeats itself or goes on without end, and `CollectionMovedError` when nothing less than
-        another walk can tell what it holds.
+        Raises `PagingLoopError` if the listing repeats itself or goes on without end, and `CollectionMovedError` if only another walk can
+        find out what the collection contains.
         """
         self._started, self._sent = self._client.clock.monotonic(), self._client.requests
         with self._ahead:
@@ -93,7 +94,7 @@ class Listing:
             answer = yield from self._go_on(answer, self._upcoming)
 
     def _begin(self) -> Generator[Page, None, SavedPage]:
-        """The first page; or those of the log, of which the last one must be what it was."""
+        """Yield the first page; or the pages of the log, whose last page must be unchanged."""
         answer = yield from self._replayed()
         if answer is None:
             if (guessed := self.last_page) is not None:
@@ -103,20 +104,20 @@ class Listing:
             last = self._route.last_page(answer.paging, self._upcoming) if answer.oldest_first else None
             if last is not None and not self._is_early(last):
                 if guessed is not None:
-                    self._give_up(answer)  # the end has moved since it was found
+                    self._give_up(answer)  # the end has moved since the earlier walk
                 self._read_early(last)
             self._look_ahead(answer)
             yield page
         elif self._upcoming is not None:
             newest = self._now(self._window.newest)
             if newest is None or not self._window.is_unchanged(newest.keys, newest.paging.total):
-                self._restless = True  # what is in the log is no beginning of what is there now
+                self._restless = True  # the pages of the log are no beginning of the present collection
                 if (back := self._moved(newest)) is not None:
                     return (yield from back)
         return answer
 
     def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
-        """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
+        """Yield the page after the newest one, or pages before it if the collection changed; return `None` at the end."""
         if (total := self._moved_early()) is not None and (back := self._moved(answer)) is not None:
             self.facts.see(total)
             return (yield from back)
@@ -139,7 +140,7 @@ class Listing:
         return following
 
     def _take(self, number: int, answer: SavedPage) -> Page:
-        """Make a page part of the walk, and have what comes after it fetched."""
+        """Make a page part of the walk, and prefetch the pages after it."""
         page = self._keep(number, answer)
         self._look_ahead(answer)
         return page
@@ -156,11 +157,11 @@ class Listing:
     def _read_early(self, last: httpx.URL) -> None:
         """Read the last page of a list that grows at its end before the pages between.
 
-        Where as many records went as were added, the total does not tell, but by their turn the pages have shifted into the last one.
+        If as many records were deleted as added, X-Total does not change, but by then the pages have shifted into the last one.
         """
         self._early, self.last_page = None, last
         if self._upcoming is None or not same_page(last, self._upcoming):
-            with suppress(RefusedError, ProtocolError):  # not there, whatever was announced
+            with suppress(RefusedError, ProtocolError):  # announced, but not there
                 self._early = self._fetch(last)
                 self._append(0, self._early, early=True)
 
@@ -168,7 +169,7 @@ class Listing:
         return self._early is not None and same_page(self._early.paging.url, url)
 
     def _moved_early(self) -> int | None:
-        """X-Total of the last page, read early, where something moved between it and the newest page."""
+        """Return X-Total of the page that was read early, if it differs from the newest page's."""
         early, total = self._early, self._window.newest.total
         if early is None or None in (early.paging.total, total) or early.paging.total == total:
             return None
@@ -188,7 +189,7 @@ class Listing:
         return page
 
     def _following(self, answer: SavedPage, upcoming: httpx.URL) -> SavedPage | None:
-        """The next page; `None` where a service without paging headers has shown that there is none."""
+        """Return the next page; `None` if a service without paging headers has shown that there is none."""
         try:
             following = self._next(upcoming)
         except RefusedError as error:
@@ -200,7 +201,7 @@ class Listing:
         return None if is_unpaged(answer.paging, answer.records, following.records) else following
 
     def _next(self, upcoming: httpx.URL) -> SavedPage:
-        """The page that comes next: the one that was read early, if nothing has moved since."""
+        """Return the next page: the one that was read early, if nothing has changed since."""
         early = self._early
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
@@ -212,7 +213,7 @@ class Listing:
     # ---- walking back
 
     def _moved(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage] | None:
-        """The way back to where the collection moved, as X-Total tells; `None` where the walk just goes on, and proves nothing any more.
+        """Return the way back to where X-Total changed; `None` if the walk just goes on and proves nothing any more.
 
         `hint`: a page as it is now.
         """
@@ -225,11 +226,11 @@ class Listing:
             self.facts.movements = moves
             return self._back(hint)
         self._give_up(hint)
-        self._guard.back_to(self._route.seen)  # what shifted is no loop
+        self._guard.back_to(self._route.seen)  # shifted records are no loop
         return None
 
     def _give_up(self, hint: SavedPage | None) -> None:
-        """Let the collection be walked again, if that is allowed."""
+        """Ask for a new walk if that is allowed."""
         if hint is not None and self.last_page is not None:
             self.last_page = self._route.last_page(hint.paging, self._upcoming) or self.last_page
         if self._restless:
@@ -237,7 +238,7 @@ class Listing:
         self.facts.unsettled = True
 
     def _now(self, seen: RememberedPage) -> SavedPage | None:
-        """A page that was read before, as it is now; `None` where there is none any more."""
+        """Read a page again; `None` if it does not exist any more."""
         try:
             return self._fetch(seen.url)
         except RefusedError as error:
@@ -246,10 +247,10 @@ class Listing:
             raise
 
     def _back(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage]:
-        """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
+        """Walk back to a page that overlaps with the pages before the change; from there the walk goes on.
 
-        Records keep their order, so that between two pages that overlap nothing is lost. `hint`: a page as it is now, which tells where
-        the collection ends now: the last page is read first, so that from now on it shows what else moves.
+        Records keep their order, so nothing is lost between two overlapping pages. `hint`: a page as it is now, which says where the
+        collection ends now. The last page is read first, so that it shows later changes.
         """
         self._ahead.drop()
         pages = self._window.newest_first()
@@ -266,7 +267,7 @@ class Listing:
                 and now.paging.total == seen.total
                 and not self._window.is_unchanged(now.keys, seen.total)
             ):
-                break  # as many came as went
+                break  # as many records were added as deleted
             if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
                 self._go_back(seen.before)
                 yield self._take(seen.number, now)
@@ -287,7 +288,7 @@ class Listing:
             try:
                 answer = self._fetch(url)
             except (RefusedError, ProtocolError, AccessDeniedError) as error:
-                missing = error  # not there, not a listing, or not for this account: the next one may be
+                missing = error  # missing, no listing, or not for this account: try the next endpoint
             else:
                 self.facts.endpoint = endpoint
                 return answer
@@ -307,18 +308,18 @@ class Listing:
     # ---- the log
 
     def _replayed(self) -> Generator[Page, None, SavedPage | None]:
-        """The pages that the log keeps; the last of them is returned."""
+        """Yield the pages of the log; return the last one."""
         answer = None
-        for mark, found in (PageCheckpoint.decode(*kept) for kept in self._log.replay()):
-            self.facts.endpoint, self._before = mark.endpoint, mark
-            if mark.early:
+        for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
+            self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
+            if checkpoint.early:
                 self._early = found
                 continue
-            if mark.number <= self._furthest:
-                self._go_back(mark.before)
+            if checkpoint.number <= self._furthest:
+                self._go_back(checkpoint.before)
             self.facts.resumed += 1
             answer = found
-            yield self._accept(mark.number, answer)
+            yield self._accept(checkpoint.number, answer)
         return answer
 
     def _append(self, number: int, answer: SavedPage, *, early: bool = False) -> None:
@@ -330,6 +331,6 @@ class Listing:
         self._log.append(mark, answer.body)
 
     def _account(self) -> None:
-        """Requests and seconds so far, with those of the processes before this one."""
+        """Add up requests and seconds, including those of earlier processes."""
         self.facts.requests = self._before.requests + self._client.requests - self._sent
         self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started
