@@ -162,7 +162,7 @@ def _wait(
             continue
         if arrival is None:
             return None
-        if arrival.answer and (grant := taken(arrival)) is not None:
+        if arrival.parameters and (grant := taken(arrival)) is not None:
             return grant
 
 
@@ -179,15 +179,15 @@ def _taken(
     login: Login, question: AuthorizationRequest, output: Output, arrival: AuthorizationResponse
 ) -> Grant | None:
     try:
-        grant = login.finish(question, arrival.answer)
+        grant = login.finish(question, arrival.parameters)
     except ForeignResponseError as error:
         output.say(f"Refused: {redact(str(error))} Still waiting for yours.")
-        arrival.tell("Refused", redact(str(error)), status=400)
+        arrival.show("Refused", redact(str(error)), status=400)
         return None
     except BookferryError as error:
-        arrival.tell("Not signed in", redact(str(error)), status=400)
+        arrival.show("Not signed in", redact(str(error)), status=400)
         raise
-    arrival.tell("Signed in", "Bookferry is signed in and keeps the sign-in for its jobs. You can close this window.")
+    arrival.show("Signed in", "Bookferry is signed in and keeps the sign-in for its jobs. You can close this window.")
     return grant
 
 

@@ -166,9 +166,9 @@ class PresignedForm:
 
 
 def quoted(name: str) -> str:
-    """Returns a name that ends no quotation and no line in any parser: control characters, quotes and backslashes become %XX, as in
-    browsers.
+    """Returns a name that ends no quotation and no line in any parser, as browsers do it.
 
-    RFC 7578 leaves everything else as it is, in UTF-8. A character without UTF-8, half of a surrogate pair, becomes a question mark.
+    Control characters, quotes and backslashes become %XX; RFC 7578 leaves everything else as it is, in UTF-8. A character without UTF-8,
+    half of a surrogate pair, becomes a question mark.
     """
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name)

@@ -72,12 +72,12 @@ class Uploads:
         size: int,
         sha256: str | None = None,
     ) -> dict[str, Any]:
-        """Upload the file that `open_file` opens anew for each try; return the library's reference to it: `{id, storage: "cache",
-        metadata}`.
+        """Upload a file; return the library's reference to it: `{id, storage: "cache", metadata}`.
 
-        Raises `RefusedError` if the library or the storage service refuses this file, `TemporaryError` if the storage service did not
-        recover in time, `StorageError` if the file does not have this size or the given SHA-256, `ProtocolError` for an unusable form, and
-        the errors of `client.get`. After any error, no record of the library has the file.
+        `open_file` opens the file anew for each try. Raises `RefusedError` if the library or the storage service refuses this file,
+        `TemporaryError` if the storage service did not recover in time, `StorageError` if the file does not have this size or the given
+        SHA-256, `ProtocolError` for an unusable form, and the errors of `client.get`. After any error, no record of the library has the
+        file.
         """
         filename = filename.encode(errors="replace").decode()
         tries = expired = 0

@@ -85,9 +85,9 @@ class _OutgoingRequest:
     progress.
     """
 
-    def __init__(self, grant: Permit, meter: RequestMeter, clock: Clock) -> None:
+    def __init__(self, permit: Permit, meter: RequestMeter, clock: Clock) -> None:
         self.at: float | None = None
-        self._grant = grant
+        self._permit = permit
         self._meter = meter
         self._clock = clock
         self._to_proxy = False
@@ -106,7 +106,7 @@ class _OutgoingRequest:
 
     def leave(self) -> None:
         """Charge the request as leaving now. May wait: see `Permit.sent`."""
-        self._grant.sent()
+        self._permit.sent()
         if self.at is None:
             self._meter.count()
         self.at = self._clock.monotonic()
@@ -114,7 +114,7 @@ class _OutgoingRequest:
     def give_up(self) -> None:
         """Give the slot back if the request never left."""
         if self.at is None:
-            self._grant.release()
+            self._permit.release()
 
 
 class OriginTransport(httpx.BaseTransport):

@@ -1,4 +1,4 @@
-"""The authorization response that a browser brings to the redirect address (RFC 6749, 4.1.2), and what ties it to our request."""
+"""The authorization response of a browser (RFC 6749, 4.1.2): the code in it, and the checks that it belongs to our request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pipelines.service.sign_in.oauth_errors import (
 
 @dataclass(frozen=True)
 class Challenge:
-    """What ties a code to whoever asked for it: `state` (RFC 6749, 10.12) and PKCE with S256 (RFC 7636)."""
+    """Ties a code to its request: `state` (RFC 6749, 10.12) and PKCE with S256 (RFC 7636)."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
@@ -31,29 +31,29 @@ class Challenge:
         return urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-def authorization_code(answer: Mapping[str, str], challenge: Challenge, base_url: str) -> str:
-    """The code in what a browser brought to the redirect address.
+def authorization_code(parameters: Mapping[str, str], challenge: Challenge, base_url: str) -> str:
+    """Returns the code in the parameters of a response at the redirect address.
 
-    Refuses an answer to somebody else's question (`state`), from another server (`iss`, RFC 9207), and explains an error.
+    Refuses a response to another request (`state`) or from another server (`iss`, RFC 9207), and raises the error that a response names.
     """
-    if "state" not in answer and answer.get("error"):  # some servers forget it; an error can do no harm
-        raise authorization_refused(answer["error"], answer.get("error_description", ""))
-    if not secrets.compare_digest(answer.get("state", "").encode(), challenge.state.encode()):
+    if "state" not in parameters and parameters.get("error"):  # some servers forget it; an error can do no harm
+        raise authorization_refused(parameters["error"], parameters.get("error_description", ""))
+    if not secrets.compare_digest(parameters.get("state", "").encode(), challenge.state.encode()):
         raise ForeignResponseError(
-            "The answer in the browser does not belong to this sign-in (its `state` is another one), so it was not used. Use the newest "
+            "The response in the browser does not belong to this sign-in (its `state` differs), so it was not used. Use the newest "
             "browser window."
         )
-    issuer = answer.get("iss")
+    issuer = parameters.get("iss")
     if issuer is not None and _origin(issuer) != _origin(base_url):
         raise ForeignResponseError(
-            f"The answer in the browser comes from {outside_text(issuer)}, not from {base_url}, so it was not used. If the library moved "
+            f"The response in the browser comes from {outside_text(issuer)}, not from {base_url}, so it was not used. If the library moved "
             "there, correct base_url; if not, tell its operators."
         )
-    if answer.get("error"):
-        raise authorization_refused(answer["error"], answer.get("error_description", ""))
-    if not answer.get("code"):
-        raise SignInError("The answer in the browser holds neither a code nor an error. Run the same command again.")
-    return answer["code"]
+    if parameters.get("error"):
+        raise authorization_refused(parameters["error"], parameters.get("error_description", ""))
+    if not parameters.get("code"):
+        raise SignInError("The response in the browser has neither a code nor an error. Run the same command again.")
+    return parameters["code"]
 
 
 def _origin(address: str) -> tuple[str, str, int | None]:

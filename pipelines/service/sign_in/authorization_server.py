@@ -1,8 +1,8 @@
-"""The authorization server of one library: its requests and answers. Keeps nothing; what a refusal means is in refusals.py.
+"""The authorization server of one library: its requests (service.md#oauth). It stores nothing.
 
-service-api.md names three addresses, `/oauth/clients`, `/oauth/authorize` and `/oauth/token`; what it leaves open is as RFC 6749, 7591,
-7636, 8707 and 9207 say, and every liberty that these leave to a server is taken as it comes. A request that may have been received is never
-repeated here: a code is good once, and so is a refresh token. Whoever knows better decides (renewal.py).
+The library has three addresses, `/oauth/clients`, `/oauth/authorize` and `/oauth/token`. RFC 6749, 7591, 7636, 8707 and 9207 say the rest,
+and this module accepts every liberty that they leave to a server. A request that may have been received is never repeated here: a code is
+valid once, and so is a refresh token. token_refresh.py decides about repetitions; oauth_errors.py explains refusals.
 """
 
 from __future__ import annotations
@@ -36,34 +36,34 @@ from pipelines.service.sign_in.token_response import TokenResponse, read_object,
 from pipelines.version import VERSION
 
 CLIENT_NAME = "Bookferry"
-"""What the consent page shows."""
+"""The name on the consent page."""
 
 
 TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_SECONDS)
 
 LONGEST_PAUSE = 120.0
-"""Seconds: a 429 that asks for more is not about the rate of requests, but about the registrations of a day."""
+"""Seconds: a 429 that asks for more is about the registrations of a day, not about the rate of requests."""
 
 CONNECT_TRIES = 5
-"""Tries to reach the server, with 1, 2, 4 and 8 seconds between them: as long as no connection was opened, nothing was sent."""
+"""Tries to reach the server, with 1, 2, 4 and 8 seconds between them: without a connection, nothing was sent."""
 
 THROTTLED_TRIES = 5
-"""Answers 429 in a row. Such a request was refused before it had an effect; the budget waits as long as the server asks."""
+"""Responses 429 in a row. Such a request had no effect; the budget waits as long as the server asks."""
 
 
 @dataclass(frozen=True)
 class OAuthClient:
-    """Who we are to the authorization server."""
+    """Our client at the authorization server."""
 
     client_id: str
     secret: str | None = field(repr=False)
     auth: str
-    """`none`, `client_secret_basic` or `client_secret_post` (service-api.md, Clients)."""
+    """`none`, `client_secret_basic` or `client_secret_post` (service.md#clients)."""
     pkce: bool = True
 
 
 class AuthorizationServer:
-    """The `/oauth/` part of a library. Every request is budgeted and pinned like any other (I1, I2). Close it when done."""
+    """The `/oauth/` part of a library. Every request passes the budget and the check of the origin (I1, I2). Close it when done."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class AuthorizationServer:
         )
 
     def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:
-        """Register a client (service-api.md: POST /oauth/clients; RFC 7591)."""
+        """Register a client (service.md#clients; RFC 7591)."""
         metadata = {
             "client_name": CLIENT_NAME,
             "redirect_uris": list(redirect_uris),
@@ -98,7 +98,7 @@ class AuthorizationServer:
         return read_registration(read_object(response), redirect_uris, scopes, auth, self._clock)
 
     def authorize_url(self, client: OAuthClient, redirect_uri: str, scopes: Iterable[str], challenge: Challenge) -> str:
-        """Where to send the person's browser (service-api.md, "Authorize query parameters"). Holds no secret."""
+        """Return the address for the person's browser (service.md#oauth). It contains no secret."""
         query = {
             "response_type": "code",
             "client_id": client.client_id,
@@ -112,7 +112,7 @@ class AuthorizationServer:
         return f"{self.base_url}/oauth/authorize?{urlencode(query)}"
 
     def exchange(self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge) -> TokenResponse:
-        """Change a code for tokens. Never repeated: a lost answer costs the person another sign-in and nothing else."""
+        """Exchange a code for tokens. Never repeated: a lost response costs the person another sign-in and nothing else."""
         keep_secret(code, challenge.verifier)
         form = {
             "grant_type": "authorization_code",
@@ -124,26 +124,26 @@ class AuthorizationServer:
             form["code_verifier"] = challenge.verifier
         return self._tokens(client, form)
 
-    def refresh(self, client: OAuthClient, refresh_token: str, on_leaving: Callable[[], None]) -> TokenResponse:
-        """Change a refresh token for new tokens. `on_leaving` is called at the last moment before anything leaves.
+    def refresh(self, client: OAuthClient, refresh_token: str, before_sending: Callable[[], None]) -> TokenResponse:
+        """Exchange a refresh token for new tokens. `before_sending` is called at the last moment before anything leaves.
 
-        "Request shape for the refresh grant: not shown": it is RFC 6749's (section 6), without `scope` and `resource`, both of which are
-        optional and stay what they were.
+        The library does not document this request (service.md#not-shown). It is the one of RFC 6749, section 6, without `scope` and
+        `resource`, which are optional and stay as they were.
         """
-        return self._tokens(client, {"grant_type": "refresh_token", "refresh_token": refresh_token}, on_leaving)
+        return self._tokens(client, {"grant_type": "refresh_token", "refresh_token": refresh_token}, before_sending)
 
     def close(self) -> None:
         """Close the connections."""
         self._rings.close()
 
     def _tokens(
-        self, client: OAuthClient, form: dict[str, str], on_leaving: Callable[[], None] = lambda: None
+        self, client: OAuthClient, form: dict[str, str], before_sending: Callable[[], None] = lambda: None
     ) -> TokenResponse:
         fields, headers = _authenticated(client, form)
         left = [ClockReading.now(self._clock)]
 
         def leaving() -> None:
-            on_leaving()
+            before_sending()
             left.append(ClockReading.now(self._clock))  # any wait for the budget is over
 
         response = self._send(self._request("token", data=fields, headers=headers), leaving)
@@ -152,14 +152,14 @@ class AuthorizationServer:
         raise token_refused(response)
 
     def _request(self, path: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Request:
-        shown = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": f"bookferry/{VERSION}"}
+        default = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": f"bookferry/{VERSION}"}
         url = f"{self.base_url}/oauth/{path}"
-        return httpx.Request("POST", url, headers={**shown, **(headers or {})}, **body)
+        return httpx.Request("POST", url, headers={**default, **(headers or {})}, **body)
 
-    def _send(self, request: httpx.Request, on_leaving: Callable[[], None] = lambda: None) -> httpx.Response:
-        """One request that has its effect once at most. 429 and an address that cannot be reached are no effect."""
+    def _send(self, request: httpx.Request, before_sending: Callable[[], None] = lambda: None) -> httpx.Response:
+        """Send a request that has its effect at most once. A 429 and a server that cannot be reached mean no effect."""
         for number in range(THROTTLED_TRIES):
-            response = self._send_once(request, on_leaving)
+            response = self._send_once(request, before_sending)
             asked = retry_after(response, self._clock.now()) or 0.0
             if (
                 response.status_code != httpx.codes.TOO_MANY_REQUESTS
@@ -169,10 +169,10 @@ class AuthorizationServer:
                 break
         return response
 
-    def _send_once(self, request: httpx.Request, on_leaving: Callable[[], None]) -> httpx.Response:
+    def _send_once(self, request: httpx.Request, before_sending: Callable[[], None]) -> httpx.Response:
         where = f"POST {outside_text(request.url)}"
         for number in range(CONNECT_TRIES):
-            request.extensions = {"timeout": TIMEOUT.as_dict(), "on_leaving": on_leaving}
+            request.extensions = {"timeout": TIMEOUT.as_dict(), "before_sending": before_sending}
             try:
                 return self._read(self._rings.handle_request(request), request)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
@@ -188,7 +188,7 @@ class AuthorizationServer:
                 self._clock.sleep(2.0**number)
             except httpx.HTTPError as error:
                 raise LostResponseError(
-                    f"{where} was sent, and its answer did not arrive ({type(error).__name__}: {outside_text(error)})."
+                    f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
                 ) from None
         raise AssertionError  # the last try returns or raises
 
@@ -209,20 +209,20 @@ _KEPT_HEADERS = frozenset({"content-type", "retry-after", "date", "www-authentic
 
 
 class _BeforeSending(httpx.BaseTransport):
-    """Innermost: calls `on_leaving` of a request when its connection stands and its headers are about to leave."""
+    """The innermost layer: calls `before_sending` of a request when its connection is open and its headers are about to leave."""
 
     def __init__(self, inner: httpx.BaseTransport) -> None:
         self._inner = inner
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        told = request.extensions.get("trace", lambda _event, _info: None)
-        on_leaving = request.extensions["on_leaving"]
+        outer_trace = request.extensions.get("trace", lambda _event, _info: None)
+        before_sending = request.extensions["before_sending"]
 
         def trace(event: str, info: dict[str, Any]) -> None:
             to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
             if event.endswith("send_request_headers.started") and not to_proxy:
-                on_leaving()
-            told(event, info)
+                before_sending()
+            outer_trace(event, info)
 
         request.extensions = {**request.extensions, "trace": trace}
         return self._inner.handle_request(request)
@@ -232,7 +232,7 @@ class _BeforeSending(httpx.BaseTransport):
 
 
 def _authenticated(client: OAuthClient, form: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Form and headers in which the client says who it is (service-api.md, Clients; RFC 6749, 2.3.1)."""
+    """Returns the form and the headers with the client's credentials (service.md#clients; RFC 6749, 2.3.1)."""
     keep_secret(client.secret or "")
     if client.auth == "client_secret_basic":
         pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret or '')}"

@@ -1,4 +1,4 @@
-"""Signs the requests of v3 tenants: the newest token at the moment a request leaves, and what a 401 or 403 asks for (I3)."""
+"""Authorizes the requests of v3 tenants: the newest token when a request leaves, and a new token after a 401 (I3)."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from pipelines.service.sign_in.token_refresh import TokenRefresher
 from pipelines.settings.settings import Settings
 
 TRIES = 10
-"""Times that one request is sent, each time with another token: it may be renewed by others, or age, while the request is under way."""
+"""Sends of one request, each with another token: other processes may refresh the token, or it may expire, while the request is on its
+way."""
 
 
 class BearerAuth(httpx.Auth):
-    """`Authorization: Bearer <ACCESS_TOKEN>` (service-api.md, Endpoints).
+    """`Authorization: Bearer <ACCESS_TOKEN>` (service.md#oauth).
 
-    A 401 first looks whether somebody else renewed the token, then renews it, then, where new ones are refused as well, is what it is: the
-    answer, with the error that explains it in its extension `refusal`.
+    After a 401 it first checks whether another process refreshed the token, then refreshes it. If new tokens are refused as well, the 401
+    is the response, with the error that explains it in the extension `refusal`.
     """
 
     def __init__(self, refresher: TokenRefresher) -> None:
         self._refresher = refresher
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send it signed, and again when another token may help. A 401 had no effect, so a POST may go again, too."""
+        """Send the request with a token, and again if another token may help. A 401 had no effect, so a POST may be repeated, too."""
         sign(request, self._refresher.access_token())
         response = yield request
         for _ in range(1, TRIES):
@@ -53,20 +54,20 @@ class BearerAuth(httpx.Auth):
 
 
 class TokenTransport(httpx.BaseTransport):
-    """Innermost ring: a request may have waited for the budget longer than its token lives, so it gets the newest as it leaves."""
+    """The innermost layer: a request may wait for the budget longer than its token lives, so it gets the newest token as it leaves."""
 
     def __init__(self, inner: httpx.BaseTransport, refresher: TokenRefresher) -> None:
         self._inner = inner
         self._refresher = refresher
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it with a token that is good now. A request without a sign-in stays without."""
+        """Send the request with a valid token. A request without a sign-in stays without."""
         if "authorization" in request.headers:
             sign(request, self._refresher.access_token())
         return self._inner.handle_request(request)
 
     def close(self) -> None:
-        """Close what is inside."""
+        """Close the inner transport."""
         self._inner.close()
 
 
@@ -74,7 +75,7 @@ class TokenTransport(httpx.BaseTransport):
 def open_refresher(
     settings: Settings, tenant: str, *, budget: Budget, clock: Clock, meter: RequestMeter | None = None
 ) -> Iterator[TokenRefresher]:
-    """The sign-in of a v3 tenant for the length of a `with` block. Asks nobody until a token is needed."""
+    """Yields the token refresher of a v3 tenant. It sends nothing until a token is needed."""
     server = AuthorizationServer(settings.tenant(tenant).base_url, budget=budget, clock=clock, meter=meter)
     refresher = TokenRefresher(settings, tenant, server=server, clock=clock)
     try:
@@ -89,12 +90,12 @@ def sign(request: httpx.Request, token: str) -> None:
 
 
 def bearer_token(request: httpx.Request) -> str:
-    """The token that a request was sent with."""
+    """Returns the token of a request."""
     return str(request.headers.get("authorization", "")).removeprefix("Bearer ")
 
 
 def _is_for_another_target(response: httpx.Response) -> bool:
-    """service-api.md, v3 authentication 6: "`error_description="audience mismatch"`". No refresh changes a token's target."""
+    """Whether the token belongs to another resource: "audience mismatch" (service.md#errors). No refresh changes that."""
     return "audience mismatch" in response.headers.get("www-authenticate", "").lower()
 
 
@@ -108,9 +109,9 @@ def _refusal(response: httpx.Response, tenant: str) -> BookferryError | None:
             "REST API."
         )
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        said = f" ({outside_text(challenge)})" if challenge else ""
+        reason = f" ({outside_text(challenge)})" if challenge else ""
         return SignInError(
-            f"{asked} answered 401, with a token that is new, too{said}: the sign-in of '{tenant}' was revoked, or base_url is not the "
+            f"{asked} answered 401, with a token that is new, too{reason}: the sign-in of '{tenant}' was revoked, or base_url is not the "
             f"address it was given for. Run `bookferry login {tenant}`."
         )
     if response.status_code == httpx.codes.FORBIDDEN and lacks_scope(response, challenge):

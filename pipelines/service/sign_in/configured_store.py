@@ -1,4 +1,4 @@
-"""Opens the store of a tenant's sign-in: a file of this user, or a row of a Postgres database."""
+"""Chooses the token store of a tenant: a file of this user, or a row of a Postgres database."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pipelines.settings.settings import Settings
 
 
 def open_tokens(settings: Settings, tenant: str) -> TokenStore:
-    """The store of a tenant's sign-in: in the database where one is configured, else in the user's folder. Opens nothing yet."""
+    """Returns the store of a tenant's sign-in: in the database if one is configured, else in the user's folder. Opens nothing yet."""
     base_url = settings.tenant(tenant).base_url
     address = settings.postgres()
     if address is None:
         return FileTokens(settings.tokens_folder(), tenant, base_url)
-    from pipelines.service.sign_in.postgres_tokens import PostgresTokens  # noqa: PLC0415  most have no database
+    from pipelines.service.sign_in.postgres_tokens import PostgresTokens  # noqa: PLC0415  most users have no database
 
     return PostgresTokens(address, tenant, base_url)

@@ -1,4 +1,4 @@
-"""A sign-in in a file of its own that only this user may read."""
+"""Stores a sign-in in a file of its own that only this user may read (I3)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wa
 
 
 class FileTokens:
-    """A connection in a file of its own that only this user may read: a folder of mode 0700, a file of mode 0600.
+    """A sign-in in a file of its own that only this user may read: a folder of mode 0700, a file of mode 0600.
 
-    A change is written beside it, brought to the disk and renamed over it, so that a reader, and whoever comes after a power cut, sees
-    the old connection or the new one. The lock is the kernel's (flock) on a file beside it, which stays.
+    A new version is written beside the file, flushed to the disk and renamed over it: a reader sees the old sign-in or the new one, also
+    after a power cut. The lock is the kernel's (flock) on a file beside it, which stays.
     """
 
     def __init__(self, folder: Path, tenant: str, base_url: str) -> None:
@@ -34,7 +34,7 @@ class FileTokens:
         return str(self._file)
 
     def read(self) -> StoredSignIn:
-        """What is kept now."""
+        """Return the stored sign-in."""
         try:
             content = self._file.read_bytes()
         except FileNotFoundError:
@@ -45,7 +45,7 @@ class FileTokens:
 
     @contextmanager
     def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[LockedSignIn]:
-        """Hold the lock."""
+        """Hold the lock while the block runs."""
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock = FileLock(self._file.with_suffix(".lock"), mode=0o600)
@@ -58,7 +58,7 @@ class FileTokens:
             lock.release()
 
     def write(self, stored: StoredSignIn) -> None:
-        """Replace the file. Call it under the lock only."""
+        """Replace the file. Call it only while the lock is held."""
         temporary = self._file.with_suffix(".new")
         try:
             with suppress(FileNotFoundError):  # left by a process that died

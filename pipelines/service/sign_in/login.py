@@ -1,4 +1,4 @@
-"""A person's sign-in to v3, in two steps around the browser: what to ask for, and what to do with the answer. Shows nothing itself."""
+"""A person's sign-in to v3 in two steps: the request for the browser, and the exchange of its response. Prints nothing."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES, TenantSettings
 
 DEFAULT_REDIRECT_URI = "http://127.0.0.1:8421/callback"
-"""What an administrator registers for an issued client, unless `redirect_uri` says otherwise."""
+"""The redirect URI that an administrator registers for an issued client, unless `redirect_uri` names another."""
 
 REDIRECT_ADDRESSES = 3
-"""Redirect addresses of a registration: service-api.md wants "an explicit port", and a port may be taken at the next sign-in."""
+"""Redirect addresses of a registration: each has a port (service.md#clients), and a port may be taken at the next sign-in."""
 
 
 @dataclass(frozen=True)
 class AuthorizationRequest:
-    """What the person's browser is sent to, and where it will bring the answer."""
+    """The authorization request for the person's browser, and the data for checking its response."""
 
     url: str
     redirect_uri: str
@@ -41,7 +41,7 @@ class AuthorizationRequest:
 
 
 class Login:
-    """One sign-in of a tenant. Make it with `signing_in`."""
+    """One sign-in of a tenant. Create it with `signing_in`."""
 
     def __init__(self, settings: Settings, tenant: str, server: AuthorizationServer, clock: Clock) -> None:
         self._settings = settings
@@ -53,46 +53,46 @@ class Login:
 
     @property
     def place(self) -> str:
-        """Where the sign-in is kept."""
+        """Where the sign-in is stored."""
         return self._store.place
 
     @property
     def is_issued(self) -> bool:
-        """Whether the client is one that an administrator issued."""
+        """Whether an administrator issued the client."""
         return self._chosen.client_id is not None
 
     def ask(self, scopes: Sequence[str], *, new_client: bool = False) -> AuthorizationRequest:
-        """Register if need be, and say where to send the person. A registration is kept before anything else happens."""
+        """Register if necessary, and return the request for the browser. A registration is stored before anything else happens."""
         client, redirect_uri = self._client(new_client=new_client)
         challenge = Challenge()
         url = self._server.authorize_url(client, redirect_uri, scopes, challenge)
         return AuthorizationRequest(url, redirect_uri, tuple(scopes), client, challenge)
 
-    def finish(self, question: AuthorizationRequest, answer: Mapping[str, str]) -> Grant:
-        """Change the answer for tokens and keep them. What was kept before is replaced only now, and as a whole."""
-        if "state" not in answer and "error" not in answer and question.client.pkce:
-            answer = {**answer, "state": question.challenge.state}  # a code that was pasted alone: PKCE ties it to us
-        code = authorization_code(answer, question.challenge, self._chosen.base_url)
-        got = self._exchanged(question, code)
+    def finish(self, request: AuthorizationRequest, parameters: Mapping[str, str]) -> Grant:
+        """Exchange the response for tokens and store them. The old sign-in is replaced only now, and as a whole."""
+        if "state" not in parameters and "error" not in parameters and request.client.pkce:
+            parameters = {**parameters, "state": request.challenge.state}  # a code pasted alone: PKCE ties it to us
+        code = authorization_code(parameters, request.challenge, self._chosen.base_url)
+        tokens = self._exchanged(request, code)
         grant = Grant(
-            client_id=question.client.client_id,
-            access_token=got.access_token,
-            refresh_token=got.refresh_token,
-            scopes=got.scopes if got.scopes is not None else question.scopes,
-            lifetime=got.lifetime,
-            obtained=got.obtained,
+            client_id=request.client.client_id,
+            access_token=tokens.access_token,
+            refresh_token=tokens.refresh_token,
+            scopes=tokens.scopes if tokens.scopes is not None else request.scopes,
+            lifetime=tokens.lifetime,
+            obtained=tokens.obtained,
             signed_in_at=self._clock.now().timestamp(),
-            ends_at=refresh_token_end(got),
+            ends_at=refresh_token_end(tokens),
         )
         self._change(lambda kept, _: replace(kept, grant=grant, refreshing_since=None, ended=None))
         return grant
 
-    def _exchanged(self, question: AuthorizationRequest, code: str) -> TokenResponse:
+    def _exchanged(self, request: AuthorizationRequest, code: str) -> TokenResponse:
         again = f"Run `bookferry login {self._tenant}` again"
         try:
-            return self._server.exchange(question.client, code, question.redirect_uri, question.challenge)
+            return self._server.exchange(request.client, code, request.redirect_uri, request.challenge)
         except GrantRefusedError as error:
-            raise SignInError(f"{error} A code is good once, and not for long. {again}.") from None
+            raise SignInError(f"{error} A code is valid once, and not for long. {again}.") from None
         except LostResponseError as error:
             raise LostResponseError(f"{error} The code is used up with it. {again}.") from None
         except ClientRefusedError as error:
@@ -112,17 +112,20 @@ class Login:
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
         if address is None:
             raise ConfigurationError(
-                "No port could be opened on 127.0.0.1 for the browser's answer. Free one, then run this again."
+                "No port could be opened on 127.0.0.1 for the browser's response. Free one, then run this again."
             )
         return current_client(self._settings, self._tenant, stored), address
 
     def _registered(self, kept: StoredSignIn, locked: LockedSignIn, *, new_client: bool) -> StoredSignIn:
-        """With a registration that can be used now. service-api.md: registrations are "bounded"; "store the `client_id` and reuse it"."""
+        """Return the stored sign-in with a usable registration.
+
+        Registrations are limited, so a stored one is reused (service.md#clients).
+        """
         auth = self._chosen.client_auth or "none"
         wanted = self._chosen.scopes or SCOPES
         if not new_client and kept.registration is not None and _fits(kept.registration, auth, wanted):
             return kept
-        locked.write(kept)  # a registration that cannot be kept, on a full disk, would be one of the day's few wasted
+        locked.write(kept)  # on a full disk, a registration that cannot be stored would waste one of the day's few
         try:
             registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), wanted, auth)
         except LostResponseError as error:
@@ -144,14 +147,14 @@ class Login:
 
 
 def _fits(registration: Registration, auth: str, wanted: Sequence[str]) -> bool:
-    """Whether a client that was registered earlier will do. That it was given fewer scopes than it asked for was the server's decision."""
+    """Whether an earlier registration can be used again. The server may have granted fewer scopes than it was asked for."""
     enough = registration.auth == auth and set(wanted) <= set(registration.asked)
     return enough and any(is_free(each) for each in registration.redirect_uris)
 
 
 @contextmanager
 def signing_in(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> Iterator[Login]:
-    """A sign-in on the tenant's own budget. Nothing is sent yet."""
+    """Yields a sign-in on the tenant's own budget. Nothing is sent yet."""
     chosen = settings.tenant(tenant)
     if chosen.api != "v3":
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""A 403 for a missing scope: recognises it and names the scope (service.md#scopes)."""
+"""The 403 for a missing scope: recognises it, and names the scope (service.md#scopes)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pipelines.service.redaction import outside_text
 
 
 def insufficient_scope_error(asked: str, scopes: tuple[str, ...], tenant: str) -> InsufficientScopeError:
+    """Returns the error for a request that needs these scopes, with the command that asks for them."""
     lacking = f"the scope {' '.join(scopes)}" if scopes else "a scope that the service does not name"
     return InsufficientScopeError(
         f"{asked} answered 403: the sign-in of '{tenant}' lacks {lacking}. Run `bookferry login {tenant}` and allow it on the consent "
@@ -21,7 +22,7 @@ def insufficient_scope_error(asked: str, scopes: tuple[str, ...], tenant: str) -
 
 
 def missing_scopes(challenge: str) -> tuple[str, ...]:
-    """The scopes that a `WWW-Authenticate` names (RFC 6750, 3)."""
+    """Returns the scopes that a `WWW-Authenticate` header names (RFC 6750, 3)."""
     found = re.search(r"""(?i)\bscope\s*=\s*(?:"([^"]*)"|([^\s,"]+))""", challenge)
     named = (found[1] if found[1] is not None else found[2]) if found else ""
     return tuple(outside_text(name, 60) for name in named.split()[:20])
@@ -36,7 +37,7 @@ class _ErrorBody(msgspec.Struct):
 
 
 def lacks_scope(response: httpx.Response, challenge: str) -> bool:
-    """service-api.md: "the response is `403` with code `InsufficientScope`, and `WWW-Authenticate` names the missing scope"."""
+    """Whether a 403 says that the token lacks a scope: by the code `InsufficientScope`, or in `WWW-Authenticate` (service.md#scopes)."""
     if "insufficient_scope" in challenge.lower():
         return True
     try:

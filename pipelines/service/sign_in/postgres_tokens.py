@@ -1,4 +1,4 @@
-"""A sign-in in a row of a Postgres database, for several machines that work for one library (I3)."""
+"""Stores a sign-in in a row of a Postgres database, for several machines that work for one library (I3)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ TABLE = sa.Table(
     sa.Column("connection", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
 )
-"""One row a connection; the document is the same JSON that the file would hold."""
+"""One row for each sign-in; the document is the JSON of the file store."""
 
 
 class PostgresTokens:
-    """A connection in a row. The lock is the server's (advisory), of a session: it ends with the process that took it.
+    """A sign-in in a row. The lock is an advisory lock of a database session: it ends with the process that took it.
 
-    What changes is written in the session that holds the lock. When that session breaks, what a refresh brought must not be lost with
-    it: it is written in another one, but only over what was read under the lock, so that nothing newer is ever replaced.
+    A change is written in the session that holds the lock. If that session breaks, the tokens of a refresh must not be lost: they are
+    written in another session, but only over the row that was read under the lock, so that nothing newer is replaced.
     """
 
     def __init__(self, address: str, tenant: str, base_url: str) -> None:
@@ -53,13 +53,13 @@ class PostgresTokens:
         return f"{self._shown}, table {TABLE.name}"
 
     def read(self) -> StoredSignIn:
-        """What is kept now."""
+        """Return the stored sign-in."""
         with self.session() as session:
             return _Row(session, self._key, self._empty, self).read()
 
     @contextmanager
     def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[LockedSignIn]:
-        """Hold the lock."""
+        """Hold the lock while the block runs."""
         number = int.from_bytes(hashlib.sha256(f"bookferry {self._key}".encode()).digest()[:8], "big", signed=True)
         with self.session() as session:
             wait_for_lock(
@@ -73,7 +73,7 @@ class PostgresTokens:
 
     @contextmanager
     def session(self) -> Iterator[sa.Connection]:
-        """A session of its own, in which every statement is durable when it returns."""
+        """A new session in which every statement is durable when it returns."""
         try:
             with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session:
                 session.execute(sa.text("SET synchronous_commit = on"))
@@ -84,7 +84,7 @@ class PostgresTokens:
 
 
 class _Row:
-    """The row as one session sees it."""
+    """The row in one session."""
 
     def __init__(self, session: sa.Connection, key: str, empty: StoredSignIn, store: PostgresTokens) -> None:
         self._session = session
@@ -94,7 +94,7 @@ class _Row:
         self._known: str | None = None
 
     def read(self) -> StoredSignIn:
-        """What is kept now."""
+        """Return the stored sign-in."""
         self._known = self._session.scalar(sa.select(TABLE.c.document).where(TABLE.c.connection == self._key))
         return self._empty if self._known is None else decode_sign_in(self._known, self._empty, self._store.place)
 
@@ -125,7 +125,7 @@ _REPLACE = sa.text(
 
 
 def _make_table(session: sa.Connection) -> None:
-    """Make the table where it is missing; two that do so at once must not hinder each other."""
+    """Create the table if it is missing; two processes that do so at once must not disturb each other."""
     if session.scalar(sa.text("SELECT to_regclass(:name)"), {"name": TABLE.name}) is None:
         with_lock: dict[str, Any] = {"number": 0x626F6F6B66657272}
         session.execute(sa.text("SELECT pg_advisory_lock(:number)"), with_lock)

@@ -1,4 +1,4 @@
-"""The state of a sign-in as it is stored, without a request."""
+"""The state of a sign-in, from its store alone: no request is sent."""
 
 from __future__ import annotations
 
@@ -20,27 +20,30 @@ from pipelines.settings.settings import Settings
 
 @dataclass(frozen=True)
 class SignInState:
-    """What is known of a sign-in without asking anybody: for `doctor`, `whoami` and the warnings of the nightly job."""
+    """What is known of a sign-in without a request: for `doctor`, `whoami` and the warnings of the nightly job."""
 
     place: str
     problem: str | None
-    """Why it cannot be used, and what to do; None where all seems well."""
+    """Why it cannot be used, and the remedy; None if all seems well."""
     scopes: tuple[str, ...] = ()
     signed_in_at: float | None = None
     renewed_at: float | None = None
-    """When the tokens in use were given; both in seconds since 1970."""
+    """When the tokens in use were issued; both times in seconds since 1970."""
     seconds_left: float | None = None
-    """Until the access token ends; negative when it has ended, which the next request mends."""
+    """Until the access token expires; negative if it has expired, which the next request mends."""
     renewal_in: float | None = None
-    """Until it is renewed, if a request comes; 0 when it is due."""
+    """Until it is refreshed, if a request comes; 0 if it is due."""
     ends_at: float | None = None
-    """When it lapses unless it is renewed, where the server says so."""
+    """When it lapses unless it is refreshed, if the server says so."""
     refreshing_since: float | None = None
     renewable: bool = False
 
 
 def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
-    """Look at the sign-in of a v3 tenant. Asks nobody and renews nothing. Raises `StorageError` where the store cannot be read."""
+    """Returns the state of a v3 tenant's sign-in. Sends nothing and refreshes nothing.
+
+    Raises `StorageError` if the store cannot be read.
+    """
     store = open_tokens(settings, tenant)
     try:
         stored = store.read()

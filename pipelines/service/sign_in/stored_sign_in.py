@@ -1,4 +1,4 @@
-"""What is stored of one sign-in to version 3: tokens, registered client, state of a refresh (I3)."""
+"""The stored data of one sign-in to version 3: its tokens, its registered client, and whether a refresh is under way (I3)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pipelines.service.redaction import keep_secret
 
 @dataclass(frozen=True)
 class ClockReading:
-    """A time by both clocks. The machine's steady one is right until it boots anew; the time of day may be set by anybody."""
+    """A time by both clocks. The steady clock is right until the machine boots anew; anybody may set the time of day."""
 
     wall: float
     """Seconds since 1970."""
     steady: float
     boot: str
-    """Tells boots and machines apart; empty where the system does not say."""
+    """Identifies this boot of this machine; empty if the system does not say."""
 
     @classmethod
     def now(cls, clock: Clock) -> ClockReading:
-        """The time of `clock`."""
+        """Read `clock`."""
         return cls(clock.now().timestamp(), clock.monotonic(), boot_id())
 
     def age(self, now: ClockReading) -> float:
-        """Seconds from this moment to `now`: by the steady clock where both know it, else by the time of day.
+        """Return the seconds from this time to `now`: by the steady clock if both are of one boot, else by the time of day.
 
-        A time of day that has been set back makes everything infinitely old: a token is then renewed early, which does no harm.
+        If the time of day has been set back, the age is infinite: then a token is refreshed early, which does no harm.
         """
         if self.boot and self.boot == now.boot and now.steady >= self.steady:
             return now.steady - self.steady
@@ -41,22 +41,22 @@ class ClockReading:
 
 @dataclass(frozen=True)
 class Registration:
-    """A client that registered itself. service-api.md: `client_secret` "is never issued again"; "store the `client_id` and reuse it"."""
+    """A client that registered itself. Its secret is issued once, so it is stored and reused (service.md#clients)."""
 
     client_id: str
     client_secret: str | None = field(repr=False)
     auth: str
     redirect_uris: tuple[str, ...]
     scopes: tuple[str, ...]
-    """What the server stored."""
+    """The scopes that the server stored."""
     asked: tuple[str, ...]
-    """What we asked for, which may be more."""
+    """The scopes that we requested, which may be more."""
     registered_at: float
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What the authorization server gave: a pair of tokens, for whom and how long."""
+    """The tokens of the authorization server, their client and their lifetime."""
 
     client_id: str
     access_token: str = field(repr=False)
@@ -65,40 +65,40 @@ class Grant:
     lifetime: float
     """Seconds that the access token lives from `obtained` on."""
     obtained: ClockReading
-    """When the tokens were asked for; they are a little younger."""
+    """When the tokens were requested; they are a little younger."""
     signed_in_at: float
     """When the person signed in, in seconds since 1970."""
     refreshes: int = 0
     ends_at: float | None = None
-    """When the refresh token ends unless it is used, in seconds since 1970; None where the server does not say."""
+    """When the refresh token ends unless it is used, in seconds since 1970; None if the server does not say."""
 
     def left(self, now: ClockReading) -> float:
-        """Seconds that the access token still lives; negative when it is over."""
+        """Return the seconds that the access token still lives; negative if it has expired."""
         return self.lifetime - self.obtained.age(now)
 
 
 @dataclass(frozen=True)
 class StoredSignIn:
-    """All that is kept of one tenant's sign-in."""
+    """Everything that is stored of one tenant's sign-in."""
 
     base_url: str
     tenant: str
     registration: Registration | None = None
     grant: Grant | None = None
     refreshing_since: float | None = None
-    """Set before a refresh leaves and unset with its answer: an answer was lost if it stands here while nobody refreshes."""
+    """Set before a refresh leaves and unset with its response: if it is set while nobody refreshes, a response was lost."""
     ended: str | None = None
-    """Why the sign-in is over, in the server's words; only a new one helps."""
+    """Why the sign-in is over, in the server's words; only a new sign-in helps."""
     version: int = 1
 
 
 def encode_sign_in(stored: StoredSignIn) -> bytes:
-    """A connection as JSON."""
+    """Returns a stored sign-in as JSON."""
     return msgspec.json.format(msgspec.json.encode(stored), indent=1)
 
 
 def decode_sign_in(content: bytes | str, empty: StoredSignIn, place: str) -> StoredSignIn:
-    """A connection from JSON; from now on no message shows its secrets."""
+    """Returns a stored sign-in from JSON; from now on no message shows its secrets."""
     try:
         stored = msgspec.json.decode(content, type=StoredSignIn)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -108,14 +108,14 @@ def decode_sign_in(content: bytes | str, empty: StoredSignIn, place: str) -> Sto
             f"The sign-in of '{empty.tenant}' that is kept in {place} cannot be read: it is damaged, or of another version of Bookferry. "
             f"Run `bookferry login {empty.tenant}`, which replaces it."
         )
-    if stored.base_url != empty.base_url:  # what was given to one address goes to no other (I2)
+    if stored.base_url != empty.base_url:  # tokens of one address go to no other address (I2)
         return empty
     keep_secrets(stored)
     return stored
 
 
 def keep_secrets(stored: StoredSignIn) -> None:
-    """Have every secret of a connection taken out of all messages."""
+    """Removes every secret of a sign-in from all messages."""
     if stored.grant is not None:
         keep_secret(stored.grant.access_token, stored.grant.refresh_token or "")
     if stored.registration is not None:
@@ -123,7 +123,7 @@ def keep_secrets(stored: StoredSignIn) -> None:
 
 
 def boot_id() -> str:
-    """What tells this boot of this machine from all others, where the system says it (Linux); else nothing."""
+    """Returns the system's id of this boot of this machine (Linux), else an empty text."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -131,5 +131,5 @@ def boot_id() -> str:
 
 
 def local_time(seconds: float) -> str:
-    """A moment in seconds since 1970, for people."""
+    """Returns a time in seconds since 1970 as local time, for people."""
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"

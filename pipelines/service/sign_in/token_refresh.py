@@ -1,13 +1,13 @@
-"""Keeps one sign-in alive: which access token to use, and when and how it is renewed (I3, trap A6).
+"""Keeps a sign-in alive: which access token to use, and how the rotating refresh token is exchanged (I3, service.md#tokens).
 
-lock → read again → use it if it is fresh → mark "refreshing" → exchange → keep the answer → unlock. So there is one refresh at a time over
-all threads, processes and machines that share a store, and what came back is durable before it is used.
+lock → read again → return it if it is fresh → mark "refreshing" → exchange → store the response → unlock. So there is one refresh at a time
+over all threads, processes and machines that share a store, and new tokens are durable before they are used.
 
-When the answer to a refresh is lost, nobody knows whether the old refresh token is still good. It is tried again at once, and that is right
-under every policy a server may have. Where the request was never processed, where old tokens are good until the new ones are used, and
-where there is a leeway of seconds, the sign-in is healed. Where an old token ends the whole grant, or is refused, the new tokens were lost
-with the answer, and all that a wait could save is the rest of an access token that was about to end anyway, while it would use up the
-leeway. Then the end is told plainly: a person must sign in.
+If the response to a refresh is lost, nobody knows whether the old refresh token is still valid. It is tried again at once, which is right
+under every policy of a server. If the request was never processed, if old tokens stay valid until the new ones are used, or if there is a
+leeway of seconds, the sign-in recovers. If an old token ends the whole grant, or is refused, the new tokens were lost with the response.
+Waiting would only save the rest of an access token that is about to expire, and would use up the leeway. Then the message says that a
+person must sign in.
 """
 
 from __future__ import annotations
@@ -30,35 +30,38 @@ from pipelines.settings.settings import Settings
 
 MARGIN_SECONDS = 300.0
 MARGIN_SHARE = 0.2
-"""A token is renewed so long before its end, or this part of its life if that is less: tokens of two seconds work, too."""
+"""A token is refreshed `MARGIN_SECONDS` before it expires, or this share of its lifetime before if that is less: tokens of two seconds
+work, too."""
 
 TURN_SECONDS = 5.0
-"""Seconds to wait for somebody else's refresh while the old access token still lives."""
+"""Seconds to wait for another refresh while the old access token is still valid."""
 
 CACHE_SECONDS = 1.0
-"""Seconds for which what was read from the store is believed: another process may have renewed it since."""
+"""Seconds for which a read sign-in is used without reading the store again: another process may refresh it."""
 
 PAUSE_SECONDS = 15.0
-"""Seconds until the next try to renew a token that still lives, after one that came to nothing."""
+"""Seconds until the next try to refresh a token that is still valid, after a try that failed."""
 
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds between tries of a refresh whose answer was lost, once nothing else is left: about a minute, as for any request."""
+"""Seconds between tries of a refresh whose response was lost, if the old token is of no use any more: about a minute, as for any
+request."""
 
 
 MAX_REJECTED = 3
-"""Tokens in a row that may be refused before any was of use: one of several requests may end a token that the others were sent with."""
+"""Tokens in a row that may be rejected before any was accepted: one of several requests may end a token that the others were sent with."""
 
 SETTLE_SECONDS = 1.0
-"""Before an old token is tried again that a process died with: its request may still be on the way, and must not come second."""
+"""Seconds before an old token is tried again after the death of a process: its request may still be on the way, and must not arrive
+second."""
 
 
 def refresh_margin(grant: Grant) -> float:
-    """Seconds before its end at which an access token is renewed."""
+    """Returns the seconds before its end at which an access token is refreshed."""
     return min(MARGIN_SECONDS, MARGIN_SHARE * grant.lifetime)
 
 
 class TokenRefresher:
-    """The access token of one tenant, always a good one. Safe to use from several threads; close it when done."""
+    """The valid access token of one tenant. Safe to use from several threads; close it when done."""
 
     def __init__(self, settings: Settings, tenant: str, *, server: AuthorizationServer, clock: Clock) -> None:
         self.tenant = tenant
@@ -74,7 +77,7 @@ class TokenRefresher:
         self._seen_at = self._again_at = float("-inf")
 
     def access_token(self) -> str:
-        """An access token that is good for a while, renewed if need be. Raises `SignInError` where a person must sign in."""
+        """Return an access token that stays valid for a while, refreshed if necessary. Raises `SignInError` if a person must sign in."""
         grant = self._current()
         left = grant.left(ClockReading.now(self._clock))
         if left > refresh_margin(grant):
@@ -90,7 +93,10 @@ class TokenRefresher:
         return grant.access_token
 
     def replacement_for(self, rejected: str) -> str:
-        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one; after `MAX_REJECTED`, the same."""
+        """Return the token to use after `rejected` got a 401.
+
+        It is the stored one if it differs, else a new one; after `MAX_REJECTED` rejected tokens, the same one.
+        """
         grant = self._look()
         alive = grant.left(ClockReading.now(self._clock)) > 0
         if alive and (grant.access_token != rejected or self._in_vain >= MAX_REJECTED):
@@ -103,21 +109,21 @@ class TokenRefresher:
         return self._renewed(is_needed, last=True).access_token
 
     def accepted(self) -> None:
-        """A request was answered otherwise than with a 401."""
+        """Note that a request got another response than 401."""
         self._in_vain = 0
 
     def keep_alive(self) -> Grant:
-        """Renew now, so that a sign-in that nobody uses does not lapse unseen; what somebody renewed a moment ago is enough."""
+        """Refresh now, so that an unused sign-in does not lapse; a refresh by somebody else a moment ago is enough."""
         before = self._look()
         if before.refresh_token is None:
             raise SignInError(no_refresh_token(self.tenant))
         return self._renewed(lambda kept: kept.refreshes == before.refreshes, last=True)
 
     def close(self) -> None:
-        """Wait for a refresh that is under way: its answer comes only once, and must be kept."""
+        """Wait for a running refresh: its response comes only once, and must be stored."""
         with self._turn:
             self._closed = True
-        for thread in list(self._running):  # one that a stop has left alone
+        for thread in list(self._running):  # a thread whose caller was stopped
             thread.join()
         self._server.close()
 
@@ -133,7 +139,7 @@ class TokenRefresher:
         except StorageError:
             if seen is None or self._is_old(seen):
                 raise
-            return seen  # a database that is away for a moment
+            return seen  # the database is away for a moment
 
     def _look(self) -> Grant:
         return self._saw(self._store.read())
@@ -155,13 +161,13 @@ class TokenRefresher:
             self._turn.release()
 
     def _to_its_end(self, work: Callable[[], Grant]) -> Grant:
-        """Do it in a thread that no signal reaches and that the end of the program waits for."""
+        """Do the work in a thread that no signal interrupts and that the end of the program waits for."""
         done: Future[Grant] = Future()
 
         def run() -> None:
             try:
                 done.set_result(work())
-            except BaseException as error:  # noqa: BLE001  whoever waits hears it
+            except BaseException as error:  # noqa: BLE001  the waiting thread gets any error
                 done.set_exception(error)
             finally:
                 self._running.discard(thread)
@@ -180,7 +186,7 @@ class TokenRefresher:
             return self._saw(self._exchanged(locked, stored, grant, last=last))
 
     def _exchanged(self, locked: LockedSignIn, stored: StoredSignIn, grant: Grant, *, last: bool) -> StoredSignIn:
-        """The connection with new tokens, kept. `last`: the old ones are of no use, so it is worth more tries."""
+        """Return the sign-in with new tokens, stored. `last`: the old tokens are of no use, so more tries are worth it."""
         if grant.refresh_token is None:
             raise SignInError(no_refresh_token(self.tenant))
         client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(locked, stored, self._clock)
@@ -192,7 +198,7 @@ class TokenRefresher:
             raise self._client_refused(locked, stored, error, mark) from None
         except LostResponseError as error:
             raise LostResponseError(
-                f"{error} The sign-in may still be good: run the same command again. If it is not, that will say so."
+                f"{error} The sign-in may still be good: run the same command again. If it is not, that command will say so."
             ) from None
         except BookferryError:
             mark.take_back()
@@ -213,19 +219,19 @@ class TokenRefresher:
         return self._server.refresh(client, token, mark.set)
 
     def _keep(self, locked: LockedSignIn, stored: StoredSignIn) -> None:
-        """Write what came back. It comes only once, so a disk that is full for a moment is waited for."""
+        """Store the response. It comes only once, so a disk that is full for a moment is waited for."""
         for _ in range(WRITE_TRIES - 1):
             try:
                 locked.write(stored)
             except StorageError:
-                with suppress(TemporaryError):  # we are being stopped: then without the wait
+                with suppress(TemporaryError):  # the run is being stopped: no wait
                     self._clock.sleep(1.0)
             else:
                 return
         locked.write(stored)
 
     def _end(self, locked: LockedSignIn, stored: StoredSignIn, message: str) -> SignInError:
-        with suppress(StorageError):  # then the next process finds out for itself
+        with suppress(StorageError):  # the next process finds out for itself
             locked.write(replace(stored, ended=message, refreshing_since=None))
         self._seen = None
         return SignInError(message)
@@ -244,7 +250,7 @@ class TokenRefresher:
 
 
 class _RefreshMark:
-    """The note "refreshing" in the store: made just before a request leaves, taken back when it surely had no effect."""
+    """The mark "refreshing" in the store: set just before a request leaves, removed if the request certainly had no effect."""
 
     def __init__(self, locked: LockedSignIn, stored: StoredSignIn, clock: Clock) -> None:
         self._locked = locked
@@ -252,27 +258,30 @@ class _RefreshMark:
         self._clock = clock
         self._is_set = False
         self.lost_at = stored.refreshing_since
-        """When the first answer was lost, be it by a process that died."""
+        """When the first response was lost, perhaps by a process that died."""
 
     def set(self) -> None:
-        """Note that the old refresh token may be used up from now on."""
+        """Mark that the old refresh token may be used up from now on."""
         if self._before.refreshing_since is None and not self._is_set:
             self._locked.write(replace(self._before, refreshing_since=self._clock.now().timestamp()))
             self._is_set = True
 
     def lose(self) -> None:
-        """The answer is lost: the note stays."""
+        """The response is lost: the mark stays."""
         self.lost_at = self.lost_at or self._clock.now().timestamp()
 
     def take_back(self) -> None:
-        """The request had no effect. A note of an earlier one stays."""
+        """The request had no effect. The mark of an earlier request stays."""
         if self._is_set and self.lost_at is None:
             with suppress(StorageError):
                 self._locked.write(self._before)
 
 
 def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:
-    """What a refresh makes of a grant. A server may keep the old refresh token, and need not repeat the scopes (RFC 6749, 6)."""
+    """Returns the grant with the tokens of a refresh.
+
+    A server may keep the old refresh token, and may leave out the scopes (RFC 6749, 6).
+    """
     return replace(
         grant,
         access_token=answer.access_token,
@@ -286,12 +295,12 @@ def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:
 
 
 def refresh_token_end(answer: TokenResponse) -> float | None:
-    """When the refresh token ends unused, in seconds since 1970, if the server says."""
+    """Returns when the refresh token ends if unused, in seconds since 1970; `None` if the server does not say."""
     return None if answer.refresh_lifetime is None else answer.obtained.wall + answer.refresh_lifetime
 
 
 def current_grant(stored: StoredSignIn) -> Grant:
-    """The grant that is in use; `SignInError` with what to do where there is none."""
+    """Returns the grant in use; raises `SignInError` with the remedy if there is none."""
     if stored.ended is not None:
         raise SignInError(stored.ended)
     if stored.grant is None:
@@ -302,7 +311,7 @@ def current_grant(stored: StoredSignIn) -> Grant:
 
 
 def current_client(settings: Settings, tenant: str, stored: StoredSignIn) -> OAuthClient:
-    """Who we are: the client that an administrator issued, else the one that was registered."""
+    """Returns our OAuth client: the one that an administrator issued, else the registered one."""
     issued, registered = settings.oauth_client(tenant), stored.registration
     if issued is not None:
         return OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
@@ -312,7 +321,7 @@ def current_client(settings: Settings, tenant: str, stored: StoredSignIn) -> OAu
 
 
 def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedError) -> ConfigurationError:
-    """What to do where the client that an administrator issued is refused."""
+    """Returns the error for a refused client that an administrator issued, with the remedy."""
     return ConfigurationError(
         f"{error} The library does not accept the client {settings.tenant(tenant).client_id} of tenants.{tenant} in {settings.path}, or "
         f"not with its secret. Was the secret rotated, or the client revoked? Correct client_id, the variable that "
@@ -321,6 +330,7 @@ def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedE
 
 
 def check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
+    """Raises `SignInError` if the grant belongs to another client than the one in use."""
     if grant.client_id != client.client_id:
         raise SignInError(
             f"The sign-in of '{tenant}' belongs to another client ({grant.client_id}) than the one in use now ({client.client_id}). "
@@ -342,4 +352,5 @@ def _grant_ended(tenant: str, error: GrantRefusedError, lost_at: float | None) -
 
 
 def no_refresh_token(tenant: str) -> str:
+    """Returns the message for an expired sign-in without a refresh token."""
     return f"The sign-in of '{tenant}' has ended, and the library gave no refresh token with it. Run `bookferry login {tenant}`."

@@ -1,4 +1,4 @@
-"""Reads the responses of the token endpoint and of the registration endpoint."""
+"""Reads the responses of the token endpoint and of the registration endpoint (service.md#tokens, service.md#clients)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from pipelines.service.sign_in.oauth_errors import (
 from pipelines.service.sign_in.stored_sign_in import ClockReading, Registration
 
 DEFAULT_LIFETIME = 3600.0
-"""service-api.md, v3: "An access token is valid for one hour". Assumed where an answer does not say how long."""
+"""Seconds that an access token lives if the response does not say (service.md#tokens)."""
 
 
 @dataclass(frozen=True)
 class TokenResponse:
-    """What the token endpoint gave."""
+    """The tokens of one response."""
 
     access_token: str = field(repr=False)
     refresh_token: str | None = field(repr=False)
     scopes: tuple[str, ...] | None
-    """None where the server does not say: as requested (RFC 6749, 5.1)."""
+    """None if the server does not say: then as requested (RFC 6749, 5.1)."""
     lifetime: float
     obtained: ClockReading
     refresh_lifetime: float | None
-    """Seconds that the refresh token lives unused, where the server says so; it need not."""
+    """Seconds that the refresh token lives unused, if the server says."""
 
 
 def read_object(response: httpx.Response) -> dict[str, Any]:
-    """A JSON object, whatever the content type says."""
+    """Returns the JSON object of a response, whatever its content type. Raises `LostResponseError` if there is none."""
     try:
         content = msgspec.json.decode(response.content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -46,7 +46,7 @@ def read_object(response: httpx.Response) -> dict[str, Any]:
     if isinstance(content, dict):
         return content
     raise LostResponseError(
-        f"POST {outside_text(response.request.url)} answered {status_line(response)} with something that is no JSON object. Is base_url "
+        f"POST {outside_text(response.request.url)} answered {status_line(response)} with a body that is no JSON object. Is base_url "
         "the library's address?"
     )
 
@@ -54,7 +54,7 @@ def read_object(response: httpx.Response) -> dict[str, Any]:
 def read_registration(
     answer: Mapping[str, Any], redirect_uris: Sequence[str], scopes: Iterable[str], auth: str, clock: Clock
 ) -> Registration:
-    """What was stored, which need not be what was asked for (RFC 7591, 3.2.1)."""
+    """Returns the registration that the server stored; it may differ from the request (RFC 7591, 3.2.1)."""
     client_id, secret = answer.get("client_id"), answer.get("client_secret")
     if not isinstance(client_id, str) or not client_id:
         raise ProtocolError("POST /oauth/clients answered without a client_id. Is base_url the library's address?")
@@ -82,6 +82,7 @@ def read_registration(
 
 
 def read_token_response(answer: Mapping[str, Any], asked: ClockReading) -> TokenResponse:
+    """Returns the tokens of a response; `asked` is the time of the request."""
     access, refresh = answer.get("access_token"), answer.get("refresh_token")
     keep_secret(*(token for token in (access, refresh) if isinstance(token, str)))
     kind = answer.get("token_type")
@@ -105,7 +106,7 @@ def read_token_response(answer: Mapping[str, Any], asked: ClockReading) -> Token
 
 
 def _scopes(value: object) -> tuple[str, ...] | None:
-    """Scopes as a text with blanks between them (RFC 6749, 3.3), or as the list that some servers send."""
+    """Returns scopes from a text with blanks between them (RFC 6749, 3.3), or from the list that some servers send."""
     if isinstance(value, str):
         return tuple(value.split())
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
@@ -114,7 +115,7 @@ def _scopes(value: object) -> tuple[str, ...] | None:
 
 
 def _seconds(value: object) -> float | None:
-    """A lifetime: a number, or a number as text; None for what is none, or not a time that passes."""
+    """Returns a lifetime from a number or from a number as text; None if it is no positive, finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

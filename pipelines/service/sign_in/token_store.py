@@ -1,8 +1,8 @@
-"""What is kept of one sign-in to version 3, and the contract of a store that keeps it (I3).
+"""The contract of a token store: where a sign-in is stored, and the lock for changing it (I3).
 
-A store belongs to one connection: a tenant at its base_url. `read` returns what is kept. A change needs the lock, which the kernel or the
-database server takes back when a process dies. The stores are in file_tokens.py and postgres_tokens.py; one suite of tests holds both.
-Nothing here speaks HTTP or decides when a token is refreshed; token_refresh.py does.
+A store belongs to one tenant at its base_url. `read` returns the stored sign-in. A change needs the lock, which the kernel or the database
+server releases when a process dies. The stores are in file_tokens.py and postgres_tokens.py; one test suite covers both. Refreshing tokens
+is the task of token_refresh.py.
 """
 
 from __future__ import annotations
@@ -16,50 +16,50 @@ from pipelines.service.clock import Clock
 from pipelines.service.sign_in.stored_sign_in import StoredSignIn
 
 LOCK_SECONDS = 900.0
-"""Seconds to wait for whoever changes a sign-in: longer than a refresh takes, with all that can go wrong on the way."""
+"""Seconds to wait for another process that changes the sign-in: longer than a refresh takes, including everything that can go wrong."""
 
 POLL_SECONDS = 0.02
-"""Seconds between two looks at a lock that is taken."""
+"""Seconds between two tries to take a lock."""
 
 WRITE_TRIES = 10
-"""Tries to write what a refresh brought, a second apart: a disk may be full for a moment, and the answer comes only once."""
+"""Tries to write the tokens of a refresh, one second apart: a disk may be full for a moment, and the response comes only once."""
 
 
 class LockedSignIn(Protocol):
-    """The right to change one connection, while it is held."""
+    """One sign-in while the lock is held: it may be changed."""
 
     def read(self) -> StoredSignIn:
-        """What is kept now."""
+        """Return the stored sign-in."""
         ...
 
     def write(self, stored: StoredSignIn) -> None:
-        """Keep this instead of what was read, all of it or nothing; it is durable when this returns."""
+        """Replace the stored sign-in as a whole; it is durable when this returns."""
         ...
 
 
 class TokenStore(Protocol):
-    """Where one connection is kept. Safe to use from several threads and processes."""
+    """Where one sign-in is stored. Safe to use from several threads and processes."""
 
     @property
     def place(self) -> str:
-        """Where that is, for a message; never with a secret."""
+        """The location for a message; never with a secret."""
         ...
 
     def read(self) -> StoredSignIn:
-        """What is kept now, an empty connection where there is nothing. Raises `SignInError` where it cannot be understood."""
+        """Return the stored sign-in, an empty one if there is none. Raises `SignInError` if it cannot be understood."""
         ...
 
     def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> AbstractContextManager[LockedSignIn]:
-        """Hold the lock for the length of a `with` block; raise `LockTakenError` when it is not to be had within `seconds`."""
+        """Hold the lock while the block runs; raise `LockTakenError` if it is not free within `seconds`."""
         ...
 
 
 class LockTakenError(TemporaryError):
-    """Somebody else changes this sign-in and does not come to an end."""
+    """Another process changes this sign-in and does not finish."""
 
 
 def wait_for_lock(is_taken: Callable[[], bool], clock: Clock, seconds: float, place: str) -> None:
-    """Look at a lock until it is ours. A process that is being stopped stops waiting, too: its clock says so."""
+    """Try to take a lock until it is ours. A process that is being stopped stops waiting, because its clock raises."""
     until = clock.monotonic() + seconds
     while is_taken():
         if clock.monotonic() >= until:
