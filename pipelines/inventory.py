@@ -1,4 +1,4 @@
-"""What a library has: the names of its resources, which of them each version of the API lists, and what a publication holds."""
+"""The resources of a library, which version of the API lists each of them, and the fields of a publication."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from datetime import date
 
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
-"""Every resource that can be listed; the order in which they are read."""
+"""Every resource that can be listed, in the order in which backups read them."""
 
 IDENTIFIER_FIELDS = ("doi", "isbn", "issn", "arxiv_id", "pmid")
-"""v2's flat identifier fields, in the order in which they are staged (service-api.md: "doi, isbn, pmid, ..."; trap A18)."""
+"""v2's flat identifier fields, in the order of their columns (service.md#identifiers)."""
 
 IDENTIFIER_LIST = "identifiers"
-"""v3's typed list (service-api.md: "array of objects, each: type, value")."""
+"""v3's typed list of identifiers (service.md#identifiers)."""
 
 PUBLICATION_KEYS = frozenset(
     {
@@ -29,25 +29,25 @@ PUBLICATION_KEYS = frozenset(
         "organization",
     }
 )
-"""Fields that service-api.md shows of publications of both versions."""
+"""Documented fields of a publication in both versions (service.md#publications)."""
 
 LAST_DAY_OF_V2 = date(2026, 12, 31)
-"""service-api.md, Versioning 2: "v2 stays unchanged until shut down at the end of 2026"."""
+"""The service shuts v2 down at the end of 2026 (service.md#shutdown)."""
 
 NOT_LISTED = {
     ("v2", "users"): "version 2 of the API has no list of users. Read them with a tenant of the same library that has "
     'api = "v3" and the scope users:read'
 }
-"""service-api.md, Users (v2): POST, PATCH and DELETE only, so asking would be in vain."""
+"""API version and resource → why it cannot be listed: v2 has POST, PATCH and DELETE of users only (service.md#users)."""
 
 
 def default_resources(api: str) -> tuple[str, ...]:
-    """What is backed up where nobody names anything: all of v3, and of v2 what the document says it lists."""
+    """Returns the resources of a backup without an explicit choice: all of v3, and of v2 the documented list."""
     return RESOURCES if api == "v3" else ("publications",)
 
 
 def resource_problem(api: str, names: Iterable[str]) -> str | None:
-    """What is wrong with resources that a person names, if anything is."""
+    """Returns what is wrong with the resources that a person chose; `None` if nothing is."""
     wanted = list(names)
     unknown = [name for name in wanted if name not in RESOURCES]
     if unknown:

@@ -1,4 +1,4 @@
-"""The table of one tenant in bookferry.toml: one library at one base_url, and the way to sign in there."""
+"""The table of one tenant in bookferry.toml: one library at one base_url, and its sign-in."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Scope = Literal[
     "tasks:read",
     "tasks:write",
 ]
-"""service-api.md, v3 scopes."""
+"""v3's scopes (service.md#scopes)."""
 
 
 SCOPES: tuple[str, ...] = get_args(Scope)
-"""All scopes of v3, in the document's order."""
+"""All scopes of v3, in the documented order."""
 
 
 ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
@@ -47,7 +47,7 @@ ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 
 
 class TenantSettings(BaseModel):
-    """One library at one base_url, and how to sign in there."""
+    """One library at one base_url, and its sign-in."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -69,10 +69,11 @@ class TenantSettings(BaseModel):
     walks: int = Field(default=3, ge=1, le=10, strict=True)
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
     send_invalid_identifiers: bool = Field(default=False, strict=True)
-    """Whether a migration into this library sends identifiers, too, that break the rules of their type."""
+    """Whether a migration into this library also sends identifiers that break the rules of their type."""
     files_with_record: bool = Field(default=False, strict=True)
-    """Whether a migration into this library sends a record's files with it, which saves a request for each file (service-api.md:
-    `assets_attributes`); tried on the first record, proved by reading it back."""
+    """Whether a migration into this library sends a record's files with the record, which saves a request for each file.
+
+    The first record shows whether the service accepts that (`assets_attributes`): it is read back."""
 
     @model_validator(mode="after")
     def _identifiers_are_sent_to_v3(self) -> Self:
@@ -97,7 +98,7 @@ class TenantSettings(BaseModel):
 
     @model_validator(mode="after")
     def _one_client(self) -> Self:
-        """What belongs to a client issued by an administrator comes together; service-api.md: such a client is "always confidential"."""
+        """The keys of a client that an administrator issued come together; such a client is confidential (service.md#clients)."""
         issued = [key for key in ("client_secret_env", "redirect_uri") if getattr(self, key)]
         issued += [] if self.pkce else ["pkce"]
         if issued and not self.client_id:

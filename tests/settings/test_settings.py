@@ -102,14 +102,14 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
         ("https://library.example.org/api", "must stop before /api"),
         ("https://library.example.org/main/api/v2/", "must stop before /api"),
         ("https://library.example.org/api/v2/publications", "must stop before /api"),
-        ("https://library.example.org/?x=1", "must not hold a query"),
-        ("https://library.example.org/#top", "must not hold a query or a fragment"),
-        ("https://library.example.org/a/../b", "must not hold"),
-        ("https://library.example.org/%2E%2e/b", "must not hold"),
-        ("https://library.example.org/a//b", "must not hold"),
-        ("http://[::1%25lo]/", "must not hold"),
-        ("https://library.example .org", "must not hold blanks"),
-        ("https:\\\\library.example.org", "must not hold blanks, control characters or backslashes"),
+        ("https://library.example.org/?x=1", "must not contain a query"),
+        ("https://library.example.org/#top", "must not contain a query or a fragment"),
+        ("https://library.example.org/a/../b", "must not contain"),
+        ("https://library.example.org/%2E%2e/b", "must not contain"),
+        ("https://library.example.org/a//b", "must not contain"),
+        ("http://[::1%25lo]/", "must not contain"),
+        ("https://library.example .org", "must not contain blanks"),
+        ("https:\\\\library.example.org", "must not contain blanks, control characters or backslashes"),
     ],
 )
 def test_an_address_that_cannot_be_meant_is_refused(load: Load, address: str, remedy: str) -> None:
@@ -196,19 +196,19 @@ def test_types_of_identifiers(load: Load) -> None:
         ('data = "s3://"', "data: names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX"),
         (
             'data = "s3://key:secret@bucket"',
-            "data: must not hold a user name or password: who may use the bucket is said in",
+            "data: must not contain a user name or password: the environment holds the credentials of",
         ),
         ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
         ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),
         ('work = "x"', "work: belongs to data in a bucket"),
-        ('data = "a\\u0000b"', "is no folder"),
-        ('data = "~nosuchuser/x"', "is no folder"),
+        ('data = "a\\u0000b"', "is not a folder"),
+        ('data = "~nosuchuser/x"', "is not a folder"),
         ('timezone = "Mars/Olympus"', "timezone: 'Mars/Olympus' is not a time zone; use a name such as Europe/Vienna"),
         ('timezone = "../../etc/passwd"', "is not a time zone"),
         ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
         ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
         ('verify_at = "Sunday 12:00"', "verify_at: 'Sunday 12:00' is not a weekday and a time such as sun 12:00"),
-        ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is no folder"),
+        ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is not a folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
         ("this is no TOML", "is not valid TOML: "),
@@ -225,9 +225,9 @@ def test_types_of_identifiers(load: Load) -> None:
                 ("pmcid", 'pattern = "a"\ncheck_digit = "crc"', ".pmcid.check_digit: 'crc' input should be 'luhn'"),
                 ("pmcid", 'pattern = "a"\ncase = "title"', ".pmcid.case: 'title' input should be 'upper'"),
                 ("pmcid", 'pattern = "a"\nlabels = [""]', ".pmcid.labels.0: "),
-                ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' holds something else"),
+                ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' has another meaning"),
                 ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' holds something"),
-                ("title", 'pattern = "a"', ": holds something else in every publication"),
+                ("title", 'pattern = "a"', ": has another meaning in every publication"),
                 ("pmcid", 'pattern = "a"\nfields = ["doi"]', ": gives the field doi to two types, doi and pmcid"),
             )
         ),
@@ -321,15 +321,15 @@ def test_no_repr_shows_a_secret(load: Load) -> None:
         (
             BASIC,
             {"OLD_USER": "me:too", "OLD_PASSWORD": SECRET},
-            "tenants.old.username_env: the environment variable that it names holds a colon",
+            "tenants.old.username_env: the environment variable that it names contains a colon",
         ),
         (
             BASIC,
             {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET}\n"},
-            "tenants.old.password_env: the environment variable that it names holds a line break",
+            "tenants.old.password_env: the environment variable that it names contains a line break",
         ),
-        ({"session_cookie_env": "C"}, {"C": f"a={SECRET}; b=c"}, "holds a blank, quote, comma, semicolon"),
-        ({"session_cookie_env": "C"}, {"C": f"{SECRET}\r\nx: y"}, "holds a blank, quote, comma, semicolon"),
+        ({"session_cookie_env": "C"}, {"C": f"a={SECRET}; b=c"}, "contains a blank, quote, comma, semicolon"),
+        ({"session_cookie_env": "C"}, {"C": f"{SECRET}\r\nx: y"}, "contains a blank, quote, comma, semicolon"),
         (
             {"session_cookie_env": "C"},
             {},
@@ -395,5 +395,5 @@ def test_a_missing_file_is_told_with_the_way_it_was_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_path: Path | None, environment: dict[str, str], source: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=rf"looked for by {source}\).*bookferry init"):
+    with pytest.raises(ConfigurationError, match=rf"named by {source}\).*bookferry init"):
         find_config(given_path, environment)
