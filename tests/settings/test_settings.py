@@ -200,7 +200,7 @@ def test_types_of_identifiers(load: Load) -> None:
         ),
         ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
         ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),
-        ('work = "x"', "work: belongs to data in a bucket"),
+        ('work = "x"', "work: is for data in a bucket"),
         ('data = "a\\u0000b"', "is not a folder"),
         ('data = "~nosuchuser/x"', "is not a folder"),
         ('timezone = "Mars/Olympus"', "timezone: 'Mars/Olympus' is not a time zone; use a name such as Europe/Vienna"),
@@ -226,7 +226,7 @@ def test_types_of_identifiers(load: Load) -> None:
                 ("pmcid", 'pattern = "a"\ncase = "title"', ".pmcid.case: 'title' input should be 'upper'"),
                 ("pmcid", 'pattern = "a"\nlabels = [""]', ".pmcid.labels.0: "),
                 ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' has another meaning"),
-                ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' holds something"),
+                ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' has another meaning"),
                 ("title", 'pattern = "a"', ": has another meaning in every publication"),
                 ("pmcid", 'pattern = "a"\nfields = ["doi"]', ": gives the field doi to two types, doi and pmcid"),
             )
