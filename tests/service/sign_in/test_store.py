@@ -1,4 +1,4 @@
-"""One contract for every place where sign-ins are kept (I3): a folder of this user, a row of a Postgres database."""
+"""One contract for every token store (I3): a folder of this user, a row of a Postgres database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLOCK = SystemClock()
 
 
 def connection(number: int = 0) -> StoredSignIn:
-    """A whole one; `number` makes it another."""
+    """A complete stored sign-in; another `number` makes another one."""
     registration = Registration(
         "client", "a-client-secret", "none", ("http://127.0.0.1:20001/callback",), ("a",), ("a",), 1.0
     )
@@ -44,12 +44,12 @@ def connection(number: int = 0) -> StoredSignIn:
 
 
 class Open(Protocol):
-    """Opens the store of a connection; `code` is what another process needs to open the same one as `store`."""
+    """Opens the store of a tenant; `code` opens the same store as `store` in another process."""
 
     code: str
 
     def __call__(self, tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
-        """Open it."""
+        """Open the store."""
         ...
 
 
@@ -75,14 +75,14 @@ def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 
 def write(store: TokenStore, kept: StoredSignIn) -> None:
-    """Keep it."""
+    """Store it."""
     with store.locked(CLOCK) as locked:
         locked.read()
         locked.write(kept)
 
 
 def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
-    """A process with the same store."""
+    """Starts a process with the same store."""
     return subprocess.Popen(
         [sys.executable, "-c", store_for.code + code],
         cwd=ROOT,
@@ -108,14 +108,14 @@ def test_what_is_written_is_read(store_for: Open) -> None:
 
 
 def test_connections_do_not_meet(store_for: Open) -> None:
-    """I2: what was given to one address goes to no other, even where a tenant's base_url was changed in the file."""
+    """I2: tokens of one address go to no other address, even if a tenant's base_url was changed in the file."""
     write(store_for(), connection())
     assert store_for("old").read() == StoredSignIn(BASE_URL, "old")
     assert store_for("new", "https://elsewhere.example").read() == StoredSignIn("https://elsewhere.example", "new")
 
 
 def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
-    """Task: "never a stale lock": the kernel or the server takes it back after kill -9."""
+    """Never a stale lock: the kernel or the server releases it after kill -9."""
     store = store_for()
     holder = another_process(store_for, HOLD)
     with holder:
@@ -190,7 +190,7 @@ def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: O
 
 
 def test_no_secret_is_shown(store_for: Open) -> None:
-    """I10: neither by the place nor by anything that holds tokens."""
+    """I10: neither the place nor any object with tokens shows them."""
     write(store_for(), connection())
     kept = store_for().read()
     shown = repr(kept) + str(kept.grant) + str(kept.registration) + store_for().place + repr(vars(store_for()))
@@ -198,7 +198,7 @@ def test_no_secret_is_shown(store_for: Open) -> None:
 
 
 def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
-    """Task: "file mode 0600 (folder 0700)", whatever the umask, and also where the file was wider before."""
+    """File mode 0600 (folder 0700), whatever the umask, and also if the file was wider before."""
     before = os.umask(0)
     try:
         store = FileTokens(tmp_path / "sign-ins", "new", BASE_URL)
@@ -238,7 +238,7 @@ def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Pat
 
 
 def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
-    """I3: the database restarts in the middle of a refresh; what came back is kept, but never over something newer."""
+    """I3: the database restarts in the middle of a refresh; the response is stored, but never over something newer."""
     store = PostgresTokens(postgres_database, "new", BASE_URL)
     write(store, connection(0))
 
@@ -262,7 +262,7 @@ def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
 
 
 def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -> None:
-    """`tokens`, $BOOKFERRY_TOKENS, $XDG_STATE_HOME, in this order; the database where `postgres_env` names one."""
+    """`tokens`, $BOOKFERRY_TOKENS, $XDG_STATE_HOME, in this order; the database if `postgres_env` names one."""
     path = tmp_path / "bookferry.toml"
     tenant = f'[tenants.new]\nbase_url = "{BASE_URL}"\napi = "v3"\n'
     path.write_text(tenant)
@@ -289,7 +289,7 @@ def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -
 
 
 def test_the_age_of_a_token_survives_a_clock_that_jumps() -> None:
-    """Task: "a clock that is wrong or jumps": the steady clock counts while the boot is the same; else a token is old rather than young."""
+    """A clock that is wrong or jumps: the steady clock counts within one boot; else a token counts as old rather than young."""
     then = ClockReading(1000.0, 50.0, "a")
     assert then.age(ClockReading(9_999_999.0, 60.0, "a")) == 10
     assert then.age(ClockReading(0.0, 60.0, "a")) == 10
