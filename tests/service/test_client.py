@@ -76,14 +76,14 @@ def test_each_kind_of_answer_has_its_error(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 422, 302, 501, 200])
-def test_who_asks_gets_whatever_status_there_is(serve: Serve, client_for: ClientFor, status: int) -> None:
+def test_a_probe_gets_any_status(serve: Serve, client_for: ClientFor, status: int) -> None:
     """A probe gets the response itself, whatever its status."""
     server = serve(lambda _: Answer(ERROR, status=status, headers={"Location": "/login"}))
     assert client_for(server.url).ask(f"{server.url}/api/v2/publications", {"page": 1}).status_code == status
     assert len(server.received) == 1
 
 
-def test_a_pause_that_the_service_asked_for_is_told_with_its_end(
+def test_a_requested_pause_is_reported_with_its_end(
     serve: Serve, configured: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """The report names the service's 429, so that a person can ask who else uses the library."""
@@ -100,7 +100,7 @@ def test_a_pause_that_the_service_asked_for_is_told_with_its_end(
 
 
 @pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
-def test_who_asks_does_not_wait_for_long(serve: Serve, client_for: ClientFor, status: int, tries: int) -> None:
+def test_a_probe_does_not_wait_for_long(serve: Serve, client_for: ClientFor, status: int, tries: int) -> None:
     """A person waits for the response: a second try, and none after a 429."""
     server = serve(lambda _: Answer(ERROR, status=status))
     with pytest.raises(TemporaryError, match=str(status)):
@@ -118,7 +118,7 @@ def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: Cli
         client.ask(f"{server.url}/api")
 
 
-def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: ClientFor) -> None:
+def test_a_wrong_password_is_a_sign_in_error(sandbox: SandboxProcess, client_for: ClientFor) -> None:
     """A wrong password: exit status 4 from the sandbox's own 401, requested once."""
     client = client_for(sandbox.base_url(), auth=httpx.BasicAuth(USER, "wrong"))
     with pytest.raises(SignInError, match=r"401: .*\(Unauthorized: .*Check user name and password"):
@@ -126,7 +126,7 @@ def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: C
     assert sandbox.counts()["requests"] == 1
 
 
-def test_an_unreachable_host_is_told_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
+def test_an_unreachable_host_is_an_error_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
     """An unreachable host: one message, and nothing counts as sent."""
     told: list[Waiting] = []
     client = client_for("http://127.0.0.1:1", on_wait=told.append)
@@ -231,7 +231,7 @@ def test_open_client_with_a_session_cookie(
     assert sandbox.counts()["requests"] == client.requests == 1
 
 
-def test_v3_without_a_sign_in_says_what_to_run(configured: Callable[[str], Path], tmp_path: Path) -> None:
+def test_v3_without_a_sign_in_names_the_command(configured: Callable[[str], Path], tmp_path: Path) -> None:
     """I3: a plain message with the command to run; nothing was sent."""
     path = configured("https://library.example.org")
     path.write_text(path.read_text().replace('"v2"', '"v3"'))
@@ -253,7 +253,7 @@ def test_both_api_versions_of_a_library_share_one_budget(
     assert Budget(tmp_path / "state.db", *settings.budget_of("new")).used() == 1
 
 
-def test_a_state_file_that_cannot_be_used_is_told(configured: Callable[[str], Path], tmp_path: Path) -> None:
+def test_an_unusable_state_file_is_a_storage_error(configured: Callable[[str], Path], tmp_path: Path) -> None:
     """One message for a missing file, and nothing stays open (a warning fails the test)."""
     settings = load_settings(configured("https://library.example.org"))
     with (

@@ -34,7 +34,7 @@ from pipelines.service.redaction import MASK, MIN_LENGTH, keep_secret, outside_t
         ('"password":"with \\" quote"', f'"password":{MASK}'),
     ],
 )
-def test_what_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
+def test_text_that_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
     """I10: recognised by its form, whoever wrote it: a service that repeats a request, a library that prints headers."""
     assert redact(text) == expected
 

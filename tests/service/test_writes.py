@@ -49,7 +49,7 @@ def in_turn(*answers: Answer | Exception) -> Script:
     return script
 
 
-def test_a_write_sends_utf8_json_and_returns_what_the_answer_holds(serve: Serve, client_for: ClientFor) -> None:
+def test_a_write_sends_utf8_json_and_returns_the_json_of_the_response(serve: Serve, client_for: ClientFor) -> None:
     """Bodies are JSON (service.md#overview); any text arrives unchanged."""
     server = serve(in_turn(CREATED, Answer({"id": 17, "title": "x"}), Answer(b"", status=204)))
     client = client_for(server.url)
@@ -158,7 +158,7 @@ def test_a_refused_write_tells_status_and_words_of_the_service(
 
 
 @pytest.mark.parametrize("said", [{"errors": {"title": ["can't be blank"]}}, {"error": "title can't be blank"}])
-def test_words_in_another_form_are_told_as_they_are(serve: Serve, client_for: ClientFor, said: dict[str, Any]) -> None:
+def test_an_error_body_in_another_form_is_quoted(serve: Serve, client_for: ClientFor, said: dict[str, Any]) -> None:
     """service.md#errors shows one form; a person who corrects the record needs the message in any form."""
     server = serve(in_turn(Answer(said, status=422, headers={"Content-Type": "application/json"})))
     with pytest.raises(RefusedError, match=r"title.*can't be blank"):
@@ -166,7 +166,7 @@ def test_words_in_another_form_are_told_as_they_are(serve: Serve, client_for: Cl
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_what_may_be_done_twice_is_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
+def test_repeatable_writes_are_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
     """I8: PATCH and DELETE may be repeated; an empty response is a success."""
     faults = [Answer(ERROR, status=500), ConnectionError(), Answer(b'{"id"', status=200)]
     server = serve(in_turn(*faults, Answer(b"", status=200)))
@@ -184,7 +184,7 @@ def test_a_delete_that_finds_nothing_any_more_has_succeeded(
 
 
 @pytest.mark.parametrize("before", [[], [Answer(ERROR, status=429)]], ids=["at once", "after a 429"])
-def test_a_delete_of_what_was_never_there_is_refused(serve: Serve, client_for: ClientFor, before: list[Answer]) -> None:
+def test_a_delete_of_a_missing_record_is_refused(serve: Serve, client_for: ClientFor, before: list[Answer]) -> None:
     """A 404 to the first DELETE is a refusal: no request of ours can have removed the record."""
     server = serve(in_turn(*before, Answer(ERROR, status=404)))
     with pytest.raises(RefusedError, match="404"):

@@ -50,7 +50,7 @@ def mistake(load: Load, head: str = "", **keys: Any) -> str:
     return str(caught.value)
 
 
-def test_what_design_3_2_shows_can_be_written(load: Load, tmp_path: Path) -> None:
+def test_a_full_configuration_loads(load: Load, tmp_path: Path) -> None:
     """The defaults, and a folder that is relative to the file, wherever the command is run."""
     settings = load(username_env="OLD_USER", password_env="OLD_PASSWORD")
     old = settings.tenant("old")
@@ -239,7 +239,7 @@ def test_a_mistake_in_the_file(load: Load, head: str, expected: str) -> None:
     assert expected in mistake(load, head)
 
 
-def test_every_mistake_is_told_at_once(load: Load) -> None:
+def test_every_mistake_is_reported_at_once(load: Load) -> None:
     """One run of a command reports every mistake."""
     lines = mistake(load, 'dta = "x"', api="v1", base_url="http://h").splitlines()
     assert len(lines) == 3
@@ -271,7 +271,7 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b'data = "\xe9"', None])
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "bookferry.toml"
     if content is not None:
         path.write_bytes(content)
@@ -337,7 +337,7 @@ def test_no_repr_shows_a_secret(load: Load) -> None:
         ),
     ],
 )
-def test_a_sign_in_that_cannot_be_used_is_told(
+def test_an_unusable_sign_in_is_reported(
     load: Load, keys: dict[str, str], environment: dict[str, str], expected: str
 ) -> None:
     """A missing variable; RFC 7617 and RFC 6265 for values that cannot be sent; the value is never shown."""
@@ -355,7 +355,7 @@ def test_a_password_written_where_its_variable_belongs_is_not_shown(load: Load) 
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_unknown_tenant_is_told_with_the_known_ones(load: Load) -> None:
+def test_an_unknown_tenant_is_reported_with_the_known_ones(load: Load) -> None:
     with pytest.raises(
         ConfigurationError, match=r"no tenant 'odl' \(did you mean 'old'\?\)\. Tenants in this file: old\."
     ):
@@ -391,7 +391,7 @@ def test_the_file_is_found_by_option_then_variable_then_folder(tmp_path: Path, m
         (None, {}, "the working folder"),
     ],
 )
-def test_a_missing_file_is_told_with_the_way_it_was_looked_for(
+def test_a_missing_file_is_reported_with_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_path: Path | None, environment: dict[str, str], source: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

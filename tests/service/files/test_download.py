@@ -204,7 +204,7 @@ class TestRedirects:
     @pytest.mark.parametrize(
         "location", ["http://storage.example/f", "ftp://x/f", "file:///etc/passwd", "https://", "//"]
     )
-    def test_not_to_what_is_no_storage(self, serve: Serve, clock: ManualClock, location: str) -> None:
+    def test_not_to_an_unsafe_address(self, serve: Serve, clock: ManualClock, location: str) -> None:
         """Plain http over the network, or an address that is no address of a file."""
         server = serve(in_turn(Answer(status=302, headers={"location": location})))
         outcome, _ = fetch(clock, server.url)

@@ -90,7 +90,7 @@ class Place:
     def upload(self, **options: Any) -> dict[str, Any]:
         """Upload one file."""
         with self.uploads as uploads:
-            return uploads.upload(**{"stored": opened(), "presign": "assets/presign", **WANTED, **options})
+            return uploads.upload(**{"open_file": opened(), "presign": "assets/presign", **WANTED, **options})
 
 
 def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, client_for: ClientFor) -> None:
@@ -118,7 +118,7 @@ def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, clie
     assert sent.method == "POST"
 
 
-def test_trap_a1_the_storage_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
+def test_the_storage_service_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
     """I2: the sign-in goes to the tenant's own API only, and the API gets it."""
     place = Place(serve, client_for, STORED)
     place.upload()
@@ -153,7 +153,7 @@ def test_a_storage_on_the_librarys_own_host_is_charged_and_sees_no_sign_in(serve
     ],
     ids=["500", "503, reset", "idle, 429, closed", "expired twice", "all sorts"],
 )
-def test_what_may_pass_is_tried_again_with_a_form_of_its_own(
+def test_a_temporary_failure_is_tried_again_with_a_new_form(
     *, serve: Serve, client_for: ClientFor, faults: list[Answer | Exception]
 ) -> None:
     """A form may have expired, or may be used up: each try asks for a new one."""
@@ -184,7 +184,7 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
         (Answer(b"", status=501), ProtocolError, "501 Not Implemented", 1),
     ],
 )
-def test_what_does_not_pass_is_told_without_any_part_of_the_form(
+def test_a_permanent_failure_shows_no_part_of_the_form(
     *,
     serve: Serve,
     client_for: ClientFor,
@@ -422,7 +422,7 @@ def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, c
         cover = uploads.upload(
             opened(b"\x89PNG"), presign="publications/cover/presign", filename="c.png", content_type="image/png", size=4
         )
-    assert "cache/" in stored["id"], "trap A17: only the leading one was removed"
+    assert "cache/" in stored["id"], "service.md#upload: only the leading one was removed"
     asset = client.write(
         "POST",
         "assets",

@@ -97,7 +97,7 @@ def test_a_body_in_tiny_pieces_takes_no_more_memory_than_a_whole_one() -> None:
 
 
 @pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, br", "\x1b[2J"])
-def test_a_packing_nobody_asked_for_is_refused(coding: str) -> None:
+def test_an_unrequested_content_encoding_is_refused(coding: str) -> None:
     """I13: each decompressor is another way to be flooded; only gzip is accepted."""
     with pytest.raises(ProtocolError, match="only gzip was asked for") as caught:
         read([b"[]"], content_encoding=coding)
@@ -126,7 +126,7 @@ def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: s
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, "application/json"), (200, "text/html"), (200, "text/plain")])
-def test_what_does_not_say_that_it_is_json_is_not_held_to_it(status: int, kind: str) -> None:
+def test_other_content_types_need_not_be_json(status: int, kind: str) -> None:
     """Only the caller can tell what this body is; another try would not change it."""
     assert read([b"<p>Not here</p>"], status=status, content_type=kind) == b"<p>Not here</p>"
 

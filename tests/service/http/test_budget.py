@@ -177,7 +177,7 @@ def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: Manua
         assert clock.monotonic() - sent == pytest.approx(KEPT)
 
 
-def test_a_killed_process_has_paid_for_what_it_may_have_sent(path: Path, clock: ManualClock) -> None:
+def test_a_killed_process_has_paid_for_its_possible_request(path: Path, clock: ManualClock) -> None:
     """I1: a slot without `sent` counts as sent at the latest likely moment, and then becomes free by itself."""
     budget(path, clock).acquire()
     killed = clock.monotonic()
@@ -219,7 +219,7 @@ def test_a_pause_holds_everybody_back_in_full(path: Path, clock: ManualClock) ->
     assert clock.monotonic() - start == pytest.approx(90)
 
 
-def test_a_pause_holds_back_those_who_wait_already(path: Path, clock: ManualClock) -> None:
+def test_a_pause_applies_to_waiting_threads(path: Path, clock: ManualClock) -> None:
     """I1: a pause that begins while others wait applies to them, too."""
     shared = budget(path, clock)
     shared.acquire().sent()
@@ -282,7 +282,7 @@ def test_processes_share_alike_however_many_threads_they_have(path: Path) -> Non
     assert most_in_a_window(left) <= 60
 
 
-def test_a_process_that_dies_in_the_queue_holds_up_nobody(
+def test_a_process_that_dies_in_the_queue_delays_no_other(
     path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I1: of two free slots, one is reserved for the dead process until its ticket is void; the other one can be taken at once."""
@@ -325,7 +325,7 @@ def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) ->
     assert clock.monotonic() - start == pytest.approx(KEPT)
 
 
-def test_after_a_boot_nobody_waits_for_hours(path: Path) -> None:
+def test_after_a_boot_no_slot_is_taken_for_hours(path: Path) -> None:
     """I1: the clock starts anew at boot. Earlier requests count as sent just now, once, and a pause begins again."""
     before = ManualClock(1_000_000.0)
     shared = budget(path, before, 2)
@@ -366,7 +366,7 @@ def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> Non
     assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=TICKET_SECONDS / 4)]
 
 
-def test_a_pause_is_told_apart_from_a_budget_that_is_used_up(path: Path, clock: ManualClock) -> None:
+def test_the_report_distinguishes_a_pause_from_a_used_up_budget(path: Path, clock: ManualClock) -> None:
     """The report says who asks for the wait: the service, or our own limit."""
     waits: list[float] = []
     pauses: list[float] = []
@@ -504,7 +504,7 @@ def test_a_missing_folder_is_a_storage_error(path: Path, clock: ManualClock) -> 
         budget(path / "below", clock)
 
 
-def test_a_file_that_somebody_keeps_locked_is_a_storage_error(path: Path, clock: ManualClock) -> None:
+def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> None:
     shared = budget(path, clock)
     shared._file._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(path, isolation_level=None)

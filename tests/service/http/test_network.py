@@ -162,7 +162,7 @@ def silent_server() -> Iterator[tuple[str, threading.Event]]:
         one.close()
 
 
-def test_close_ends_what_another_thread_waits_for() -> None:
+def test_close_ends_the_wait_of_another_thread() -> None:
     """A stopped run must not wait for a timeout, nor leave a socket open."""
     failed: list[BaseException] = []
 

@@ -85,7 +85,7 @@ def test_the_tenants_own_paths_are_allowed(url: str) -> None:
         "https://[::1]/main/api/v2/publications",
     ],
 )
-def test_trap_a1_everything_else_is_refused(url: str) -> None:
+def test_every_other_address_is_refused(url: str) -> None:
     """I2: API calls stay on scheme, host, port and path prefix, however the address is written."""
     assert not goes_through(url)
 
@@ -108,7 +108,7 @@ addresses = st.builds(
 
 
 @given(addresses)
-def test_trap_a1_no_address_slips_through(address: str) -> None:
+def test_no_address_leaves_the_tenants_folder(address: str) -> None:
     """I2: every request stays below the tenant's own folder, also as another parser reads the address."""
     base = httpx.URL(f"{BASE}/api/v2/publications")
     try:
@@ -149,7 +149,7 @@ def page_with_link(link: str) -> Script:
         "ftp://127.0.0.1:{own_port}/api/v2/publications?page=2",
     ],
 )
-def test_trap_a1_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
+def test_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     serve: Serve, client_for: ClientFor, link: str
 ) -> None:
     """I2: a Link to another origin stops the run; both servers report what they received."""
@@ -165,7 +165,9 @@ def test_trap_a1_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     assert client.requests == 1
 
 
-def test_trap_a1_the_sandboxs_foreign_link(sandbox: SandboxProcess, serve: Serve, client_for: ClientFor) -> None:
+def test_the_foreign_link_of_the_sandbox_is_not_followed(
+    sandbox: SandboxProcess, serve: Serve, client_for: ClientFor
+) -> None:
     """I2 against the sandbox: the page on another origin is not requested."""
     other = serve(lambda _: Answer({"records": []}))
     sandbox.change(variations={"link": "foreign", "foreign_origin": other.url})
@@ -175,7 +177,7 @@ def test_trap_a1_the_sandboxs_foreign_link(sandbox: SandboxProcess, serve: Serve
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_trap_a1_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor, status: int) -> None:
+def test_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor, status: int) -> None:
     """I2: not even within the own origin; the message names the target of the redirect."""
     other = serve(lambda _: Answer({"records": []}))
     own = serve(lambda _: Answer(status=status, headers={"Location": f"{other.url}/api/v2/publications"}))

@@ -207,7 +207,7 @@ def test_after_a_surprise_nothing_is_foreseen() -> None:
         ([{"records": 0, "total": 7}], [None]),
     ],
 )
-def test_trap_a2_without_link_pages_are_counted(pages: list[dict[str, object]], expected: list[int | None]) -> None:
+def test_without_link_pages_are_counted(pages: list[dict[str, object]], expected: list[int | None]) -> None:
     """service.md#lists: without `Link`, count pages until `X-Total` is reached; without both, until an empty page."""
     route, found = Route(), []
     for number, says in enumerate(pages, start=1):
@@ -226,7 +226,7 @@ def test_a_proper_listing_passes_the_guard() -> None:
         guard.check(PagingHeaders(page(number), 2, 198), records(2 * number, 2 * number + 1), page(number + 1))
 
 
-def test_trap_a2_a_page_that_repeats_is_a_loop() -> None:
+def test_a_repeated_page_is_a_loop() -> None:
     """I13: a page that repeats the previous one is a loop, although its signed addresses are new."""
     guard = LoopGuard()
     guard.check(PagingHeaders(page(1), 2), records(1, 2), page(2))
@@ -235,7 +235,7 @@ def test_trap_a2_a_page_that_repeats_is_a_loop() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_trap_a2_a_circle_of_addresses_is_a_loop(length: int) -> None:
+def test_a_circle_of_addresses_is_a_loop(length: int) -> None:
     """I13: A→B→A stops before the first page of the circle is requested again."""
     guard = LoopGuard()
     for number in range(1, length):
@@ -281,7 +281,7 @@ def test_a_listing_without_count_ends_some_day(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("record", [b"{}", b'{"id": null}', b"17", b'"x"', b"null", b"[" * 100_000, b'{"id": '])
-def test_records_without_an_id_are_told_apart_by_what_they_are(record: bytes) -> None:
+def test_records_without_an_id_are_identified_by_their_content(record: bytes) -> None:
     """I13: a record of any shape passes; the same page again does not."""
     guard = LoopGuard()
     guard.check(PagingHeaders(page(1), 1), [msgspec.Raw(record)], page(2))

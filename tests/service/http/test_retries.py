@@ -56,7 +56,7 @@ def send(clock: ManualClock, service: Service, method: str = "GET", **options: o
 
 @pytest.mark.parametrize("status", [408, 425, 500, 502, 503, 504, 520, 524, 599])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-def test_trap_a5_what_may_be_repeated_is(clock: ManualClock, method: str, status: int) -> None:
+def test_repeatable_methods_are_repeated(clock: ManualClock, method: str, status: int) -> None:
     """I8: GET, PATCH and DELETE may be repeated."""
     service = Service(answer(status), answer(status), answer(content=b'{"records": []}'))
     response = send(clock, service, method)
@@ -73,7 +73,7 @@ def test_trap_a5_what_may_be_repeated_is(clock: ManualClock, method: str, status
         httpx.RemoteProtocolError("cut"),
     ],
 )
-def test_trap_a5_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualClock, outcome: Outcome) -> None:
+def test_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualClock, outcome: Outcome) -> None:
     """I8: a POST that is repeated after a 5xx or a timeout creates twice; its caller has to look the record up first."""
     service = Service(outcome)
     try:
@@ -92,7 +92,7 @@ def test_a_post_that_certainly_had_no_effect_is_repeated(clock: ManualClock, out
     assert (send(clock, service, "POST").status_code, service.tries) == (201, 2)
 
 
-def test_trap_a5_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
+def test_repetitions_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
     """I8: a server that breaks off sees the GET again and the POST once."""
     server = serve(lambda _: Answer(raw=b""))
     with RetryTransport(httpx.HTTPTransport(), clock=clock) as ring:
@@ -182,14 +182,14 @@ def date_after(seconds: float) -> str:
         ({"Retry-After": "9" * 5000}, 999_999_999_999_999_999.0),
     ],
 )
-def test_trap_a7_retry_after(headers: dict[str, str], expected: float | None) -> None:
+def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], expected: float | None) -> None:
     """I1: seconds or an HTTP date, perhaps missing, absurd or in the past; a date is compared with the response's own Date."""
     response = httpx.Response(429, headers=[(name.encode(), value.encode()) for name, value in headers.items()])
     assert retry_after(response, MIDNIGHT) == expected
 
 
 @given(text=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=60), date=st.booleans())
-def test_trap_a7_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) -> None:
+def test_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) -> None:
     """I1: an unusual Retry-After never crashes the client."""
     names = [b"Retry-After", b"Date"] if date else [b"Retry-After"]
     response = httpx.Response(429, headers=[(name, text.encode("latin-1")) for name in names])
@@ -198,7 +198,7 @@ def test_trap_a7_any_retry_after_is_a_positive_number_or_nothing(text: str, date
 
 
 @pytest.mark.parametrize("text", ["7", date_after(1007)])
-def test_trap_a7_a_503_waits_as_long_as_it_asks(clock: ManualClock, text: str) -> None:
+def test_a_503_waits_for_its_retry_after(clock: ManualClock, text: str) -> None:
     """I1: the wait is never shortened."""
     service, begun = Service(answer(503, retry_after=text), answer()), clock.monotonic()
     send(clock, service)
@@ -206,7 +206,7 @@ def test_trap_a7_a_503_waits_as_long_as_it_asks(clock: ManualClock, text: str) -
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_trap_a7_an_absurd_retry_after_ends_the_run_with_the_time_it_named(clock: ManualClock, status: int) -> None:
+def test_an_absurd_retry_after_ends_the_run_and_names_the_time(clock: ManualClock, status: int) -> None:
     """I1: after a request to wait two hours, a person decides whether to come back."""
     service, begun = Service(answer(status, retry_after="7200")), clock.monotonic()
     with pytest.raises(TemporaryError, match=r"Retry-After: 7200.*again after 20 November 2026 02:16 UTC"):
@@ -214,13 +214,13 @@ def test_trap_a7_an_absurd_retry_after_ends_the_run_with_the_time_it_named(clock
     assert (service.tries, clock.monotonic()) == (1, begun)
 
 
-def test_trap_a7_a_number_without_measure_is_no_date(clock: ManualClock) -> None:
+def test_a_huge_retry_after_is_no_date(clock: ManualClock) -> None:
     """I1: 10^18 seconds are not added to any date."""
     with pytest.raises(TemporaryError, match="again when the service answers"):
         send(clock, Service(answer(429, retry_after="9" * 400)))
 
 
-def test_trap_a7_long_waits_in_a_row_end(clock: ManualClock) -> None:
+def test_long_waits_in_a_row_end(clock: ManualClock) -> None:
     """The retries end also for a service that asks for forty minutes each time."""
     service, begun = Service(answer(503, retry_after="2400")), clock.monotonic()
     with pytest.raises(TemporaryError):
@@ -228,7 +228,7 @@ def test_trap_a7_long_waits_in_a_row_end(clock: ManualClock) -> None:
     assert clock.monotonic() - begun <= MAX_WAIT
 
 
-def test_being_told_to_wait_is_not_failing_but_must_end(clock: ManualClock) -> None:
+def test_429s_are_no_failures_but_must_end(clock: ManualClock) -> None:
     """I1: 429 does not count as one of the few tries; thirty in a row outlast any window of one minute."""
     told: list[tuple[str, float]] = []
     service = Service(answer(429))
@@ -239,7 +239,7 @@ def test_being_told_to_wait_is_not_failing_but_must_end(clock: ManualClock) -> N
     assert MAX_THROTTLED * DEFAULT_PAUSE > 60
 
 
-def test_a_person_is_told_why_nothing_moves(clock: ManualClock) -> None:
+def test_every_wait_is_reported(clock: ManualClock) -> None:
     """I1: the report says how long everybody waits, although this request waits in the budget's queue."""
     told: list[tuple[str, float]] = []
     service = Service(answer(429, retry_after="33"), answer())
@@ -247,7 +247,7 @@ def test_a_person_is_told_why_nothing_moves(clock: ManualClock) -> None:
     assert told == [("429 Too Many Requests (Retry-After: 33)", 33.0)]
 
 
-def test_what_a_service_says_cannot_forge_a_message(clock: ManualClock) -> None:
+def test_text_of_a_service_cannot_forge_a_message(clock: ManualClock) -> None:
     """I13: a reason phrase and a Retry-After are text from outside."""
     shown = httpx.Response(
         599, headers={"Retry-After": "\x1b[2J" + "9" * 500}, extensions={"reason_phrase": b"x" * 500}

@@ -124,7 +124,7 @@ def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: Manua
         ({"Retry-After": "999999"}, 0.0),
     ],
 )
-def test_trap_a7_a_429_stops_everybody_for_the_full_time(
+def test_a_429_stops_every_request_for_the_full_time(
     tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
 ) -> None:
     """I1: a 429 waits the full Retry-After; without one, a few seconds; an absurd one ends the run and stops no other run."""

@@ -152,9 +152,7 @@ libraries = st.builds(
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
 @example(MovingLibrary(20, 5, "oldest first", [[], [("delete", 0)]]))
 @example(MovingLibrary(20, 5, "newest first", [[], [("add", 0)] * 4]))
-def test_i4_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(
-    one_budget: Budget, library: MovingLibrary
-) -> None:
+def test_a_complete_listing_has_every_record_that_lived_throughout(one_budget: Budget, library: MovingLibrary) -> None:
     """I4: the snapshot has every record that lived throughout, none twice, or is marked partial; and the listing ends."""
     library.__post_init__()
     library.asked.clear()

@@ -151,10 +151,10 @@ def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[st
 @given(models)
 @example(ModelService(400, page_size=10, link="none", latencies=[0.004, 0.0, 0.001]))
 @example(ModelService(101, page_size=25, link="without size", x_total=False, has_all=False))
-def test_trap_a2_every_record_once_in_order_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
-    """Traps A2 and A3, I4: whatever the page size, the links, the count and the latencies are.
+def test_every_record_comes_once_in_order_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
+    """I4: every page size, form of links, count and latency.
 
-    Wanted: "the number of requests is ceil(N/50) for the listing (+1 at most)"; here for a size of the service's own.
+    The listing takes ceil(N/50) requests, at most one more; here with the service's own page size.
     """
     service.asked.clear()
     listing = listing_of(service, one_budget)
@@ -207,7 +207,7 @@ def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
         ({"x_total_error": 1000}, 109),
     ],
 )
-def test_trap_a2_the_sandbox_in_all_its_variations(
+def test_the_sandbox_in_all_its_variations(
     sandbox: SandboxProcess, library: Listing, variations: dict[str, Any], requests: int
 ) -> None:
     """I4 over a real socket, counted by the sandbox: ceil(5,445 / 50) = 109 requests, one more if it is unavoidable."""
@@ -220,20 +220,20 @@ def test_trap_a2_the_sandbox_in_all_its_variations(
 
 @pytest.mark.parametrize("size", [25, 10])
 @pytest.mark.parametrize("link", ["absolute", "none"])
-def test_trap_a2_page_size_clamped(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
+def test_a_clamped_page_size_loses_nothing(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
     """I4: a client that counts pages with its own page size skips records (one public tool missed 48 %)."""
     sandbox.change(variations={"per_page_limit": size, "link": link})
     assert len(set(ids(library))) == 5445
     assert sandbox.counts()["requests"] == ceil(5445 / size)
 
 
-def test_trap_a2_it_asks_for_fifty(sandbox: SandboxProcess, library: Listing) -> None:
+def test_pages_of_fifty_are_requested(sandbox: SandboxProcess, library: Listing) -> None:
     """service.md#lists: 25 by default, 50 at most; the client asks for 50."""
     ids(library)
     assert {request["query"].split("&")[0] for request in sandbox.requests()} == {"per_page=50"}
 
 
-def test_trap_a2_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -> None:
+def test_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -> None:
     """I13: a page that repeats the previous one is a loop: it stops with an error, before the page is requested again."""
     sandbox.change(variations={"link": "loop"})
     with pytest.raises(PagingLoopError, match="leads back"):
@@ -283,9 +283,7 @@ class Leading(ModelService):
 
 
 @pytest.mark.parametrize("road", [{1: 3}, {5: 7}, {5: 9, 10: 20}, {2: 12, 13: 3, 11: 21}])
-def test_trap_a2_link_is_followed_where_it_leads_elsewhere_than_foreseen(
-    one_budget: Budget, road: dict[int, int]
-) -> None:
+def test_an_unforeseen_link_is_followed(one_budget: Budget, road: dict[int, int]) -> None:
     """service.md#lists, "Link decides": no linked page is skipped, none comes twice, and wasted requests stay bounded."""
     service = Leading(1500, latencies=[0.002, 0.0])
     service.road = road
@@ -298,7 +296,7 @@ def test_trap_a2_link_is_followed_where_it_leads_elsewhere_than_foreseen(
     assert len(service.asked) <= len(expected) + MAX_AHEAD
 
 
-def test_trap_a2_a_link_that_says_more_than_a_number_is_followed_to_the_letter(one_budget: Budget) -> None:
+def test_a_link_with_a_token_is_followed_unchanged(one_budget: Budget) -> None:
     """service.md#lists, "Link decides": each page has an unforeseeable token; after one attempt, prefetching stops."""
     tokens: list[str | None] = []
 
@@ -666,7 +664,7 @@ def test_a_listing_under_another_content_type_is_a_listing(serve: Serve, client_
 
 
 @pytest.mark.parametrize("record", [None, 17, {}, {"id": None}, {"id": 1, "hidden": True}])
-def test_trap_a3_what_the_server_sent_is_counted(serve: Serve, client_for: ClientFor, record: object) -> None:
+def test_records_are_counted_before_any_filter(serve: Serve, client_for: ClientFor, record: object) -> None:
     """service.md#lists: count what the server sent, before any filter; else the walk ends early."""
 
     def script(request: Received) -> Answer:
@@ -720,7 +718,7 @@ def test_one_odd_record_does_not_cost_its_page(serve: Serve, client_for: ClientF
     assert len(server.received) == 1
 
 
-def test_a_foreseen_page_that_fails_in_vain_is_nobodys_error(one_budget: Budget) -> None:
+def test_a_failed_prefetch_of_an_unneeded_page_is_no_error(one_budget: Budget) -> None:
     """service.md#lists: Link ends the listing at page 3, X-Total promised ten pages, and the others are refused."""
 
     class Short(ModelService):

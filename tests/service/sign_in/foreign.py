@@ -1,5 +1,6 @@
-"""Another library service, written from the API's documentation and the RFCs, with the liberties that servers take; it shares no code with
-us.
+"""Another library service, with the liberties that servers take.
+
+|It follows the documentation of the API and the RFCs, and shares no code with the product.
 """
 
 from __future__ import annotations

@@ -100,8 +100,9 @@ def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
 
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
 def test_confidential_clients(visit: Visit, auth: str) -> None:
-    """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials; the secret is stored, because it is issued
-    once.
+    """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials.
+
+    The secret is stored, because it is issued once.
     """
     home, service = visit(more=f'client_auth = "{auth}"')
     sign_in(home, service)
@@ -162,14 +163,14 @@ def test_a_library_that_forgot_our_client(visit: Visit) -> None:
         ((502, b"<h1>Bad gateway</h1>"), r"502 Bad Gateway.*bookferry login new` again"),
     ],
 )
-def test_a_code_that_is_refused_says_what_to_do(visit: Visit, refusal: tuple[int, bytes], expected: str) -> None:
+def test_a_refused_code_names_the_remedy(visit: Visit, refusal: tuple[int, bytes], expected: str) -> None:
     """Each refusal names the command that helps."""
     home, service = visit(Liberties(refusal=refusal))
     with pytest.raises(BookferryError, match=expected):
         sign_in(home, service)
 
 
-def test_a_registration_whose_answer_is_lost_says_what_to_do(visit: Visit) -> None:
+def test_a_lost_registration_names_the_remedy(visit: Visit) -> None:
     """The connection breaks in the middle of `POST /oauth/clients`: it is not repeated, because registrations are few."""
 
     def break_off(_: dict[str, Any]) -> dict[str, Any]:
@@ -311,7 +312,7 @@ def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> Non
 
 
 def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
-    """Task: it "costs one refresh and no page", with many pages in flight."""
+    """I3: a 401 costs one refresh and no page, with many pages in flight."""
     home, service = visit()
     sign_in(home, service)
     read = 0

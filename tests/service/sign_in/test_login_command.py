@@ -118,7 +118,7 @@ def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
     assert set(home.grant.scopes) == set(ticked)
 
 
-def test_only_what_is_needed_is_asked_for(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+def test_only_the_needed_scopes_are_requested(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """`--for backup`, and `scopes` of the file."""
     run(home, "login", "new", "--for", "backup", variables=browser())
     assert home.grant.scopes == BACKUP_SCOPES
@@ -156,13 +156,13 @@ def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
     assert home.read().status_code == 200
 
 
-def test_nobody_comes(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+def test_a_login_without_a_response_ends(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """The wait ends, and the message says how to go on."""
     done = run(home, "login", "new", "--timeout", "1", variables=browser("pass"))
     done.assert_failed(4, "Nobody answered within 1 s", "--timeout", "--new-client")
 
 
-def test_nobody_comes_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+def test_a_login_without_a_response_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """If the library does not know an issued client, its page says so, and a new registration would not help."""
     issued = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
     variables = {"ISSUED": "of-nobody-at-all", **browser("pass")}
@@ -190,7 +190,7 @@ def test_pasting_without_a_screen(home: Home) -> None:
     assert "Signed in to 'new' as Backup" in out
 
 
-def test_an_input_that_ends_is_told(home: Home, sandbox: SandboxProcess) -> None:
+def test_the_end_of_the_input_is_an_error(home: Home, sandbox: SandboxProcess) -> None:
     """A response at another redirect address must be pasted; from cron, without a terminal, the command ends at once."""
     body = {
         "tenant": "library",
@@ -334,7 +334,7 @@ def test_an_issued_client(
         ("http://127.0.0.1:1/callback?code=a&code=b", {"code": "a"}),
     ],
 )
-def test_what_a_person_may_paste(text: str, expected: dict[str, str]) -> None:
+def test_pasted_texts(text: str, expected: dict[str, str]) -> None:
     assert pasted_parameters(text) == expected
 
 

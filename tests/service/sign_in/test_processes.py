@@ -82,7 +82,7 @@ def test_four_processes_share_one_sign_in(short_lived: Home, sandbox: SandboxPro
     assert len(sandbox.control_get("oauth/grants?tenant=library")) == 1
 
 
-def test_four_processes_and_somebody_who_kills_them(short_lived: Home, sandbox: SandboxProcess) -> None:
+def test_four_processes_survive_kills(short_lived: Home, sandbox: SandboxProcess) -> None:
     """Kill -9 every second. The sign-in survives, unless a response was really lost: then every process says just that."""
     pick, crew = random.Random(1), [short_lived.start(WORK.format(seconds=DURATION)) for _ in range(PROCESSES)]
     until, killed, over = time.monotonic() + DURATION, 0, list[str]()

@@ -83,7 +83,7 @@ def test_a_sign_in_in_a_database(
     assert not (home.folder / "sign-ins").exists()
 
 
-def test_what_is_read_from_the_store_is_a_secret_from_then_on(home: Home) -> None:
+def test_tokens_from_the_store_are_kept_secret(home: Home) -> None:
     """I10: also for a process that did not sign in itself."""
     grant = home.sign_in()
     assert home.grant == grant

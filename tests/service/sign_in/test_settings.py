@@ -68,7 +68,7 @@ def test_an_issued_client(tmp_path: Path, auth: str) -> None:
         (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "nonsense"'], "must be https"),
     ],
 )
-def test_a_mistake_is_told(tmp_path: Path, lines: list[str], expected: str) -> None:
+def test_a_mistake_names_key_and_remedy(tmp_path: Path, lines: list[str], expected: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, *lines)
     assert expected in str(caught.value)

@@ -100,7 +100,7 @@ def test_nothing_is_kept_at_first(store_for: Open) -> None:
     assert store_for().read() == StoredSignIn(BASE_URL, "new")
 
 
-def test_what_is_written_is_read(store_for: Open) -> None:
+def test_a_written_sign_in_is_read_back(store_for: Open) -> None:
     write(store_for(), connection())
     assert store_for().read() == connection()
     write(store_for(), replace(connection(), grant=None, registration=None, ended="revoked"))
@@ -215,7 +215,7 @@ def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"base_url": 1}', b"\xff\xfe", b'{"base_url": "x", "tenant": "new", "version": 9}']
 )
-def test_a_damaged_file_says_what_to_run(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_names_the_command(tmp_path: Path, content: bytes) -> None:
     """Exit 4: only a new sign-in helps."""
     store = FileTokens(tmp_path, "new", BASE_URL)
     Path(store.place).write_bytes(content)
@@ -223,14 +223,14 @@ def test_a_damaged_file_says_what_to_run(tmp_path: Path, content: bytes) -> None
         store.read()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = FileTokens(tmp_path / "file" / "below", "new", BASE_URL)
     with pytest.raises(StorageError, match=r"cannot be read or written.*tokens = "), store.locked(CLOCK):
         pass
 
 
-def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:
+def test_a_missing_database_is_reported_without_its_password(tmp_path: Path) -> None:
     store = PostgresTokens("postgresql://me:not-a-password-by-chance@127.0.0.1:1/nothing", "new", BASE_URL)
     with pytest.raises(StorageError, match="Is the database server running") as caught:
         store.read()
