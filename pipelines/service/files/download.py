@@ -130,7 +130,7 @@ class Downloads:
                 self._check(response)
                 return self._receive(response, into, size)
         except httpx.InvalidURL:
-            raise _TransferError("the library names an address that is none") from None
+            raise _TransferError("the library names an invalid address") from None
         except UnsafeAddressError as error:
             raise _TransferError(str(error)) from None
         except httpx.TransportError as error:

@@ -26,7 +26,7 @@ from pipelines.service.redaction import outside_text, redact
 CHUNK = 128 * 1024
 """Bytes of the file that are sent at a time."""
 
-_DAMAGED = "A kept file was not sent"
+_DAMAGED = "A stored file was not sent"
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\"\\]")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[\t\x20-\x7e]+")
@@ -80,7 +80,7 @@ class PresignResponse:
         return self.fields["key"].removeprefix(CACHE)
 
     def check_size(self, size: int) -> None:
-        """Raise `RefusedError` if the form's policy does not allow so many bytes, before gigabytes are sent in vain."""
+        """Raise `RefusedError` if the form's policy does not allow so many bytes, before gigabytes are sent for nothing."""
         least, most = _sizes(self.fields.get("policy", ""))
         if not least <= size <= most:
             code, allowed = (

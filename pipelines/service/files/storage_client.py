@@ -100,7 +100,7 @@ def origin_text(address: httpx.URL | str) -> str:
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL:
-        return "an address that is none"
+        return "an invalid address"
     port = f":{url.port}" if url.port else ""
     return outside_text(f"{url.scheme}://{url.host}{port}", 120)
 

@@ -60,7 +60,7 @@ def _split_other_envelope(body: bytes) -> list[msgspec.Raw]:
     """Returns the records of an envelope whose array is not called `records`: its only array, all of objects."""
     members = _MEMBERS.decode(body)
     arrays = [_ARRAY.decode(value) for value in members.values() if _begins(value, b"[")]
-    if _NO_ENVELOPE.isdisjoint(members) and len(arrays) == 1 and all(_begins(one, b"{") for one in arrays[0]):
+    if _NO_ENVELOPE.isdisjoint(members) and len(arrays) == 1 and all(_begins(record, b"{") for record in arrays[0]):
         return arrays[0]
     raise ValueError(_NO_LISTING)
 
@@ -85,7 +85,7 @@ def _split_leniently(text: str) -> list[str]:
         if not _NO_ENVELOPE.isdisjoint(map(str, members)) or len(arrays) != 1:
             raise ValueError(_NO_LISTING)
         start, value = arrays[0]
-        if not all(isinstance(one, dict) for one in value):
+        if not all(isinstance(record, dict) for record in value):
             raise ValueError(_NO_LISTING)
     return list(_elements(text, start + 1))
 

@@ -50,7 +50,7 @@ def is_permanent(error: BaseException) -> bool:
 
 def is_untrusted(error: BaseException) -> bool:
     """Whether this machine does not trust the certificate of the server."""
-    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _causes(error))
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -67,9 +67,9 @@ class NetworkTransport(httpx.HTTPTransport):
         with self._lock:
             self._closed = True
             sockets = list(self._sockets)
-        for one in sockets:
+        for sock in sockets:
             with suppress(OSError):
-                socket.socket.shutdown(one, socket.SHUT_RDWR)  # closing alone would not wake a thread that reads
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # closing alone would not wake a thread that reads
         super().close()
 
     def _keep(self, stream: Any) -> None:

@@ -86,13 +86,13 @@ def unclear_error(request: httpx.Request, came_back: str) -> UnclearError:
 
 def unsent_error(method: str, url: httpx.URL | str, error: Exception) -> BookferryError:
     """Returns the error for a failure that no repetition changes. httpx's own text may contain headers, so it is left out."""
-    asked = f"{method} {outside_text(url)}"
+    request_line = f"{method} {outside_text(url)}"
     if is_untrusted(error):
         return ConfigurationError(
-            f"{asked}: the certificate of that server is not trusted ({outside_text(error)}); your sign-in was not sent. "
+            f"{request_line}: the certificate of that server is not trusted ({outside_text(error)}); your sign-in was not sent. "
             "Is base_url right? For a certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
         )
-    return ProtocolError(f"{asked} could not be sent ({type(error).__name__}). Is base_url right?")
+    return ProtocolError(f"{request_line} could not be sent ({type(error).__name__}). Is base_url right?")
 
 
 def _is_unclear(response: httpx.Response) -> bool:
@@ -124,30 +124,30 @@ def _refusal(response: httpx.Response) -> BookferryError:
     """Returns the error for a response without success, with the service's own words."""
     if (known := response.extensions.get(REFUSAL)) is not None:
         return cast("BookferryError", known)
-    status, said, asked = response.status_code, _service_message(response), describe_request(response.request)
+    status, message, request_line = response.status_code, _service_message(response), describe_request(response.request)
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(
-            f"{asked} answered 401: the service does not accept the sign-in{said}. "
+            f"{request_line} answered 401: the service does not accept the sign-in{message}. "
             "Check user name and password (or the session cookie) in the variables that bookferry.toml names."
         )
     if status == httpx.codes.FORBIDDEN:
         may = "read" if response.request.method == "GET" else "do"
         return AccessDeniedError(
-            f"{asked} answered 403: this account may not {may} that{said}. "
+            f"{request_line} answered 403: this account may not {may} that{message}. "
             "Ask an administrator of the library for a technical account that may."
         )
     if response.has_redirect_location:
         target = outside_text(response.headers["location"])
-        return ProtocolError(f"{asked} redirects to {target}. If the library moved there, correct base_url.")
+        return ProtocolError(f"{request_line} redirects to {target}. If the library moved there, correct base_url.")
     if response.is_client_error:
         detail = _detail(response)
         return RefusedError(
-            f"{asked} answered {status_line(response)}{said}.",
+            f"{request_line} answered {status_line(response)}{message}.",
             status=status,
             code=outside_text(detail.code),
             detail=outside_text(detail.message),
         )
-    return ProtocolError(f"{asked} answered {status_line(response)}{said}, which the API does not document.")
+    return ProtocolError(f"{request_line} answered {status_line(response)}{message}, which the API does not document.")
 
 
 class _ErrorDetail(msgspec.Struct):

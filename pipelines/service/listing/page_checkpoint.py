@@ -63,13 +63,20 @@ class SavedPage:
         """The keys that tell the records apart: the id, or the whole record if it has no id."""
         if None not in self.ids:
             return self.ids
-        return [identity(record) if one is None else one for one, record in zip(self.ids, self.records, strict=True)]
+        return [
+            identity(record) if record_id is None else record_id
+            for record_id, record in zip(self.ids, self.records, strict=True)
+        ]
 
     @property
     def oldest_first(self) -> bool:
         """Whether the ids grow, so that new records appear at the end of the list."""
-        ids = [one for one in self.ids if one is not None]
-        return len(self.ids) > 1 and len(ids) == len(self.ids) and all(one < other for one, other in pairwise(ids))
+        ids = [record_id for record_id in self.ids if record_id is not None]
+        return (
+            len(self.ids) > 1
+            and len(ids) == len(self.ids)
+            and all(record_id < other for record_id, other in pairwise(ids))
+        )
 
 
 class PageCheckpoint(msgspec.Struct, omit_defaults=True):

@@ -198,8 +198,8 @@ class AuthorizationServer:
             body = read_body(response, self._clock)
         finally:
             response.close()
-        kept = [(name, value) for name, value in response.headers.multi_items() if name in _KEPT_HEADERS]
-        whole = httpx.Response(response.status_code, headers=kept, content=body, request=request)
+        headers = [(name, value) for name, value in response.headers.multi_items() if name in _KEPT_HEADERS]
+        whole = httpx.Response(response.status_code, headers=headers, content=body, request=request)
         if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
             raise LostResponseError(f"POST {outside_text(request.url)} answered {status_line(whole)}.")
         return whole

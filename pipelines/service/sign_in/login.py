@@ -84,7 +84,7 @@ class Login:
             signed_in_at=self._clock.now().timestamp(),
             ends_at=refresh_token_end(tokens),
         )
-        self._change(lambda kept, _: replace(kept, grant=grant, refreshing_since=None, ended=None))
+        self._change(lambda old, _: replace(old, grant=grant, refreshing_since=None, ended=None))
         return grant
 
     def _exchanged(self, request: AuthorizationRequest, code: str) -> TokenResponse:
@@ -107,7 +107,7 @@ class Login:
         if issued is not None:
             client = OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
             return client, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
-        stored = self._change(lambda kept, locked: self._registered(kept, locked, new_client=new_client))
+        stored = self._change(lambda old, locked: self._registered(old, locked, new_client=new_client))
         registration = stored.registration
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
         if address is None:
@@ -116,32 +116,32 @@ class Login:
             )
         return current_client(self._settings, self._tenant, stored), address
 
-    def _registered(self, kept: StoredSignIn, locked: LockedSignIn, *, new_client: bool) -> StoredSignIn:
+    def _registered(self, old: StoredSignIn, locked: LockedSignIn, *, new_client: bool) -> StoredSignIn:
         """Return the stored sign-in with a usable registration.
 
         Registrations are limited, so a stored one is reused (service.md#clients).
         """
         auth = self._chosen.client_auth or "none"
         wanted = self._chosen.scopes or SCOPES
-        if not new_client and kept.registration is not None and _fits(kept.registration, auth, wanted):
-            return kept
-        locked.write(kept)  # on a full disk, a registration that cannot be stored would waste one of the day's few
+        if not new_client and old.registration is not None and _fits(old.registration, auth, wanted):
+            return old
+        locked.write(old)  # on a full disk, a registration that cannot be stored would waste one of the day's few
         try:
             registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), wanted, auth)
         except LostResponseError as error:
             raise LostResponseError(
                 f"{error} Nobody was signed in. Run `bookferry login {self._tenant}` again."
             ) from None
-        return replace(kept, registration=registration)
+        return replace(old, registration=registration)
 
     def _change(self, change: Callable[[StoredSignIn, LockedSignIn], StoredSignIn]) -> StoredSignIn:
         with self._store.locked(self._clock) as locked:
             try:
-                kept = locked.read()
+                old = locked.read()
             except SignInError:  # damaged: this sign-in replaces it
-                kept = StoredSignIn(self._chosen.base_url, self._tenant)
-            changed = change(kept, locked)
-            if changed != kept:
+                old = StoredSignIn(self._chosen.base_url, self._tenant)
+            changed = change(old, locked)
+            if changed != old:
                 locked.write(changed)
         return changed
 

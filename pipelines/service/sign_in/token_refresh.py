@@ -102,9 +102,9 @@ class TokenRefresher:
         if alive and (grant.access_token != rejected or self._in_vain >= MAX_REJECTED):
             return grant.access_token
 
-        def is_needed(kept: Grant) -> bool:
-            self._in_vain += kept.access_token == rejected
-            return kept.access_token == rejected or self._is_old(kept)
+        def is_needed(stored_grant: Grant) -> bool:
+            self._in_vain += stored_grant.access_token == rejected
+            return stored_grant.access_token == rejected or self._is_old(stored_grant)
 
         return self._renewed(is_needed, last=True).access_token
 
@@ -117,7 +117,7 @@ class TokenRefresher:
         before = self._look()
         if before.refresh_token is None:
             raise SignInError(no_refresh_token(self.tenant))
-        return self._renewed(lambda kept: kept.refreshes == before.refreshes, last=True)
+        return self._renewed(lambda stored_grant: stored_grant.refreshes == before.refreshes, last=True)
 
     def close(self) -> None:
         """Wait for a running refresh: its response comes only once, and must be stored."""

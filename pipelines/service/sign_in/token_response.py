@@ -65,9 +65,9 @@ def read_registration(
         )
     if method != "none" and not isinstance(secret, str):
         raise ProtocolError("POST /oauth/clients registered a confidential client and gave it no client_secret.")
-    kept = answer.get("redirect_uris")
+    stored_uris = answer.get("redirect_uris")
     asked = tuple(scopes)
-    usable = [each for each in redirect_uris if isinstance(kept, list) and each in kept]
+    usable = [each for each in redirect_uris if isinstance(stored_uris, list) and each in stored_uris]
     stored = _scopes(answer.get("scope"))
     keep_secret(secret if isinstance(secret, str) else "")
     return Registration(

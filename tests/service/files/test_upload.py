@@ -178,7 +178,7 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
         (ConnectionError(), TemporaryError, "the connection broke", TRIES),
         (Answer(b"", status=503, headers={"Retry-After": "9999"}), TemporaryError, "503", 1),
         (s3_error(400, "EntityTooLarge", "exceeds the maximum"), RefusedError, "EntityTooLarge: exceeds the max", 1),
-        (Answer(b"", status=404), RefusedError, "404 Not Found: the storage does not take this file", 1),
+        (Answer(b"", status=404), RefusedError, "404 Not Found: the storage service does not take this file", 1),
         (Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}), ProtocolError, "303 .* not followed", 1),
         (Answer(b"", status=202), ProtocolError, "202 Accepted, where 204 was expected", 1),
         (Answer(b"", status=501), ProtocolError, "501 Not Implemented", 1),
@@ -220,7 +220,7 @@ def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) ->
         ({"key": "uploads/cache/1"}, "does not begin with cache/"),
         ({"key": "cache/"}, "does not begin with cache/"),
         ({"key": None}, "fields that are no texts"),
-        ({"file": "x"}, "one named `file`"),
+        ({"file": "x"}, "a field named `file`"),
         ({"x": "y" * 100_000}, "more fields than any form has"),
     ],
 )
@@ -258,7 +258,7 @@ def test_an_address_where_no_storage_can_be_is_not_used(
 def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_for: ClientFor, content: bytes) -> None:
     """I12: shorter, longer, or with another byte. The form stays incomplete, and the storage service takes nothing."""
     place = Place(serve, client_for, STORED)
-    with pytest.raises(StorageError, match=r"A kept file was not sent: it has .* should have|its SHA-256 is"):
+    with pytest.raises(StorageError, match=r"A stored file was not sent: it has .* should have|its SHA-256 is"):
         place.upload(stored=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
     assert len(place.library.received) == 1
     assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
