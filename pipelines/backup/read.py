@@ -146,7 +146,12 @@ def _read(
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
         with capture.page_log(resource) as log:
             listing = Listing(
-                client, ENDPOINTS[resource], log=log, restless=walk < walks, settles=walks > 1, last_page=last_page
+                client,
+                ENDPOINTS[resource],
+                log=log,
+                may_restart=walk < walks,
+                may_go_back=walks > 1,
+                last_page=last_page,
             )
             try:
                 facts, staged, restless = walk_over(listing)

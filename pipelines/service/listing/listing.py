@@ -46,9 +46,9 @@ class _PageGoneError(Exception):
 class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
-    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `settles`: the walk may read
-    pages again where the collection changed. `restless`: a walk that cannot tell what changed raises `CollectionMovedError`, so that a new
-    walk can start. `last_page`: the last page's address, if an earlier walk found it.
+    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_go_back`: the walk may
+    read pages again where the collection changed. `may_restart`: a walk that cannot tell what changed raises `CollectionMovedError`, so
+    that a new walk can start. `last_page`: the last page's address, if an earlier walk found it.
     """
 
     def __init__(
@@ -57,16 +57,16 @@ class Listing:
         endpoints: Sequence[str],
         *,
         log: PageCheckpoints | None = None,
-        restless: bool = False,
-        settles: bool = False,
+        may_restart: bool = False,
+        may_go_back: bool = False,
         last_page: httpx.URL | None = None,
     ) -> None:
         self._client = client
         self._endpoints = endpoints
         self._log = log or NoCheckpoints()
-        self._restless, self._settles = restless, settles
+        self._may_restart, self._may_go_back = may_restart, may_go_back
         self.last_page = last_page
-        self._route, self._guard, self._window = Route(), LoopGuard(), RecentPages()
+        self._route, self._guard, self._recent = Route(), LoopGuard(), RecentPages()
         self._ahead = Prefetch(self._fetch, client.requests_per_minute)
         self._early: SavedPage | None = None
         self._upcoming: httpx.URL | None = None
@@ -109,9 +109,9 @@ class Listing:
             self._look_ahead(answer)
             yield page
         elif self._upcoming is not None:
-            newest = self._now(self._window.newest)
-            if newest is None or not self._window.is_unchanged(newest.keys, newest.paging.total):
-                self._restless = True  # the pages of the log are no beginning of the present collection
+            newest = self._now(self._recent.newest)
+            if newest is None or not self._recent.is_unchanged(newest.keys, newest.paging.total):
+                self._may_restart = True  # the pages of the log are no beginning of the present collection
                 if (back := self._moved(newest)) is not None:
                     return (yield from back)
         return answer
@@ -124,19 +124,19 @@ class Listing:
         try:
             following = self._following(answer, upcoming)
         except _PageGoneError as gone:
-            newest = self._now(self._window.newest)
-            same = newest is not None and newest.paging.total == self._window.newest.total
+            newest = self._now(self._recent.newest)
+            same = newest is not None and newest.paging.total == self._recent.newest.total
             if same or (back := self._moved(newest)) is None:
                 raise gone.refusal from None
             return (yield from back)
         if following is None:
             return None
-        seam = self._window.drift(following.keys, following.paging.total)
+        seam = self._recent.drift(following.keys, following.paging.total)
         if seam is Drift.COUNT_CHANGED and (back := self._moved(following)) is not None:
             return (yield from back)
         if seam is Drift.OVERLAP:
             self._give_up(following)
-        yield self._take(self._window.newest.number + 1, following)
+        yield self._take(self._recent.newest.number + 1, following)
         return following
 
     def _take(self, number: int, answer: SavedPage) -> Page:
@@ -170,7 +170,7 @@ class Listing:
 
     def _moved_early(self) -> int | None:
         """Return X-Total of the page that was read early, if it differs from the newest page's."""
-        early, total = self._early, self._window.newest.total
+        early, total = self._early, self._recent.newest.total
         if early is None or None in (early.paging.total, total) or early.paging.total == total:
             return None
         self._early = None
@@ -178,7 +178,7 @@ class Listing:
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
         paging = answer.paging
-        self._window.add(RememberedPage(number, paging.url, paging.total, frozenset(answer.keys), self._route.seen))
+        self._recent.add(RememberedPage(number, paging.url, paging.total, frozenset(answer.keys), self._route.seen))
         self._upcoming = self._route.after(paging)
         self._guard.check(paging, answer.records, self._upcoming)
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
@@ -206,7 +206,7 @@ class Listing:
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
             self._early = None
-            if early.paging.total == self._window.newest.total:
+            if early.paging.total == self._recent.newest.total:
                 return early
         return self._ahead.take(upcoming)
 
@@ -219,7 +219,7 @@ class Listing:
         """
         moves = self.facts.movements + 1
         if (
-            self._settles
+            self._may_go_back
             and self._furthest > RESTART_PAGES
             and moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
         ):
@@ -233,7 +233,7 @@ class Listing:
         """Ask for a new walk if that is allowed."""
         if hint is not None and self.last_page is not None:
             self.last_page = self._route.last_page(hint.paging, self._upcoming) or self.last_page
-        if self._restless:
+        if self._may_restart:
             raise CollectionMovedError
         self.facts.unsettled = True
 
@@ -253,7 +253,7 @@ class Listing:
         collection ends now. The last page is read first, so that it shows later changes.
         """
         self._ahead.drop()
-        pages = self._window.newest_first()
+        pages = self._recent.newest_first()
         last = None
         if hint is not None and self.last_page is not None:
             last = self._route.last_page(hint.paging, self._upcoming)
@@ -265,10 +265,10 @@ class Listing:
                 now is not None
                 and seen is pages[0]
                 and now.paging.total == seen.total
-                and not self._window.is_unchanged(now.keys, seen.total)
+                and not self._recent.is_unchanged(now.keys, seen.total)
             ):
                 break  # as many records were added as deleted
-            if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
+            if now is not None and (seen.number == 1 or self._recent.overlaps(now.keys)):
                 self._go_back(seen.before)
                 yield self._take(seen.number, now)
                 return now
@@ -323,7 +323,7 @@ class Listing:
         return answer
 
     def _append(self, number: int, answer: SavedPage, *, early: bool = False) -> None:
-        before = 0 if early else self._window.newest.before
+        before = 0 if early else self._recent.newest.before
         requests, seconds = self.facts.requests, self.facts.seconds
         mark = PageCheckpoint(
             number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds

@@ -72,7 +72,7 @@ class TokenRefresher:
         self._turn = threading.Lock()
         self._closed = False
         self._running: set[threading.Thread] = set()
-        self._in_vain = 0
+        self._rejected = 0
         self._seen: Grant | None = None
         self._seen_at = self._again_at = float("-inf")
 
@@ -99,18 +99,18 @@ class TokenRefresher:
         """
         grant = self._look()
         alive = grant.left(ClockReading.now(self._clock)) > 0
-        if alive and (grant.access_token != rejected or self._in_vain >= MAX_REJECTED):
+        if alive and (grant.access_token != rejected or self._rejected >= MAX_REJECTED):
             return grant.access_token
 
         def is_needed(stored_grant: Grant) -> bool:
-            self._in_vain += stored_grant.access_token == rejected
+            self._rejected += stored_grant.access_token == rejected
             return stored_grant.access_token == rejected or self._is_old(stored_grant)
 
         return self._renewed(is_needed, last=True).access_token
 
     def accepted(self) -> None:
         """Note that a request got another response than 401."""
-        self._in_vain = 0
+        self._rejected = 0
 
     def keep_alive(self) -> Grant:
         """Refresh now, so that an unused sign-in does not lapse; a refresh by somebody else a moment ago is enough."""

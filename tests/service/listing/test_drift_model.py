@@ -99,15 +99,15 @@ def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[
     )
     before, last_page = None, None
     for walk in range(1, WALKS + 1):
-        listing = Listing(client, ["publications"], restless=walk < WALKS, settles=True, last_page=last_page)
+        listing = Listing(client, ["publications"], may_restart=walk < WALKS, may_go_back=True, last_page=last_page)
         try:
             rows = [(one, page.number) for page in listing.pages() for one in page.ids if one is not None]
         except CollectionMovedError:
             last_page = listing.last_page
             continue
         facts, ids = proved(listing.facts, rows)
-        restless = len(ids) != len(set(ids)) or (listing.facts.totals_seen > 1 and not facts.complete)
-        if not restless or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
+        restart = len(ids) != len(set(ids)) or (listing.facts.totals_seen > 1 and not facts.complete)
+        if not restart or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
             break
         before, last_page = found, listing.last_page
     return facts, ids, walk
