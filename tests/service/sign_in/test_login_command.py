@@ -152,7 +152,7 @@ def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
         "print('the browser is content', file=sys.stderr)\n"
     )
     done = run(home, "login", "new", variables=browser(act))
-    assert (done.status, "Refused: The answer" in done.err) == (0, True), done.err
+    assert (done.status, "Refused: The response" in done.err) == (0, True), done.err
     assert home.read().status_code == 200
 
 
