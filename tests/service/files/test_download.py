@@ -152,7 +152,7 @@ class TestRefuses:
 
     def test_more_than_anybody_needs(self, serve: Serve, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file without a stated size has a limit all the same."""
-        monkeypatch.setattr(download, "MOST_BYTES", 1000)
+        monkeypatch.setattr(download, "MAX_BYTES", 1000)
         outcome, _ = fetch(clock, serve(in_turn(Answer(CONTENT))).url, size=None)
         assert "at most 1,000 are taken" in outcome.problem
 

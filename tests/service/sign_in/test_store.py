@@ -157,7 +157,7 @@ def test_processes_lose_no_change(store_for: Open) -> None:
     """Lock, read again, write: two processes that count together miss no number."""
     count = (
         "for _ in range(10):\n  with store.locked(SystemClock()) as locked:\n    kept = locked.read()\n"
-        "    locked.write(Connection(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
+        "    locked.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
     )
     processes = [another_process(store_for, count) for _ in range(2)]
     for process in processes:
@@ -281,7 +281,7 @@ def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -
         open_tokens(load_settings(path), "new")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEST_DATABASE", "mysql://x")
-        with pytest.raises(ConfigurationError, match="is no address such as postgresql"):
+        with pytest.raises(ConfigurationError, match="is not an address such as postgresql"):
             open_tokens(load_settings(path), "new")
         patch.setenv("TEST_DATABASE", postgres_database)
         write(open_tokens(load_settings(path), "new"), connection())
