@@ -148,7 +148,7 @@ def _plan_metadata(plan: "Plan") -> Mapping[str, Any]:
     return {
         "picture": dg.MetadataValue.md(plan_picture(plan, now=datetime.now(UTC))),
         "plan": facts.plan,
-        "approval": facts.seal[:8],
+        "approval": facts.approval,
         "counts": preview(("resource", "action", "records"), rows),
         "files": facts.files.upload,
         "requests": facts.requests,

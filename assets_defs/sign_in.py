@@ -14,7 +14,7 @@ from assets_defs.schedules import cron, now_utc
 from pipelines.backup.flow import Backup
 from pipelines.scopes import abilities
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
+from pipelines.service.sign_in.sign_in_state import SignInState, sign_in_state
 from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import keep_alive, warning
 

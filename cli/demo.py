@@ -31,7 +31,7 @@ from pipelines.migration.flow import AppliedPlan, MigrationResults
 from pipelines.migration.model.plan import HTML, Plan
 from pipelines.migration.model.wording import headline
 from pipelines.migration.verify.verdict import MigrationVerification
-from pipelines.service.sandbox_process import CLIENT, sandbox_process, sign_in
+from pipelines.service.sandbox_process import CLIENT_ID, sandbox_process, store_sign_in
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.settings import Settings
 from pipelines.store.catalogue import open_catalogue
@@ -94,7 +94,7 @@ def run(folder: Path, output: Output, *, backup_only: bool = False) -> ExitStatu
         _write_config(config, tenant["base_url"], ready["tenants"][TARGET]["base_url"])
         os.environ["BOOKFERRY_DEMO_USER"], os.environ["BOOKFERRY_DEMO_PASSWORD"] = tenant["user"], tenant["password"]
         settings = load_settings(config)
-        sign_in(settings, TARGET, ready, TARGET)
+        store_sign_in(settings, TARGET, ready, TARGET)
         with ProgressDisplay() as display:
             snapshot = run_backup(settings, TENANT, default_resources("v2"), display).snapshot
         data = open_data(settings)
@@ -202,7 +202,7 @@ def _write_config(config: Path, base_url: str, target_url: str) -> None:
         base_url=base_url,
         target=TARGET,
         target_url=target_url,
-        client=CLIENT,
+        client=CLIENT_ID,
         limit=REQUESTS_PER_MINUTE,
     )
     config.write_text(text, encoding="utf-8")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import shutil
 import signal
 import socket
 import warnings
@@ -22,6 +21,7 @@ from filelock import FileLock
 from cli.progress import ProgressDisplay
 from cli.stop_signals import STOP_SIGNALS, StopRequest
 from pipelines.backup.flow import Backup
+from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.migration.flow import Migration
 from pipelines.settings.settings import Settings
@@ -47,9 +47,6 @@ run_retries: {enabled: false}
 freshness: {enabled: true}
 retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, schedule: {purge_after_days: {skipped: 7}}}
 """
-
-ROOM = 1024 * 1024
-"""Bytes. A disk with less than this is full for a database."""
 
 _TERMINAL = {
     "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
@@ -214,8 +211,7 @@ def _history_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        full = shutil.disk_usage(home).free < ROOM
-        raise storage_error(OSError(errno.ENOSPC, "full") if full else error.orig or error, home) from error
+        raise storage_error(OSError(errno.ENOSPC, "full") if is_full(home) else error.orig or error, home) from error
 
 
 @contextmanager

@@ -15,10 +15,10 @@ from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.scopes import JOBS, abilities
 from pipelines.service.redaction import redact
-from pipelines.service.sign_in.connection import Grant
-from pipelines.service.sign_in.login import Login, Question, signing_in
-from pipelines.service.sign_in.loopback_redirect import Arrival, Listener, next_arrival
-from pipelines.service.sign_in.oauth_errors import ForeignAnswerError
+from pipelines.service.sign_in.login import AuthorizationRequest, Login, signing_in
+from pipelines.service.sign_in.loopback_redirect import AuthorizationResponse, RedirectListener, next_response
+from pipelines.service.sign_in.oauth_errors import ForeignResponseError
+from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in_health import who_am_i
@@ -68,7 +68,9 @@ def _scopes(settings: Settings, tenant: str, purpose: str | None) -> tuple[str, 
     return scopes
 
 
-def _obtain_grant(login: Login, question: Question, output: Output, *, browser: bool, seconds: float) -> Grant:
+def _obtain_grant(
+    login: Login, question: AuthorizationRequest, output: Output, *, browser: bool, seconds: float
+) -> Grant:
     with ExitStack() as stack:
         listener = _listener(question.redirect_uri)
         if listener is not None:
@@ -84,12 +86,12 @@ def _obtain_grant(login: Login, question: Question, output: Output, *, browser: 
     return grant
 
 
-def _listener(redirect_uri: str) -> Listener | None:
+def _listener(redirect_uri: str) -> RedirectListener | None:
     """The listener for the browser's redirect; `None` if the redirect address is not on this machine."""
     if redirect_uri.startswith("https:"):
         return None
     try:
-        return Listener(redirect_uri)
+        return RedirectListener(redirect_uri)
     except OSError as error:
         raise ConfigurationError(
             f"Cannot listen at {redirect_uri}, where the browser brings the answer ({error.strerror}). Is another `bookferry login` "
@@ -97,7 +99,7 @@ def _listener(redirect_uri: str) -> Listener | None:
         ) from None
 
 
-def _explain(output: Output, question: Question, *, browser: bool, paste: bool, listening: bool) -> None:
+def _explain(output: Output, question: AuthorizationRequest, *, browser: bool, paste: bool, listening: bool) -> None:
     output.say("Bookferry requests these scopes. On the consent page, untick what you do not want to allow:")
     for scope in question.scopes:
         jobs = [job for job in JOBS.values() if scope in job.scopes]
@@ -144,7 +146,10 @@ def _input() -> int | None:
 
 
 def _wait(
-    grant_from: Callable[[Arrival], Grant | None], listener: Listener | None, pasted: int | None, seconds: float
+    grant_from: Callable[[AuthorizationResponse], Grant | None],
+    listener: RedirectListener | None,
+    pasted: int | None,
+    seconds: float,
 ) -> Grant | None:
     """Wait for the answer to our question. Other answers are refused, with a message. Returns `None` after `seconds`."""
     until = time.monotonic() + seconds
@@ -152,7 +157,7 @@ def _wait(
         raise SignInError(NO_INPUT)
     while True:
         try:
-            arrival = next_arrival(listener, pasted, until - time.monotonic())
+            arrival = next_response(listener, pasted, until - time.monotonic())
         except EOFError:
             pasted = None
             if listener is None:
@@ -160,7 +165,7 @@ def _wait(
             continue
         if arrival is None:
             return None
-        if arrival.answer and (grant := grant_from(arrival)) is not None:
+        if arrival.parameters and (grant := grant_from(arrival)) is not None:
             return grant
 
 
@@ -175,17 +180,19 @@ def _timeout_error(seconds: float, *, issued: bool) -> SignInError:
     )
 
 
-def _grant_from(login: Login, question: Question, output: Output, arrival: Arrival) -> Grant | None:
+def _grant_from(
+    login: Login, question: AuthorizationRequest, output: Output, arrival: AuthorizationResponse
+) -> Grant | None:
     try:
-        grant = login.finish(question, arrival.answer)
-    except ForeignAnswerError as error:
+        grant = login.finish(question, arrival.parameters)
+    except ForeignResponseError as error:
         output.say(f"Refused: {redact(str(error))} Still waiting for yours.")
-        arrival.tell("Refused", redact(str(error)), status=400)
+        arrival.show("Refused", redact(str(error)), status=400)
         return None
     except BookferryError as error:
-        arrival.tell("Not signed in", redact(str(error)), status=400)
+        arrival.show("Not signed in", redact(str(error)), status=400)
         raise
-    arrival.tell(
+    arrival.show(
         "Signed in", "Bookferry is signed in and has stored the sign-in for its jobs. You can close this window."
     )
     return grant

@@ -21,7 +21,7 @@ from pipelines.backup.flow import checked_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult, Limits, as_json
-from pipelines.migration.flow import APPROVAL, AppliedPlan, Migration, MigrationResults
+from pipelines.migration.flow import AppliedPlan, Migration, MigrationResults
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
 from pipelines.migration.model.plan_folders import find_plan
@@ -105,7 +105,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "target": facts.target.tenant,
         "mails": facts.mails,
         "decisions": facts.decisions,
-        "approval": facts.seal[:APPROVAL],
+        "approval": facts.approval,
         "path": str(plan.folder),
         "notes": facts.notes,
     }

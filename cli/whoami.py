@@ -14,7 +14,7 @@ from pipelines.humanize import duration
 from pipelines.scopes import abilities
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
+from pipelines.service.sign_in.sign_in_state import SignInState, sign_in_state
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
 from pipelines.sign_in_health import warning, who_am_i

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.backup.read import Progress
-from pipelines.humanize import counted
+from pipelines.humanize import MOST_LISTED, counted
 from pipelines.migration.apply.run import ApplyProgress, Limits
 from pipelines.migration.flow import Migration
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.plan import PlanFacts
 from pipelines.migration.model.resource_types import LOCATIONS, RESOURCE_TYPES
 from pipelines.migration.model.target_reading import snapshot_listing
 from pipelines.migration.plan.quarantine import TASK_COMPLETED
 from pipelines.migration.report.issues import counts_by_path
-from pipelines.service.sandbox_process import CLIENT, make_locations, sandbox_process, sign_in
+from pipelines.service.sandbox_process import CLIENT_ID, create_locations, sandbox_process, store_sign_in
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import TenantSettings
 from pipelines.store.durable import storage_errors
@@ -35,9 +35,6 @@ TENANT = "drill"
 
 NO_LIMITS = Limits(failures=1_000_000_000, failures_percent=100.0, touched_percent=100.0)
 """A drill reports everything that cannot be put back."""
-
-MOST_PROBLEMS = 1000
-"""Problems in a result."""
 
 MOST_PATHS = 100
 """Paths of values without a place in version 3 in a result."""
@@ -61,11 +58,11 @@ def drill(
         sandbox_process(["--tenant", f"{TENANT}=empty", "--requests-per-minute", "0", "--port", "0"]) as ready,
     ):
         sandbox_settings = _sandbox_settings(settings, Path(folder), ready["tenants"][TENANT]["base_url"])
-        sign_in(sandbox_settings, TENANT, ready, TENANT)
+        store_sign_in(sandbox_settings, TENANT, ready, TENANT)
         resources, problems = _restorable_resources(snapshot)
         locations = 0
         if LOCATIONS in resources:
-            locations = make_locations(ready, TENANT, _locations(data, snapshot, Path(folder)))
+            locations = create_locations(ready, TENANT, _locations(data, snapshot, Path(folder)))
         with Migration(sandbox_settings, on_progress=on_progress, source_data=data) as migration:
             # overwrite: the snapshot replaces the sandbox's own records, such as the account that signs in
             plan = migration.plan(snapshot, TENANT, overwrite=True, resources=resources)
@@ -88,11 +85,10 @@ def drill(
         records=verification.compared,
         files=verification.files_checked,
         bytes=facts.files.bytes,
-        problems=problems[:MOST_PROBLEMS],
+        problems=problems[:MOST_LISTED],
         problems_count=len(problems),
         resources={
-            name: sum(counts.get(action, 0) for action in (Action.CREATE, Action.PATCH, Action.UNCHANGED))
-            for name, counts in facts.counts.items()
+            name: sum(counts.get(action, 0) for action in PRESENT_ACTIONS) for name, counts in facts.counts.items()
         },
         left=_not_restorable(locations, completed_tasks, facts.unsent),
     )
@@ -159,7 +155,7 @@ def _sandbox_settings(settings: Settings, folder: Path, base_url: str) -> Settin
     sandbox = TenantSettings(
         base_url=base_url,
         api="v3",
-        client_id=CLIENT,
+        client_id=CLIENT_ID,
         client_auth="none",
         requests_per_minute=1_000_000,
         send_invalid_identifiers=True,

@@ -1,23 +1,24 @@
-"""The one error tree, sorted by what the caller should do next.
+"""The error tree, sorted by what the caller does next.
 
-    BookferryError                      exit 1   something failed; nothing good was replaced
-    ├── ConfigurationError              exit 2   mend bookferry.toml, the environment or the command
+    BookferryError                      exit 1   something failed; earlier results are intact
+    ├── ConfigurationError              exit 2   a person corrects bookferry.toml, the environment or the command
     ├── SignInError                     exit 4   a person must sign in
     │   └── AccessDeniedError           exit 4   signed in, but this account may not do that
-    │       └── InsufficientScopeError           the token lacks a scope that the person can release at the next sign-in
-    ├── TemporaryError                  exit 1   the service or the network may recover; run it again
-    ├── UnclearError                    exit 1   a write may have had its effect; look it up before it is repeated (I8)
-    └── StopError                       exit 1   going on would be wrong; a person must look
-        ├── ProtocolError                        the service answered what its document does not allow
+    │       └── InsufficientScopeError           the token lacks a scope that the person can grant at the next sign-in
+    ├── TemporaryError                  exit 1   the service or the network may recover: run the command again
+    ├── UnclearError                    exit 1   a write may have had its effect: look it up before you repeat it (I8)
+    ├── RecordError                     exit 1   this record only: a run reports it and goes on with the next record
+    │   └── RefusedError                         the service refused this request (4xx)
+    └── StopError                       exit 1   going on would be wrong: a person must look
+        ├── ProtocolError                        the service broke its own API
         │   ├── ForeignOriginError               credentials would have left the tenant's own origin (I2)
         │   └── PagingLoopError                  the listing would never end (I13)
-        ├── RefusedError                         the service refused this very request (4xx)
         ├── TenantBusyError                      another run reads this tenant
         ├── StorageError                         the data folder is full, read-only or damaged
-        └── SafetyLimitError            exit 5   a safety limit stopped it
+        └── SafetyLimitError            exit 5   a safety limit stopped the run
 
-A message says what was tried, what came back and what to do, and never holds a secret: whoever builds one from outside text passes
-that text through `pipelines.service.redaction` first.
+A message says what was tried, what came back and what to do. It never contains a secret: code that quotes outside text passes the text
+through `pipelines.service.redaction` first.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """What a command tells the shell; an unknown status is a failure."""
+    """Exit status of a command; callers treat an unknown status as a failure."""
 
     COMPLETE = 0
     FAILED = 1
@@ -38,19 +39,19 @@ class ExitStatus(IntEnum):
 
 
 class BookferryError(Exception):
-    """Something failed and nothing good was replaced."""
+    """Something failed; earlier results are intact."""
 
     exit_status = ExitStatus.FAILED
 
 
 class ConfigurationError(BookferryError):
-    """The configuration, the environment or the command has to be mended by a person."""
+    """A person must correct the configuration, the environment or the command."""
 
     exit_status = ExitStatus.USAGE
 
 
 class SignInError(BookferryError):
-    """The service does not accept who we say we are; a person must sign in or correct the credentials."""
+    """The service does not accept our identity; a person must sign in or correct the credentials."""
 
     exit_status = ExitStatus.SIGN_IN
 
@@ -60,7 +61,7 @@ class AccessDeniedError(SignInError):
 
 
 class InsufficientScopeError(AccessDeniedError):
-    """The token lacks the scopes `scopes`; empty where the service does not name them."""
+    """The token lacks the scopes `scopes`; empty if the service does not name them."""
 
     def __init__(self, message: str, *, scopes: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -72,10 +73,28 @@ class TemporaryError(BookferryError):
 
 
 class UnclearError(BookferryError):
-    """A write was sent, and what came back does not tell whether it had its effect: look it up before it is repeated (I8, trap A5).
+    """A write was sent, and the response does not say whether it had its effect: look it up before you repeat it (I8).
 
-    No kind of `TemporaryError`: whoever just runs it again may do it twice.
+    This is no subclass of `TemporaryError`, because running the same command again could write twice.
     """
+
+
+class RecordError(BookferryError):
+    """One record cannot be processed. A run reports it and goes on with the next record."""
+
+
+class RefusedError(RecordError):
+    """The service refused this request; `status` is the HTTP status.
+
+    `code` and `detail` are the error code and the error message of the response, safe for a message; empty if the response has none.
+    A run that needs the response to go on, such as a listing, ends with this error.
+    """
+
+    def __init__(self, message: str, *, status: int, code: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.detail = detail
 
 
 class StopError(BookferryError):
@@ -83,7 +102,7 @@ class StopError(BookferryError):
 
 
 class ProtocolError(StopError):
-    """The service answered something its document does not allow."""
+    """The service sent a response that its API does not allow."""
 
 
 class ForeignOriginError(ProtocolError):
@@ -94,25 +113,12 @@ class PagingLoopError(ProtocolError):
     """A listing repeats itself or never ends (I13)."""
 
 
-class RefusedError(StopError):
-    """The service refused this very request; `status` is its HTTP status.
-
-    `code` and `said` are what its body calls the error, and says of it, fit for a message; empty where it does not.
-    """
-
-    def __init__(self, message: str, *, status: int, code: str = "", said: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.said = said
-
-
 class TenantBusyError(StopError):
-    """Another run reads this tenant; one tenant is never read by two runs at once."""
+    """Another run reads this tenant; only one run may read a tenant at a time."""
 
 
 class StorageError(StopError):
-    """The data folder cannot be written or read: full, read-only, damaged or made by a newer version."""
+    """The data folder cannot be written or read: it is full, read-only, damaged or from a newer version."""
 
 
 class SafetyLimitError(StopError):

@@ -1,10 +1,13 @@
-"""Numbers, bytes and times in words for people; the one way in which commands, reports and plans write them."""
+"""Numbers, bytes and durations as text for people; commands, reports and plans all use these functions."""
 
 from __future__ import annotations
 
+MOST_LISTED = 1000
+"""Entries that a list in a result document has at most; the document also has their number (I11)."""
+
 
 def size(count: int) -> str:
-    """Bytes for people: 1.4 MB."""
+    """Returns bytes as text: `1.4 MB`."""
     amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000:  # noqa: PLR2004  SI
@@ -14,12 +17,12 @@ def size(count: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 request`, `1,090 requests`."""
+    """Returns a number with its noun: `1 request`, `1,090 requests`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people: 4 s, 2 min 10 s, 5 h 33 min, 3 days 11 h."""
+    """Returns seconds as text: `4 s`, `2 min 10 s`, `5 h 33 min`, `3 days 11 h`."""
     whole = round(seconds)
     if whole < 60:  # noqa: PLR2004
         return f"{whole} s"

@@ -6,25 +6,25 @@ from collections.abc import Iterable
 from datetime import date
 
 RESOURCES = ("publications", "users", "hard_copies", "locations", "collections", "authorities", "tasks")
-"""Every resource that can be listed; the order in which they are read."""
+"""Every resource that can be listed, in the order in which backups read them."""
 
 LAST_DAY_OF_V2 = date(2026, 12, 31)
-"""The service shuts version 2 down at the end of 2026 (service.md#shutdown)."""
+"""The service shuts v2 down at the end of 2026 (service.md#shutdown)."""
 
 NOT_LISTED = {
     ("v2", "users"): "version 2 of the API has no list of users. Read them with a tenant of the same library that has "
     'api = "v3" and the scope users:read'
 }
-"""Version 2 has POST, PATCH and DELETE of users, and no list of them (service.md#users)."""
+"""API version and resource → why it cannot be listed: v2 has POST, PATCH and DELETE of users only (service.md#users)."""
 
 
 def default_resources(api: str) -> tuple[str, ...]:
-    """The resources of a backup without `--resources`: all of them for v3; for v2 the publications, its only documented list."""
+    """Returns the resources of a backup without an explicit choice: all of v3, and of v2 the documented list."""
     return RESOURCES if api == "v3" else ("publications",)
 
 
-def resource_mistake(api: str, names: Iterable[str]) -> str | None:
-    """The mistake in the names of resources that a person gave, or None."""
+def resource_problem(api: str, names: Iterable[str]) -> str | None:
+    """Returns what is wrong with the resources that a person chose; `None` if nothing is."""
     wanted = list(names)
     unknown = [name for name in wanted if name not in RESOURCES]
     if unknown:

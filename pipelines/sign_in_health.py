@@ -13,9 +13,9 @@ from pipelines.service.client import open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
 from pipelines.service.redaction import outside_text
-from pipelines.service.sign_in.bearer import renewing
-from pipelines.service.sign_in.connection import Grant
-from pipelines.service.sign_in.token_refresh import SignInState
+from pipelines.service.sign_in.bearer import open_refresher
+from pipelines.service.sign_in.sign_in_state import SignInState
+from pipelines.service.sign_in.stored_sign_in import Grant
 from pipelines.settings.settings import Settings
 
 WARN_AHEAD = timedelta(days=7)
@@ -50,7 +50,7 @@ def keep_alive(settings: Settings, tenant: str, *, state: Path, clock: Clock | N
     clock = clock or SystemClock()
     budget = Budget(state, library, limit, clock)
     try:
-        with renewing(settings, tenant, budget=budget, clock=clock) as renewal:
+        with open_refresher(settings, tenant, budget=budget, clock=clock) as renewal:
             return renewal.keep_alive()
     finally:
         budget.close()

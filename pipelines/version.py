@@ -1,4 +1,4 @@
-"""Which Bookferry this is; the manifest of a snapshot names it."""
+"""The version of Bookferry; the manifest of a snapshot contains it."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.metadata import PackageNotFoundError, version
 
 try:
     VERSION = version("bookferry")
-except PackageNotFoundError:  # run from a checkout that nobody installed
+except PackageNotFoundError:  # run from a checkout without an installation
     VERSION = "0+checkout"

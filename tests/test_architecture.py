@@ -34,7 +34,7 @@ FLOORS = {
         {"service", "store"},
         {"records"},
         {"settings"},
-        {"errors", "humanize", "inventory", "publication_fields", "version"},
+        {"disk_space", "errors", "humanize", "inventory", "publication_fields", "service_limits", "version"},
     ),
     "pipelines.service": (
         {"files", "listing", "probe", "sandbox_process", "webhook"},

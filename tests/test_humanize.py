@@ -1,4 +1,4 @@
-"""Numbers, bytes and times as people read them."""
+"""Numbers, bytes and durations as text for people."""
 
 from __future__ import annotations
 

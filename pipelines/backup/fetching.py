@@ -182,8 +182,8 @@ class FileFetcher:
             self._failed_in_a_row = 0
             self.files.mark_kept(content.content, new=content.is_new)
             return
-        self.files.mark_failed(wanted.reference.content_key, content.problem, temporary=content.passing)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if content.passing else 0
+        self.files.mark_failed(wanted.reference.content_key, content.problem, temporary=content.temporary)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if content.temporary else 0
         if self._failed_in_a_row >= MOST_FAILURES_IN_A_ROW:
             self._give_up(
                 f"not tried, after {MOST_FAILURES_IN_A_ROW} failures in a row; the last one: {content.problem}"
@@ -197,15 +197,15 @@ class FileFetcher:
                 result = self._download(wanted, address)
                 if not isinstance(result, Failed):
                     if asked:
-                        self._addresses.helped()
+                        self._addresses.mark_useful()
                     return result
                 failed = result
-                if not result.refused or asked == MOST_ADDRESSES:
+                if not result.expired or asked == MOST_ADDRESSES:
                     return result
             fresh = self._addresses.ask(wanted.reference)
             if isinstance(fresh, Failed):
                 why = f"{failed.problem}; {fresh.problem}" if failed.problem else fresh.problem
-                return Failed(why, passing=fresh.passing)
+                return Failed(why, temporary=fresh.temporary)
             address = fresh
         return failed
 

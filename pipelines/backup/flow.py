@@ -13,7 +13,7 @@ import msgspec
 
 from pipelines.backup import files, read, staging
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
-from pipelines.inventory import RESOURCES, default_resources, resource_mistake
+from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
 from pipelines.report.build import Report, make_report
 from pipelines.service.client import LibraryClient, Waiting, open_client
@@ -220,7 +220,7 @@ def tenant_resources(tenant: TenantSettings) -> tuple[str, ...]:
 
 def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str]:
     """The resources that a person asked for by name, or those of every night; in reading order."""
-    if mistake := resource_mistake(tenant.api, wanted):
+    if mistake := resource_problem(tenant.api, wanted):
         raise ConfigurationError(f"--resources: {mistake}.")
     return [resource for resource in RESOURCES if resource in (wanted or tenant_resources(tenant))]
 

@@ -20,16 +20,16 @@ from pipelines.errors import (
     InsufficientScopeError,
     ProtocolError,
     RefusedError,
-    StopError,
 )
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.paging import PER_PAGE
-from pipelines.service.listing.drift import REMEMBERED
-from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts, Page
+from pipelines.service.listing.completeness import ListingFacts, Page
+from pipelines.service.listing.drift import PAGES_REMEMBERED
+from pipelines.service.listing.listing import CollectionMovedError, Listing
 from pipelines.service.redaction import outside_text
+from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import DuplicateIds, drop_duplicates
 from pipelines.store.parquet import TableWriter
 from pipelines.store.snapshots.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids
@@ -111,7 +111,7 @@ def read_raw(
         )
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if capture.has_pages(resource) or alone:
-            if isinstance(error, StopError):
+            if isinstance(error, RefusedError | ProtocolError):
                 capture.delete_pages(resource)  # continuing from them would fail in the same way
             raise
         asked = asked or resource in INDISPENSABLE
@@ -148,7 +148,12 @@ def _read(
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
         with capture.page_log(resource) as log:
             listing = Listing(
-                client, ENDPOINTS[resource], log=log, restless=walk < walks, settles=walks > 1, last_page=last_page
+                client,
+                ENDPOINTS[resource],
+                log=log,
+                may_restart=walk < walks,
+                may_go_back=walks > 1,
+                last_page=last_page,
             )
             try:
                 facts, staged, restless = walk_over(listing)
@@ -227,7 +232,7 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = Duplicat
             f"{_movement(listing)} {listing.again:,} of its pages were read again until all agreed: every record that was there from the "
             "beginning to the end is in it, once; a record that was deleted meanwhile may be in it."
         )
-    if repeats.apart > REMEMBERED:
+    if repeats.apart > PAGES_REMEMBERED:
         problems.append("Records changed their places during the listing, so that one may be missing.")
     if ids.duplicates:
         problems.append(

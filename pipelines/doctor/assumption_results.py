@@ -62,7 +62,7 @@ def untested(name: str, why: str) -> CheckResult:
 
 def total_of(answer: ProbeResponse | None) -> int | None:
     """X-Total of a page, where it is a number."""
-    return answer.signpost.total if answer is not None and answer.signpost is not None else None
+    return answer.paging.total if answer is not None and answer.paging is not None else None
 
 
 def names_of(names: Iterable[str]) -> str:

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from pipelines.doctor.assumption_results import ServiceResponses, confirmed, differs, ids_of, total_of, untested
 from pipelines.doctor.assumptions_about_records import dois
 from pipelines.doctor.findings import CheckResult, warning
-from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.redaction import outside_text
+from pipelines.service_limits import PER_PAGE
 
 ASKED_FOR = 2 * PER_PAGE
 """Records that the first page is asked for, to see whether the service cuts it to 50."""
@@ -146,7 +146,7 @@ def page_links(look: ServiceResponses) -> CheckResult:
         return differs(
             "A21", "no Link header is sent", "Backups count pages until X-Total, or an empty page, is reached."
         )
-    if look.first.signpost is None:
+    if look.first.paging is None:
         return differs("A21", "Link names a page whose address cannot be understood", "Backups stop there.", costs=True)
     named = look.first.next_page
     if named is None:

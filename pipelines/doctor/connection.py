@@ -11,9 +11,10 @@ from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, wa
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.scopes import BACKUP, abilities
 from pipelines.service.clock import Clock
-from pipelines.service.sign_in.connection import LockTakenError, time_of
-from pipelines.service.sign_in.token_refresh import SignInState, sign_in_state
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.sign_in_state import SignInState, sign_in_state
+from pipelines.service.sign_in.stored_sign_in import local_time
+from pipelines.service.sign_in.token_store import LockTakenError
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
 from pipelines.sign_in_health import warning as sign_in_warning
@@ -55,12 +56,12 @@ def token(state: SignInState, tenant: str, now: float) -> CheckResult:
     if state.problem is not None:
         return problem("token", state.problem, exit_status=ExitStatus.SIGN_IN, **facts)
     if state.refreshing_since is not None:
-        said = f"an answer to its renewal at {time_of(state.refreshing_since)} was lost; it is asked for again when it is next needed"
+        said = f"an answer to its renewal at {local_time(state.refreshing_since)} was lost; it is asked for again when it is next needed"
         return warning("token", said, again, **facts)
     if (advice := sign_in_warning(state, now)) is not None:
         return warning("token", advice, again, **facts)
     due = f"renewed in {_duration(state.renewal_in)}" if state.renewal_in else "renewed at the next request"
-    since = f"; signed in on {time_of(state.signed_in_at)}" if state.signed_in_at is not None else ""
+    since = f"; signed in on {local_time(state.signed_in_at)}" if state.signed_in_at is not None else ""
     return ok("token", f"good for {_duration(state.seconds_left)}, {due}{since}", **facts)
 
 

@@ -22,8 +22,8 @@ from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.paging import PER_PAGE
 from pipelines.service.probe import Probe, ProbeResponse
+from pipelines.service_limits import PER_PAGE
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
@@ -194,7 +194,7 @@ class _ServiceExamination:
 
     def _look(self, first: ProbeResponse) -> ServiceResponses:
         sought = doi_to_seek(first)
-        total = first.signpost.total if first.signpost is not None else None
+        total = first.paging.total if first.paging is not None else None
         last = (total or 0) // PER_PAGE + 1
         return ServiceResponses(
             self._api,

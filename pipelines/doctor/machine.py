@@ -12,14 +12,12 @@ from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import storage_error
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
-
-SERVICE_RATE = 60
-"""service-api.md, Limits: "automated access should stay at about 60 requests per minute"."""
 
 MIN_FREE_BYTES = 100 * 1000 * 1000
 """Bytes that a backup of any size may need: tables, what sorting spills, Dagster's history."""
@@ -68,11 +66,11 @@ def rate(settings: Settings, tenant: str, used_by_others: int | None) -> CheckRe
     _, limit = settings.budget_of(tenant)
     facts: dict[str, Any] = {"requests_per_minute": limit, "used_by_others": used_by_others}
     others = f"; {used_by_others} of them used by other runs in the last minute" if used_by_others else ""
-    if limit > SERVICE_RATE:
+    if limit > REQUESTS_PER_MINUTE:
         return warning(
             "rate",
-            f"requests_per_minute is {limit:,}, and the service asks automated access to stay at about {SERVICE_RATE}{others}",
-            f"Set requests_per_minute = {SERVICE_RATE} unless the library's operators granted more.",
+            f"requests_per_minute is {limit:,}, and the service asks automated access to stay at about {REQUESTS_PER_MINUTE}{others}",
+            f"Set requests_per_minute = {REQUESTS_PER_MINUTE} unless the library's operators granted more.",
             **facts,
         )
     return ok("rate", f"{limit} requests in any 60 seconds{others}", **facts)

@@ -29,7 +29,7 @@ from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import Journal, WriteState
-from pipelines.migration.model.plan import HTML, Plan
+from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.target_reading import reading_name
@@ -55,9 +55,6 @@ from pipelines.service.files.upload import Uploads
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.manifest import MANIFEST
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot, snapshot_key
-
-APPROVAL = 8
-"""Characters of a plan's seal that approve it."""
 
 
 class AppliedPlan(NamedTuple):
@@ -140,9 +137,9 @@ class Migration:
     def approved(self, name: str, approval: str, target: str) -> Plan:
         """The plan that a person names and approves with the beginning of its seal."""
         plan = self.session.named_plan(name, target)
-        if len(approval) < APPROVAL or not plan.facts.seal.startswith(approval):
+        if len(approval) < APPROVAL_LENGTH or not plan.facts.seal.startswith(approval):
             raise ConfigurationError(
-                f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.seal[:APPROVAL]} as "
+                f"Plan {plan.name} is not approved: look at {plan.path(HTML)}, and if you want that, give {plan.facts.approval} as "
                 "its approval."
             )
         return plan

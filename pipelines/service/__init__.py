@@ -1,1 +1,1 @@
-"""All that speaks HTTP to a library: transport rings, budget, sign-in, client and listing."""
+"""All HTTP to a library: transport, budget, sign-in, client, lists and files."""

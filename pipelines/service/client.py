@@ -1,4 +1,4 @@
-"""The one way to talk to a library: a client that is signed in, budgeted, pinned and retried."""
+"""The one way to talk to a library: a client with sign-in, budget, origin check and retries."""
 
 from __future__ import annotations
 
@@ -17,20 +17,27 @@ import httpx
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import Network
-from pipelines.service.http.responses import as_object, checked, failed_write, never_sent, unclear, written
-from pipelines.service.http.retries import Retried
-from pipelines.service.http.transport import Budgeted, Pinned, RequestMeter
+from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.responses import (
+    as_object,
+    check_response,
+    failed_write_error,
+    unclear_error,
+    unsent_error,
+    write_result,
+)
+from pipelines.service.http.retries import RetryTransport
+from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret
-from pipelines.service.search import MOST_PAGES, SearchResult, ends_of, look_up
-from pipelines.service.sign_in.bearer import OAuth, Signed, renewing
+from pipelines.service.search import SearchResult, first_and_last_pages, look_up
+from pipelines.service.sign_in.bearer import BearerAuth, TokenTransport, open_refresher
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.settings import Settings
 from pipelines.version import VERSION
 
-CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
-"""Without a single byte from the service; then the request is sent again, or looked up, so that one that hangs holds nobody up for long."""
+"""Seconds without a single byte from the service. Then the request is sent again, or its effect is looked up; a hanging request delays
+nobody for long."""
 
 
 _HEADERS = {
@@ -41,21 +48,21 @@ _HEADERS = {
 }
 
 
-class SessionAuth(httpx.Auth):
-    """Sends the cookie of an already signed-in browser session (service-api.md, v2 authentication 2)."""
+class SessionCookieAuth(httpx.Auth):
+    """Sends the cookie of a browser session that is signed in already (service.md#v2)."""
 
     def __init__(self, cookie: SessionCookie) -> None:
         self._cookie = cookie
 
     def auth_flow(self, request: httpx.Request) -> Iterator[httpx.Request]:  # type: ignore[override]
-        """One request, one answer: v2 has nothing to refresh."""
+        """Send one request and take its response: v2 has nothing to refresh."""
         request.headers["cookie"] = f"_library_session={self._cookie.value}"
         yield request
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why nothing moves at the moment, for the person who watches."""
+    """A wait that a person who watches should see: its reason and its seconds."""
 
     reason: str
     seconds: float
@@ -64,7 +71,7 @@ class Waiting:
 class LibraryClient:
     """Requests to one tenant's API. Safe to use from several threads; close it when done.
 
-    `on_wait` hears why nothing moves, from whichever thread waits.
+    `on_wait` gets every wait, from the thread that waits.
     """
 
     def __init__(
@@ -88,58 +95,64 @@ class LibraryClient:
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
-        self._budgeted = Budgeted(transport or Network(base_url), budget=budget, meter=self._meter, clock=clock)
-        self._pinned = Pinned(self._budgeted, base_url=base_url)
-        self._rings = Retried(
-            self._pinned, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds))
+        self._budget_transport = BudgetTransport(
+            transport or NetworkTransport(base_url), budget=budget, meter=self._meter, clock=clock
         )
-        self._asked = Retried(self._pinned, clock=clock, most_tries=2, most_throttled=1)
-        self._asked_unsigned = Retried(self._budgeted, clock=clock, most_tries=2, most_throttled=1)
+        self._origin_transport = OriginTransport(self._budget_transport, base_url=base_url)
+        self._transport = RetryTransport(
+            self._origin_transport, clock=clock, on_retry=lambda reason, seconds: on_wait(Waiting(reason, seconds))
+        )
+        self._probe_transport = RetryTransport(self._origin_transport, clock=clock, most_tries=2, most_throttled=1)
+        self._unsigned_probe_transport = RetryTransport(
+            self._budget_transport, clock=clock, most_tries=2, most_throttled=1
+        )
 
     @property
     def requests(self) -> int:
-        """Requests sent by this client so far, every try counted."""
+        """Requests sent by this client so far; every try counts."""
         return self._meter.requests
 
-    def wait(self, why: Waiting) -> None:
-        """Let time pass, and tell why."""
-        self._on_wait(why)
-        self.clock.sleep(why.seconds)
+    def wait(self, wait: Waiting) -> None:
+        """Wait, and report the wait."""
+        self._on_wait(wait)
+        self.clock.sleep(wait.seconds)
 
     def get(self, url: httpx.URL | str, params: dict[str, Any] | None = None) -> httpx.Response:
-        """The answer 200 to a GET of an address below `api_url`, its body read.
+        """Return the response 200 to a GET of an address below `api_url`, its body read.
 
-        Raises `SignInError` on 401 and 403, `RefusedError` on any other 4xx, `ProtocolError` on what no API answers (a redirect, a
-        web page), `TemporaryError` when the service did not recover in time, `ConfigurationError` when its certificate is not trusted.
+        Raises `SignInError` on 401 and 403, `RefusedError` on any other 4xx, `ProtocolError` for a response that no API sends (a redirect,
+        a web page), `TemporaryError` if the service did not recover in time, `ConfigurationError` if its certificate is not trusted.
         """
         try:
-            response = self._send(httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._rings)
+            response = self._send(
+                httpx.Request("GET", url, params=params, headers=_HEADERS), self._auth, self._transport
+            )
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise never_sent("GET", url, error) from None
-        return checked(response)
+            raise unsent_error("GET", url, error) from None
+        return check_response(response)
 
     def ask(
         self, url: httpx.URL | str, params: dict[str, Any] | None = None, *, signed_in: bool = True
     ) -> httpx.Response:
-        """Whatever one GET is answered with, for looking at a service: tried twice at most, and not again after a 429.
+        """Return the response to one GET, whatever its status, for a probe of the service: tried twice at most, and not again after a 429.
 
-        Raises what `get` raises, but for a status that waiting would not change: that is the answer. Without a sign-in there is nothing
-        to keep at home (I2), so the page at `{base_url}/api` can be asked for, too.
+        Raises the errors of `get`, except for a status that waiting would not change: that response is returned. Without a sign-in there is
+        nothing to protect (I2), so any page of the library, such as `{base_url}/api`, may be requested.
         """
         request = httpx.Request("GET", url, params=params, headers={**_HEADERS, "accept": "*/*"})
         try:
             if signed_in:
-                return self._send(request, self._auth, self._asked)
-            return self._send(request, httpx.Auth(), self._asked_unsigned)
+                return self._send(request, self._auth, self._probe_transport)
+            return self._send(request, httpx.Auth(), self._unsigned_probe_transport)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise never_sent("GET", url, error) from None
+            raise unsent_error("GET", url, error) from None
 
     def get_record(self, path: str) -> dict[str, Any]:
-        """The JSON object at a path below `api_url`, such as `publications/17`. Raises what `get` raises."""
+        """Return the JSON object at a path below `api_url`, such as `publications/17`. Raises the errors of `get`."""
         return as_object(self.get(f"{self.api_url}/{path}"))
 
     def find_record(self, path: str) -> dict[str, Any] | None:
-        """The same, or nothing where there is no such record."""
+        """Return the JSON object at a path, or `None` if there is no such record."""
         try:
             return self.get_record(path)
         except RefusedError as refusal:
@@ -147,24 +160,26 @@ class LibraryClient:
                 return None
             raise
 
-    def search(self, params: Mapping[str, str], *, most_pages: int = MOST_PAGES) -> SearchResult:
-        """Publications by flat parameters (`doi`, `isbn`, `query`, `year` …), of at most so many pages. Raises what `get` raises.
+    def search(self, params: Mapping[str, str]) -> SearchResult:
+        """Return publications found by flat parameters (`doi`, `isbn`, `query`, `year` …; service.md#search).
 
-        The service may find inexactly and late: compare each record, and do not take an empty answer for a proof (trap A12).
+        Raises the errors of `get`.
+
+        The service may find inexactly and late: compare each record, and do not treat an empty result as proof.
         """
-        return look_up(self.get, f"{self.api_url}/publications", params, most_pages)
+        return look_up(self.get, f"{self.api_url}/publications", params)
 
     def list_ends(self, resource: str) -> list[dict[str, Any]]:
-        """The records of the first page of a list and of its last two, where a new one stands. Raises what `get` raises."""
-        return ends_of(self.get, f"{self.api_url}/{resource}")
+        """Return the records of a list's first page and of its last two, where a new record appears. Raises the errors of `get`."""
+        return first_and_last_pages(self.get, f"{self.api_url}/{resource}")
 
     def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """POST, PATCH or DELETE of a path below `api_url`; the JSON of the answer, `None` where that is empty.
+        """Send a POST, PATCH or DELETE to a path below `api_url`; return the JSON of the response, `None` if it is empty.
 
-        A POST is repeated only where it certainly had no effect: after a 429, after a 401 and a new token, and where no connection came
-        about. Else, if it ended unclearly, it raises `UnclearError` (trap A5). PATCH and DELETE are repeated as a GET is; a DELETE whose
-        repetition is answered 404 has succeeded. For the rest it raises what `get` raises; of a POST, `TemporaryError` says that it had
-        no effect. No message shows what was sent.
+        A POST is repeated only if it certainly had no effect: after a 429, after a 401 and a new token, and if no connection was opened. If
+        it ended unclearly, this raises `UnclearError` (I8). PATCH and DELETE are repeated like a GET; a DELETE whose repetition gets a 404
+        has succeeded. Otherwise this raises the errors of `get`; for a POST, `TemporaryError` says that it had no effect. No message shows
+        the body.
         """
         content = (
             b""
@@ -174,41 +189,41 @@ class LibraryClient:
         headers = {**_HEADERS, "content-type": "application/json"} if content else _HEADERS
         try:
             request = httpx.Request(method, f"{self.api_url}/{path}", content=content, headers=headers)
-            response = self._send(request, self._auth, self._rings)
+            response = self._send(request, self._auth, self._transport)
         except httpx.InvalidURL as error:
-            raise never_sent(method, path, error) from None
+            raise unsent_error(method, path, error) from None
         except httpx.HTTPError as error:
-            raise failed_write(request, error) from None
+            raise failed_write_error(request, error) from None
         except ForeignOriginError:
             raise
-        except ProtocolError as error:  # of the body of the answer, which was not read to its end
-            raise unclear(request, str(error)) if method == "POST" else error from None
-        return written(response)
+        except ProtocolError as error:  # the body of the response was not read to its end
+            raise unclear_error(request, str(error)) if method == "POST" else error from None
+        return write_result(response)
 
     def stream(self, url: httpx.URL, headers: dict[str, str], *, signed_in: bool) -> httpx.Response:
-        """Whatever one GET of an address on the library's host is answered with, tried once; its body is still to be read: close it.
+        """Return the response to one GET of an address on the library's host, tried once; its body is not read yet: close it.
 
-        Without a sign-in it may be any address there; it is charged to the budget all the same. Raises what httpx raises.
+        Without a sign-in it may be any address there; the request is charged to the budget all the same. Raises the errors of httpx.
         """
         request = httpx.Request("GET", url, headers=headers)
-        return self._send(request, self._auth, self._pinned) if signed_in else self.send_unsigned(request)
+        return self._send(request, self._auth, self._origin_transport) if signed_in else self.send_unsigned(request)
 
     def send_unsigned(self, request: httpx.Request) -> httpx.Response:
-        """Whatever a request to the library's host without a sign-in is answered with; like `stream`, with any address and body."""
-        return self._send(request, httpx.Auth(), self._budgeted)
+        """Return the response to a request without a sign-in to the library's host; like `stream`, with any address and body."""
+        return self._send(request, httpx.Auth(), self._budget_transport)
 
-    def _send(self, request: httpx.Request, auth: httpx.Auth, rings: httpx.BaseTransport) -> httpx.Response:
-        """Through the rings, signed in as `auth` does it.
+    def _send(self, request: httpx.Request, auth: httpx.Auth, transport: httpx.BaseTransport) -> httpx.Response:
+        """Send a request through a transport, signed in by `auth`.
 
-        httpx's own client would add redirects and cookies, both unwanted here, and leave each answer in a cycle of references, where it
-        stays until the collector comes by: with pages of 100 kB, that is hundreds of megabytes.
+        httpx's own client would add redirects and cookies, which are unwanted here. It would also leave each response in a reference cycle
+        until the garbage collector runs: with pages of 100 kB, that is hundreds of megabytes.
         """
         flow = auth.sync_auth_flow(request)
         try:
             request = next(flow)
             while True:
                 request.extensions = {**request.extensions, "timeout": self._timeout}
-                response = rings.handle_request(request)
+                response = transport.handle_request(request)
                 response.request = request
                 request = flow.send(response)
                 response.close()
@@ -218,8 +233,8 @@ class LibraryClient:
             flow.close()
 
     def close(self) -> None:
-        """Close the connections and the budget's; requests that other threads still wait for end at once."""
-        self._rings.close()
+        """Close the connections of the client and of the budget; requests that other threads wait for end at once."""
+        self._transport.close()
         self._budget.close()
 
     def __enter__(self) -> Self:
@@ -238,9 +253,9 @@ def open_client(
     on_wait: Callable[[Waiting], None] = lambda _: None,
     clock: Clock | None = None,
 ) -> Iterator[LibraryClient]:
-    """A client for `tenant`, signed in as the settings say, on the budget in the database `state`. Sends nothing yet.
+    """Opens a client for `tenant`, signed in as the settings say, on the budget in the database `state`. Sends nothing yet.
 
-    At the end every wait of its threads ends, too: for the budget, for a retry, for an answer. `on_wait` is called by all of them.
+    At the end, every wait of its threads ends too: for the budget, for a retry, for a response. All of them call `on_wait`.
     """
     chosen = settings.tenant(tenant)
     library, limit = settings.budget_of(tenant)
@@ -257,13 +272,13 @@ def open_client(
             on_pause=lambda seconds: on_wait(Waiting(_asked_for(clock.now(), seconds), seconds)),
         )
         stack.callback(budget.close)
-        meter, network = RequestMeter(), Network(chosen.base_url)
+        meter, network = RequestMeter(), NetworkTransport(chosen.base_url)
         if chosen.api == "v2":
             auth: httpx.Auth = _sign_in(settings.credentials(tenant))
             transport: httpx.BaseTransport = network
         else:
-            renewal = stack.enter_context(renewing(settings, tenant, budget=budget, clock=clock, meter=meter))
-            auth, transport = OAuth(renewal), Signed(network, renewal)
+            refresher = stack.enter_context(open_refresher(settings, tenant, budget=budget, clock=clock, meter=meter))
+            auth, transport = BearerAuth(refresher), TokenTransport(network, refresher)
         client = LibraryClient(
             base_url=chosen.base_url,
             api=chosen.api,
@@ -283,11 +298,11 @@ def open_client(
 def _sign_in(credentials: BasicCredentials | SessionCookie) -> httpx.Auth:
     if isinstance(credentials, SessionCookie):
         keep_secret(credentials.value)
-        return SessionAuth(credentials)
+        return SessionCookieAuth(credentials)
     keep_secret(credentials.password, f"{credentials.username}:{credentials.password}")
     return httpx.BasicAuth(credentials.username, credentials.password)
 
 
 def _asked_for(now: datetime, seconds: float) -> str:
-    """A 429's pause in words, with its end in the time of this machine: whoever watches may be sharing it with other runs."""
+    """Returns the text of a 429's pause, with its end in local time: the pause may have begun in another run."""
     return f"the service asked to wait (429), until {(now + timedelta(seconds=seconds)).astimezone():%H:%M:%S}"

@@ -1,4 +1,4 @@
-"""Time from outside: whatever waits or stamps is given a clock, so that a test can hand it hours that pass at once."""
+"""The clock that every wait and every timestamp uses, so that a test can pass hours at once."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from pipelines.errors import TemporaryError
 
 
 class Clock(Protocol):
-    """The two times there are, and waiting. Safe to use from several threads."""
+    """The two times, and waiting. Safe to use from several threads."""
 
     def monotonic(self) -> float:
-        """Tell the seconds since a moment that all processes on this machine share: never set back, but anew at boot."""
+        """Return seconds since a moment that all processes on this machine share; never set back, but restarted at boot."""
         ...
 
     def now(self) -> datetime:
-        """Tell the time of day, in UTC, which a person or NTP may set forward or back."""
+        """Return the time of day in UTC, which a person or NTP may set forward or back."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return after `seconds` or slightly later; raise what a signal's handler raises (KeyboardInterrupt)."""
+        """Return after `seconds` or slightly later; raise the exceptions of a signal handler (KeyboardInterrupt)."""
         ...
 
 
 class SystemClock:
     """The machine's clock.
 
-    Setting `interrupted` ends every sleep on this clock with `TemporaryError`: a signal reaches the main thread only, and
-    the other threads of a run that is being stopped must not wait out their minute.
+    Setting `interrupted` ends every sleep on this clock with `TemporaryError`: a signal reaches the main thread only, and the other threads
+    of a stopped run must not wait any longer.
     """
 
     def __init__(self, interrupted: threading.Event | None = None) -> None:
         self._interrupted = interrupted or threading.Event()
 
     def monotonic(self) -> float:
-        """Tell CLOCK_MONOTONIC, in seconds."""
+        """Return CLOCK_MONOTONIC in seconds."""
         return time.monotonic()
 
     def now(self) -> datetime:
-        """Tell the time of day, in UTC."""
+        """Return the time of day in UTC."""
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:

@@ -1,14 +1,13 @@
-"""A few questions to a library, each asked once: for whoever wants to know what a service is like rather than what it holds.
+"""Asks a library a few questions about its behaviour, not about its content; each question is asked once.
 
-They go through the same client as everything else, so they cost the same budget (I1) and carry the sign-in nowhere else (I2).
+Probes use the same client as everything else: they cost the same budget (I1) and carry the sign-in nowhere else (I2).
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,15 +20,16 @@ from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
 from pipelines.service.http.envelope import split_records
 from pipelines.service.http.paging import PagingHeaders, read_paging_headers
-from pipelines.service.http.responses import checked
+from pipelines.service.http.responses import check_response
+from pipelines.service.http.retry_after import http_date
 
-PATIENCE = 2
-"""Questions that may fail for a reason that may pass; after that nothing more is asked."""
+MAX_FAILURES = 2
+"""Temporary failures after which nothing more is asked."""
 
 
 @dataclass(frozen=True)
 class ProbeResponse:
-    """What came back for one question, whatever its status."""
+    """The response to one question, whatever its status."""
 
     response: httpx.Response
     asked_at: datetime
@@ -42,7 +42,7 @@ class ProbeResponse:
 
     @property
     def address(self) -> str:
-        """What was asked for."""
+        """The requested address."""
         return str(self.response.request.url)
 
     @property
@@ -51,21 +51,21 @@ class ProbeResponse:
         return self.response.content
 
     def header(self, name: str) -> str:
-        """A header's value, empty where it was not sent."""
+        """Return a header's value; empty if it was not sent."""
         return str(self.response.headers.get(name, ""))
 
     @cached_property
     def error(self) -> BookferryError | None:
-        """What a backup would make of this answer; `None` where it is a 200 that could be a page of records."""
+        """The error that a backup would raise for this response; `None` for a 200 that could be a page of records."""
         try:
-            checked(self.response)
+            check_response(self.response)
         except BookferryError as error:
             return error
         return None
 
     @cached_property
     def json(self) -> Any:
-        """The body as JSON; `None` where it is none."""
+        """The body as JSON; `None` if it is not JSON."""
         try:
             return msgspec.json.decode(self.content)
         except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -73,7 +73,7 @@ class ProbeResponse:
 
     @cached_property
     def records(self) -> list[dict[str, Any]] | None:
-        """The records of the page, those that are objects; `None` where this is no page of records."""
+        """The records of the page that are objects; `None` if this is no page of records."""
         if self.error is not None:
             return None
         try:
@@ -83,8 +83,8 @@ class ProbeResponse:
         return [record for record in decoded if isinstance(record, dict)]
 
     @cached_property
-    def signpost(self) -> PagingHeaders | None:
-        """The paging headers; `None` where the next page's address cannot be understood."""
+    def paging(self) -> PagingHeaders | None:
+        """The paging headers; `None` if the next page's address cannot be understood."""
         try:
             return read_paging_headers(self.response, self.response.request.url, len(self.records or []))
         except ProtocolError:
@@ -92,27 +92,25 @@ class ProbeResponse:
 
     @property
     def next_page(self) -> str | None:
-        """The address of the next page, where one is named."""
-        named = self.signpost.next if self.signpost is not None else None
+        """The address of the next page, if Link names one."""
+        named = self.paging.next if self.paging is not None else None
         return None if named is None else str(named)
 
     @cached_property
     def clock_difference(self) -> timedelta | None:
-        """How far the service's clock (its Date header) is ahead of ours; `None` where it does not tell its time.
+        """How far the service's clock (its Date header) is ahead of ours; `None` without a Date header.
 
-        Date has whole seconds, so half a second is added; an answer that a cache kept says its Age.
+        Date has whole seconds, so half a second is added; a response from a cache says its Age.
         """
-        try:
-            sent = parsedate_to_datetime(self.header("date")[:100])
-        except (ValueError, TypeError, OverflowError, IndexError):
+        sent = http_date(self.header("date"))
+        if sent is None:
             return None
-        sent = sent if sent.tzinfo else sent.replace(tzinfo=UTC)
         age = int(found[0]) if (found := re.match(r"[0-9]{1,9}$", self.header("age"))) else 0
         return sent + timedelta(seconds=0.5 + age) - (self.asked_at + (self.answered_at - self.asked_at) / 2)
 
 
 class Probe:
-    """Asks one library with `most` requests at most, and gives up after `PATIENCE` failures: a person waits, and so do other runs."""
+    """Asks one library with at most `most` requests, and gives up after `MAX_FAILURES` failures: a person waits, and so do other runs."""
 
     def __init__(self, client: LibraryClient, clock: Clock, most: int) -> None:
         self._client = client
@@ -128,7 +126,7 @@ class Probe:
 
     @property
     def api_url(self) -> str:
-        """Where the tenant's own version is."""
+        """Root of the tenant's own version of the API."""
         return self._client.api_url
 
     @property
@@ -137,19 +135,22 @@ class Probe:
         return self._client.requests
 
     def ask(self, path: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
-        """The answer to a GET below the tenant's own version; `None` where none came. A failure that will not pass is raised."""
+        """Return the response to a GET below the tenant's own version; `None` if there is none. Raises permanent failures."""
         return self.ask_at(f"{self.api_url}/{path}", signed_in=signed_in, **params)
 
     def ask_at(self, address: str, *, signed_in: bool = True, **params: Any) -> ProbeResponse | None:
-        """The same for an address of the library's own origin; another origin is not asked, and nothing comes from there."""
-        room_for_a_second_try = self.requests + 2 <= self._most
-        if len(self.failures) >= PATIENCE or not room_for_a_second_try or _origin(address) != self._origin:
+        """Return the response to a GET of an address on the library's own origin; `None` if there is none.
+
+        An address on another origin is not requested.
+        """
+        second_try_allowed = self.requests + 2 <= self._most
+        if len(self.failures) >= MAX_FAILURES or not second_try_allowed or _origin(address) != self._origin:
             return None
         asked_at = self._clock.now()
         try:
             response = self._client.ask(address, params or None, signed_in=signed_in)
         except TemporaryError as error:
-            self.failures += [error] * (PATIENCE if "429" in str(error) else 1)
+            self.failures += [error] * (MAX_FAILURES if "429" in str(error) else 1)
             return None
         except ProtocolError as error:
             self.failures.append(error)

@@ -1,7 +1,7 @@
-"""Takes secrets out of text that people or files will see, and makes text from outside fit for a message (I10).
+"""Takes secrets out of text that people or files will see, and makes text from outside safe for a message (I10).
 
-Two nets: what was told to `keep_secret` is found wherever it stands; what only looks like a credential or a signed address is found by its
-form. `redact` never raises, and redacting again changes nothing more.
+There are two ways: a secret that was passed to `keep_secret` is found wherever it stands; a credential or a signed address is found by its
+form. `redact` never raises, and redacting twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from urllib.parse import quote, quote_plus
 
 MASK = "[redacted]"
 
-LONG_ENOUGH = 8
-"""Characters. A shorter secret is taken out only where it stands as a word of its own: masking each `a` would help nobody."""
+MIN_LENGTH = 8
+"""Characters. A shorter secret is replaced only where it stands as a word: masking each `a` would help nobody."""
 
-MOST_LOOKED_AT = 10_000
-"""Characters of a text from outside that are searched for what may be shown of it (I13)."""
+MAX_CHARACTERS = 10_000
+"""Characters of a text from outside that are searched and may be shown (I13)."""
 
 _VALUE = (
     rf"""(?:{re.escape(MASK)}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'&,;<>)}}\]]+)"""  # quoted, or up to a blank
@@ -52,42 +52,42 @@ _kept: frozenset[str] = frozenset()
 
 
 def keep_secret(*secrets: str) -> None:
-    """From now on `redact` takes these out of every text, however they are written: plain, in a URL, in JSON, in Base64."""
-    global _kept  # noqa: PLW0603  whoever writes a message cannot know the secrets of everybody else in the process
+    """Remove these secrets from every text that `redact` gets from now on, in any spelling: plain, in a URL, in JSON, in Base64."""
+    global _kept  # noqa: PLW0603  the code that writes a message cannot know all secrets of the process
     with _lock:
-        _kept |= {form for secret in secrets if secret for form in _written(secret)}
+        _kept |= {form for secret in secrets if secret for form in _spellings(secret)}
 
 
 def redact(text: str, *secrets: str) -> str:
-    """`text` without whatever looks like a credential or a signed address, and without the secrets given here or kept."""
+    """Returns `text` without anything that looks like a credential or a signed address, and without the given and the kept secrets."""
     known = sorted({*_kept, *secrets} - {""}, key=len, reverse=True)
-    finder = re.compile("|".join(map(_wherever, known)) or r"(?!)")
-    while (masked := _masked(text, finder)) != text:  # ends: a mask never grows, and all else becomes less
+    finder = re.compile("|".join(map(_pattern_for, known)) or r"(?!)")
+    while (masked := _masked(text, finder)) != text:  # this ends: a mask never grows, and the rest shrinks
         text = masked
     return text
 
 
 def outside_text(text: object, most: int = 300) -> str:
-    """Text that comes from outside, fit for a message: no secret, no control character, one line, at most `most` characters."""
-    plain = " ".join(redact(str(text)[:MOST_LOOKED_AT]).split())
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in plain[:most])
-    return shown if len(plain) <= most else f"{shown}…"
+    """Returns text from outside, safe for a message: no secret, no control character, one line, at most `most` characters."""
+    plain = " ".join(redact(str(text)[:MAX_CHARACTERS]).split())
+    printable = "".join(char if char.isprintable() else repr(char)[1:-1] for char in plain[:most])
+    return printable if len(plain) <= most else f"{printable}…"
 
 
 def _masked(text: str, finder: re.Pattern[str]) -> str:
     for pattern in _PATTERNS:
         text = pattern.sub(rf"\1{MASK}", text)
-    # Nothing is looked for within a mask: a secret may be a part of that word.
+    # A mask itself is not searched: a secret may be a part of that word.
     return MASK.join(finder.sub(MASK, part) for part in text.split(MASK))
 
 
-def _wherever(secret: str) -> str:
+def _pattern_for(secret: str) -> str:
     pattern = re.escape(secret)
-    return pattern if len(secret) >= LONG_ENOUGH else rf"(?<!\w){pattern}(?!\w)"
+    return pattern if len(secret) >= MIN_LENGTH else rf"(?<!\w){pattern}(?!\w)"
 
 
-def _written(secret: str) -> Iterator[str]:
-    """The ways in which a secret turns up in what servers and libraries say."""
+def _spellings(secret: str) -> Iterator[str]:
+    """Yields the spellings of a secret in texts of servers and libraries."""
     as_bytes = secret.encode(errors="surrogateescape")  # an environment variable need not be UTF-8
     yield from (secret, quote(as_bytes, safe=""), quote_plus(as_bytes), json.dumps(secret)[1:-1], repr(secret)[1:-1])
     yield base64.b64encode(as_bytes).decode()

@@ -1,31 +1,28 @@
-"""The SQLite file that the processes on one data folder share: one connection a process, made, kept and given up with care."""
+"""The SQLite file that the processes on one data folder share: one connection for each process, opened late and closed before a fork."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
+from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
 from pipelines.service.clock import Clock
 
-BUSY = 30.0
-"""Seconds to wait for others who write to the file, each of whom needs well under a millisecond."""
-
-ROOM = 1024 * 1024
-"""Bytes. A disk with less than this is full for a database."""
+LOCK_SECONDS = 30.0
+"""Seconds to wait for other writers of the file; each of them needs well under a millisecond."""
 
 
 class StateFile:
     """One connection to the SQLite file for all threads of a process, opened when needed.
 
-    `what` is kept in it, for messages. `durable`: what was written survives a loss of power, too, at the price of waiting for the disk.
-    It is closed before every fork: SQLite in the child would believe that the locks of the parent's connection are its own.
+    `what` names the content of the file in messages. `durable`: a write survives a loss of power too, at the price of waiting for the disk.
+    The connection is closed before every fork: SQLite in the child would take the locks of the parent's connection for its own.
     """
 
     def __init__(
@@ -49,7 +46,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write all of it or nothing, while nobody else writes."""
+        """Write everything or nothing, while nobody else writes."""
         with self._lock:
             try:
                 db = self._connection = self._connection or self._open()
@@ -69,7 +66,7 @@ class StateFile:
             self._disconnect()
 
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._write_ahead(db)
             db.execute(
@@ -83,8 +80,8 @@ class StateFile:
         return db
 
     def _write_ahead(self, db: sqlite3.Connection) -> None:
-        """Turn WAL on. SQLite does not wait for another process that is doing the same: it refuses at once."""
-        deadline = self._clock.monotonic() + BUSY
+        """Turn WAL on. If another process is doing the same, SQLite does not wait but refuses at once."""
+        deadline = self._clock.monotonic() + LOCK_SECONDS
         while True:
             try:
                 db.execute("PRAGMA journal_mode = WAL")
@@ -109,7 +106,10 @@ class StateFile:
 
 
 def weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """Call the method while its object lives: what is registered for forks can never be unregistered."""
+    """Returns a function that calls the method while its object lives.
+
+    A function that is registered for forks can never be unregistered.
+    """
     reference = weakref.WeakMethod(method)
 
     def call() -> None:
@@ -134,13 +134,6 @@ def _code(error: sqlite3.Error) -> int:
 
 
 def _storage_error(what: str, path: Path, error: sqlite3.Error) -> StorageError:
-    code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and _has_no_room(path) else _code(error)
+    code = sqlite3.SQLITE_FULL if _code(error) == sqlite3.SQLITE_IOERR and is_full(path.parent) else _code(error)
     remedy = _REMEDIES.get(code, "Is its disk in order?")
     return StorageError(f"{what} in {path} could not be read or written: {error}. {remedy}")
-
-
-def _has_no_room(path: Path) -> bool:
-    """Whether there is no room for the file to grow: SQLite may call that a disk error."""
-    with suppress(OSError):
-        return shutil.disk_usage(path.parent).free < ROOM
-    return False

@@ -1,4 +1,4 @@
-"""Tells somebody outside how a run ended: a POST to a web address, or a command. Bounded in time and tries."""
+"""Reports the end of a run to somebody outside: a POST to a web address, or a command. Bounded in time and tries."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.errors import BookferryError, TemporaryError
-from pipelines.service.http.network import Network
-from pipelines.service.redaction import LONG_ENOUGH, keep_secret, outside_text
+from pipelines.service.http.network import NetworkTransport
+from pipelines.service.redaction import MIN_LENGTH, keep_secret, outside_text
 from pipelines.settings.schedule import Hook
 from pipelines.version import VERSION
 
 WEB_SECONDS = 5.0
-"""For each step of one request: connecting, sending, waiting."""
+"""Seconds for each step of one request: connecting, sending, waiting."""
 
 COMMAND_SECONDS = 30.0
+"""Seconds that a command may take."""
 
 PAUSES = (1.0, 2.0)
 """Seconds before the second and the third try of an address. A command is not repeated: it may have done its work."""
 
-SHOWN = 400
-"""Characters of what a command printed that are told when it fails."""
+OUTPUT_CHARACTERS = 400
+"""Characters of a failed command's output in the message."""
 
 
 class WebhookError(BookferryError):
-    """Nobody could be told; what the run did is not changed by that."""
+    """The report could not be delivered; the run's own result does not change."""
 
 
 def call(
@@ -46,7 +47,10 @@ def call(
     pauses: tuple[float, ...] = PAUSES,
     seconds: float = COMMAND_SECONDS,
 ) -> None:
-    """Tell `hook`. `body` is JSON: what is posted, or the command's standard input; the command runs in `folder` with `variables` alone."""
+    """Deliver `body`, which is JSON, to `hook`: it is posted, or it is the command's standard input.
+
+    The command runs in `folder` with no environment but `variables`.
+    """
     if hook.command:
         _run(hook.command, body, variables, folder, seconds)
     else:
@@ -55,16 +59,16 @@ def call(
 
 def _post(address: str, body: bytes, sleep: Callable[[float], None], pauses: tuple[float, ...]) -> None:
     parts = urlsplit(address)
-    shown = f"the address at {parts.hostname}"
-    keep_secret(*(text for text in (address, parts.path.strip("/"), parts.query) if len(text) >= LONG_ENOUGH))
+    target = f"the address at {parts.hostname}"
+    keep_secret(*(text for text in (address, parts.path.strip("/"), parts.query) if len(text) >= MIN_LENGTH))
     headers = {"Content-Type": "application/json", "User-Agent": f"bookferry/{VERSION}"}
     why = ""
-    with httpx.Client(transport=Network(address), timeout=WEB_SECONDS, follow_redirects=False) as client:
+    with httpx.Client(transport=NetworkTransport(address), timeout=WEB_SECONDS, follow_redirects=False) as client:
         for pause in (*pauses, None):
             try:
                 with client.stream("POST", address, content=body, headers=headers) as answer:
                     status = answer.status_code
-            except (httpx.HTTPError, TemporaryError) as error:  # its text may hold the address
+            except (httpx.HTTPError, TemporaryError) as error:  # its text may contain the address
                 why = f"could not be reached ({type(error).__name__})"
             else:
                 if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
@@ -74,18 +78,18 @@ def _post(address: str, body: bytes, sleep: Callable[[float], None], pauses: tup
                     break
             if pause is not None:
                 sleep(pause)
-    raise WebhookError(f"{shown} {why}. Is it the right one, and can this machine reach it?")
+    raise WebhookError(f"{target} {why}. Is it the right one, and can this machine reach it?")
 
 
 def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], folder: Path, seconds: float) -> None:
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as printed:
-        given.write(body)
-        given.seek(0)
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as output:
+        stdin.write(body)
+        stdin.seek(0)
         try:
             process = subprocess.Popen(
                 command,
-                stdin=given,
-                stdout=printed,
+                stdin=stdin,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
                 env=dict(variables),
@@ -97,7 +101,7 @@ def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], fo
         try:
             status = process.wait(seconds)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # it leads its group, and is not waited for yet
+            os.killpg(process.pid, signal.SIGKILL)  # it leads its process group, and nobody has waited for it yet
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise WebhookError(
@@ -105,12 +109,12 @@ def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], fo
                 ) from None
             raise
         if status != 0:
-            raise WebhookError(f"the command {command[0]} ended with {status}{_said(printed)}.")
+            raise WebhookError(f"the command {command[0]} ended with {status}{_output_end(output)}.")
 
 
-def _said(printed: IO[bytes]) -> str:
-    """The end of what a command printed."""
-    end = printed.seek(0, os.SEEK_END)
-    printed.seek(max(0, end - SHOWN))
-    text = outside_text(printed.read().decode("utf-8", "replace"), SHOWN).strip()
+def _output_end(output: IO[bytes]) -> str:
+    """Returns the end of a command's output, for a message."""
+    end = output.seek(0, os.SEEK_END)
+    output.seek(max(0, end - OUTPUT_CHARACTERS))
+    text = outside_text(output.read().decode("utf-8", "replace"), OUTPUT_CHARACTERS).strip()
     return f": {text}" if text else ""

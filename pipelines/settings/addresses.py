@@ -1,4 +1,4 @@
-"""Addresses that a person writes into bookferry.toml: one spelling for one library, and nothing that leaks a sign-in."""
+"""Checks addresses in bookferry.toml: one spelling for each library, and nothing that would leak a sign-in."""
 
 from __future__ import annotations
 
@@ -8,32 +8,34 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 
 def checked_base_url(text: str) -> str:
-    """`https://host[:port][/path]` in one spelling for one library; http only where the traffic cannot leave the machine."""
+    """Returns `https://host[:port][/path]` in one spelling for each library; http only for this machine itself."""
     if any(character.isspace() or not character.isprintable() or character == "\\" for character in text):
-        raise ValueError("must not hold blanks, control characters or backslashes")
-    scheme, host, port, parts = _taken_apart(text)
+        raise ValueError("must not contain blanks, control characters or backslashes")
+    scheme, host, port, parts = _split_address(text)
     if scheme not in _PORTS or not host:
         raise ValueError("must be an address such as https://library.example.org")
     if "@" in parts.netloc:
-        raise ValueError("must not hold a user name or password: name the variables in username_env and password_env")
+        raise ValueError(
+            "must not contain a user name or password: name the variables in username_env and password_env"
+        )
     if "?" in text or "#" in text:
-        raise ValueError("must not hold a query or a fragment")
+        raise ValueError("must not contain a query or a fragment")
     path = parts.path.rstrip("/")
     if re.search(r"/api(/v\d+(/.*)?)?$", path):
         raise ValueError("must stop before /api: Bookferry adds /api/v2 or /api/v3 itself")
     if {".", ".."} & set(unquote(path).split("/")) or "//" in path or "%" in host:
-        raise ValueError("must not hold `.`, `..` or `//` in its path, nor % in its host")
+        raise ValueError("must not contain `.`, `..` or `//` in its path, nor % in its host")
     if scheme == "http" and not is_loopback(host):
         raise ValueError("would send your credentials unencrypted: use https (http is for loopback addresses only)")
-    shown_host = f"[{host}]" if ":" in host else host
-    return f"{scheme}://{shown_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
+    written_host = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{written_host}{'' if port in (None, _PORTS[scheme]) else f':{port}'}{path}"
 
 
 _PORTS = {"http": 80, "https": 443}
 
 
-def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
-    """Scheme, host and port in lower case, and the rest. What urlsplit says of a bad address would show a password in it."""
+def _split_address(address: str) -> tuple[str, str, int | None, SplitResult]:
+    """Returns scheme, host and port in lower case, and the other parts. urlsplit's own message would show a password in the address."""
     try:
         parts = urlsplit(address)
         port = parts.port
@@ -45,18 +47,20 @@ def _taken_apart(address: str) -> tuple[str, str, int | None, SplitResult]:
 
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "azure": "az"}
-"""Schemes of a bucket's address, and the one spelling we keep."""
+"""Schemes of a bucket's address → the spelling that Bookferry uses."""
 
 
 def checked_bucket(text: str) -> str:
-    """`s3://bucket/prefix` in one spelling; the prefix holds only what every store and DuckDB take as it stands."""
+    """Returns `s3://bucket/prefix` in one spelling; the prefix has only characters that every store and DuckDB accept unescaped."""
     scheme, _, rest = text.partition("://")
     if scheme not in SCHEMES:
         raise ValueError(
             f"names a place of an unknown kind ({scheme}://): use a folder, or s3://, gs:// or az://BUCKET/PREFIX"
         )
     if "@" in rest:
-        raise ValueError("must not hold a user name or password: who may use the bucket is said in the environment")
+        raise ValueError(
+            "must not contain a user name or password: the environment holds the credentials of the bucket"
+        )
     bucket, _, prefix = rest.partition("/")
     if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,62}", bucket):
         raise ValueError(f"names no bucket: write {SCHEMES[scheme]}://BUCKET or {SCHEMES[scheme]}://BUCKET/PREFIX")
@@ -67,7 +71,7 @@ def checked_bucket(text: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to this host stays on this machine."""
+    """Whether a request to this host stays on this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -75,8 +79,8 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_redirect_uri(address: str) -> str:
-    """Where a browser brings the answer; service-api.md: plain http "only for loopback IP literals with an explicit port"."""
-    scheme, host, port, parts = _taken_apart(address)
+    """Returns a redirect address: plain http only for loopback IP literals with an explicit port (service.md#oauth)."""
+    scheme, host, port, parts = _split_address(address)
     if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
         raise ValueError("must be an address as the administrator registered it, without blanks, user name and #")
     loopback = scheme == "http" and host != "localhost" and is_loopback(host) and port
@@ -88,8 +92,8 @@ def checked_redirect_uri(address: str) -> str:
 
 
 def checked_hook_address(address: str) -> str:
-    """Where the end of a run is told; http only on this machine. The address itself is never shown: whoever has it may use it."""
-    scheme, host, _port, parts = _taken_apart(address)
+    """Returns the address for reports about runs; http only on this machine. No message shows the address: whoever has it may use it."""
+    scheme, host, _port, parts = _split_address(address)
     if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
         raise ValueError("must be an address without blanks, user name and #")
     if scheme not in _PORTS or not host:

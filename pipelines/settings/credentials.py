@@ -1,4 +1,4 @@
-"""Secrets of a sign-in, as the environment holds them: read when they are needed, never shown."""
+"""The secrets of a sign-in: read from the environment when they are needed, never shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pipelines.settings.tenant import ClientAuth
 
 @dataclass(frozen=True)
 class BasicCredentials:
-    """User name and password of a v2 account (service-api.md, v2: "HTTP Basic authentication")."""
+    """User name and password of a v2 account (HTTP Basic; service.md#v2)."""
 
     username: str
     password: str = field(repr=False)
@@ -17,14 +17,14 @@ class BasicCredentials:
 
 @dataclass(frozen=True)
 class SessionCookie:
-    """Value of `_library_session` (service-api.md, v2: "from an already signed-in browser session")."""
+    """Value of the cookie `_library_session` from a browser session that is signed in (service.md#v2)."""
 
     value: str = field(repr=False)
 
 
 @dataclass(frozen=True)
 class IssuedClient:
-    """A client that an administrator issued (service-api.md, Clients: "owned by the account, not by a person")."""
+    """An OAuth client that an administrator issued; it belongs to the account, not to a person (service.md#clients)."""
 
     client_id: str
     secret: str | None = field(repr=False)

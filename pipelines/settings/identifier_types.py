@@ -1,15 +1,15 @@
-"""The tables of bookferry.toml that describe further types of identifiers, checked.
+"""The tables of bookferry.toml that describe further types of identifiers.
 
 [identifiers.pmcid]
-pattern = "PMC[1-9][0-9]{0,7}"          # what the whole value is, a regular expression
-fields = ["pmcid", "pmc"]               # fields of v2 that hold it; without this, the one of the type's name
-labels = ["PMCID:"]                     # what may stand before it
+pattern = "PMC[1-9][0-9]{0,7}"          # the whole value, as a regular expression
+fields = ["pmcid", "pmc"]               # v2's fields with this identifier; by default the field of the type's name
+labels = ["PMCID:"]                     # labels that may stand before it
 addresses = ["https://www.ncbi.nlm.nih.gov/pmc/articles/"]
 case = "upper"                          # or "lower", "keep"
-separators = ";,"                       # between several values; without this, a field holds one
-check_digit = "mod_11_2"                # by python-stdnum: one that CheckDigit names
-certain = true                          # the pattern alone is proof, so that it is found in fields of other types too
-identifies = true                       # two publications with the same value are one and the same: a migration may match by it
+separators = ";,"                       # between several values; without this, a field has one value
+check_digit = "mod_11_2"                # an algorithm of python-stdnum, from the list of CheckDigit
+certain = true                          # the pattern alone is proof, so it is also found in fields of other types
+identifies = true                       # two publications with the same value are the same: a migration may match by it
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def _expression(pattern: str) -> str:
 
 def _free(field: str) -> str:
     if field in PUBLICATION_KEYS or field == IDENTIFIER_LIST or field.endswith("url"):
-        raise ValueError("holds something else in every publication; name another field")
+        raise ValueError("has another meaning in every publication; name another field")
     return field
 
 
 TypeName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Text = Annotated[str, StringConstraints(min_length=1)]
 FieldName = Annotated[str, StringConstraints(pattern=r'^[^"\\\x00-\x1f]+$'), AfterValidator(_free)]
-"""A key of a record; those with quotes, backslashes and control characters cannot be read the quick way."""
+"""A key of a record without quotes, backslashes and control characters, which the fast parser does not read."""
 
 
 class IdentifierSettings(BaseModel):
@@ -64,8 +64,8 @@ class IdentifierSettings(BaseModel):
     identifies: bool = Field(default=False, strict=True)
 
 
-def with_fields_of_their_own(tables: dict[str, IdentifierSettings]) -> dict[str, IdentifierSettings]:
-    """The tables, where no field belongs to two types; for a validator."""
+def check_field_owners(tables: dict[str, IdentifierSettings]) -> dict[str, IdentifierSettings]:
+    """Returns the tables; raises `ValueError` if a field belongs to two types. For a validator."""
     owners = {field: field for field in IDENTIFIER_FIELDS if field not in tables}
     for name, table in tables.items():
         for field in table.fields or (_free(name),):

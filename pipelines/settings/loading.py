@@ -1,4 +1,4 @@
-"""Reading bookferry.toml: where it is, what it may contain, and the `Settings` that come of it."""
+"""Reads bookferry.toml: finds the file, validates it and returns `Settings`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from pipelines.errors import ConfigurationError
-from pipelines.settings.identifier_types import IdentifierSettings, TypeName, with_fields_of_their_own
+from pipelines.settings.identifier_types import IdentifierSettings, TypeName, check_field_owners
 from pipelines.settings.schedule import (
     Monthly,
     NotifySettings,
@@ -53,14 +53,14 @@ class _ConfigFile(BaseModel):
     drill_at: Monthly = "1 18:00"
     retention: RetentionSettings | None = None
     notify: NotifySettings = Field(default_factory=NotifySettings)
-    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(with_fields_of_their_own)] = Field(
+    identifiers: Annotated[dict[TypeName, IdentifierSettings], AfterValidator(check_field_owners)] = Field(
         default_factory=dict
     )
     tenants: dict[TenantName, TenantSettings] = Field(default_factory=dict)
 
 
 def find_config(given: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The configuration file: `given` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
+    """Returns the configuration file: `given` (--config), else $BOOKFERRY_CONFIG, else bookferry.toml in the working folder."""
     if given is not None:
         path, source = given, "--config"
     elif environ.get(CONFIG_VARIABLE):
@@ -69,21 +69,21 @@ def find_config(given: Path | None = None, environ: Mapping[str, str] = os.envir
         path, source = Path(CONFIG_FILE), "the working folder"
     if not path.is_file():
         raise ConfigurationError(
-            f"{path}: no such configuration file (looked for by {source}). "
+            f"{path}: no such configuration file (named by {source}). "
             "Make one with `bookferry init`, or name one with --config."
         )
     return path.absolute()
 
 
 def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settings:
-    """Read and check one configuration file. Relative paths in it are relative to it, wherever the command is run."""
+    """Read and check one configuration file. Relative paths in it are relative to the file."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         checked = _ConfigFile.model_validate(content)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path}: cannot be read ({error}).") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path}: is not valid TOML: {error}. Mend that line.") from None
+        raise ConfigurationError(f"{path}: is not valid TOML: {error}. Correct that line.") from None
     except ValidationError as error:
         raise ConfigurationError(explain(path, error, _known_keys)) from None
     bucket, folder = storage_locations(path, checked.data, checked.work, environ)

@@ -1,4 +1,4 @@
-"""The tables of bookferry.toml about what happens around the backups: which snapshots stay, and who is told how a run ended."""
+"""The tables of bookferry.toml for retention and notifications, and the formats of times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_hook_address
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-"""Of an environment variable: a secret itself, written in its place by mistake, seldom looks like one."""
+"""Name of an environment variable. A secret that is written here by mistake seldom looks like one."""
 
 WeeklyOrDaily = Annotated[str, StringConstraints(pattern=r"^((mon|tue|wed|thu|fri|sat|sun) )?([01]\d|2[0-3]):[0-5]\d$")]
 """A weekday and a time (`sun 12:00`), or a time of every day (`12:00`)."""
@@ -38,7 +38,7 @@ Count = Annotated[int, Field(ge=0, strict=True)]
 
 
 class RetentionSettings(BaseModel):
-    """How many snapshots stay, and when the others are removed. Without the table nothing is ever removed by itself."""
+    """Which snapshots retention keeps, and when it removes the others. Without this table, nothing is removed automatically."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,14 +52,14 @@ class RetentionSettings(BaseModel):
     def _keeps_something(self) -> Self:
         if not any((self.keep_last, self.keep_daily, self.keep_weekly, self.keep_monthly)):
             raise ValueError(
-                "says nothing of what to keep: name keep_last, keep_daily, keep_weekly or keep_monthly, or remove the table"
+                "does not say what to keep: name keep_last, keep_daily, keep_weekly or keep_monthly, or remove the table"
             )
         return self
 
 
 @dataclass(frozen=True)
 class Hook:
-    """Who is told: a command with its arguments, which no shell reads, or an address, which is a secret like a password."""
+    """The receiver of a report: a command with its arguments, without a shell, or an address, which is secret like a password."""
 
     command: tuple[str, ...] = ()
     address: str = field(default="", repr=False)
@@ -83,7 +83,7 @@ Occasion = Literal["success", "failure"]
 
 
 class NotifySettings(BaseModel):
-    """Who is told that a run ended well, and who that it did not."""
+    """The receivers of reports about successful runs and about failed runs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -100,7 +100,7 @@ class NotifySettings(BaseModel):
         return self
 
     def hook(self, occasion: Occasion, environ: Mapping[str, str] = os.environ) -> Hook | None:
-        """Whom to tell, if anybody; an address that a variable holds is read now."""
+        """Return the receiver, if there is one; an address in an environment variable is read now."""
         variable: str | None = getattr(self, f"{occasion}_env")
         if variable is None:
             return getattr(self, occasion)  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
-"""bookferry.toml and the environment, as one checked `Settings`; nothing else in the project reads either.
+"""The checked content of bookferry.toml and of the environment; no other module reads either.
 
-Secrets are named by environment variable in the file and looked up only when a tenant is signed in, so that looking at snapshots needs
-no password. A mistake is a `ConfigurationError` that names the file, the key and the remedy.
+The file names secrets by environment variable, and they are read only when a tenant is signed in, so that commands on snapshots need no
+password. A mistake is a `ConfigurationError` that names the file, the key and the remedy.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ TOKENS_VARIABLE = "BOOKFERRY_TOKENS"
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a person configured; paths are absolute."""
+    """Everything that a person configured; paths are absolute."""
 
     path: Path
     data: Path
-    """The folder on this machine: of everything, or, where the data is in a bucket, of what only the runs need."""
+    """The folder on this machine: for all data or, if the data is in a bucket, for the working files of runs."""
     timezone: str
     nightly_at: str
     tenants: Mapping[str, TenantSettings]
@@ -41,20 +41,20 @@ class Settings:
     verify_at: str = "sun 12:00"
     """When the newest snapshots are verified: a weekday and a time, or a time of every day."""
     personal_key_env: str | None = None
-    """Variable with the key that personal data is encrypted with; without it, it is kept like all else."""
+    """The variable with the key that encrypts personal data; without it, personal data is stored like all other data."""
     retention: RetentionSettings | None = None
     notify: NotifySettings = field(default_factory=NotifySettings)
     bucket: str | None = None
-    """Where snapshots and stored files are, unless they are in the folder: s3://bucket/prefix."""
+    """The bucket for snapshots and stored files, if they are not in the folder: s3://bucket/prefix."""
     identifiers: Mapping[str, IdentifierSettings] = field(default_factory=dict)
-    """Types of identifiers beside those that service-api.md names, by name."""
+    """Types of identifiers beside the documented ones, by name."""
     drill_at: str = "1 18:00"
     """When the newest snapshots are restored into a sandbox: a day of the month and a time."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""
 
     def tenant(self, name: str) -> TenantSettings:
-        """Settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
+        """Return the settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""
         if name in self.tenants:
             return self.tenants[name]
         known = ", ".join(sorted(self.tenants)) or "none"
@@ -63,7 +63,7 @@ class Settings:
         )
 
     def credentials(self, name: str, environ: Mapping[str, str] = os.environ) -> BasicCredentials | SessionCookie:
-        """The v2 sign-in of a tenant, read from the environment now."""
+        """Return the v2 sign-in of a tenant, read from the environment now."""
         tenant = self.tenant(name)
         if tenant.session_cookie_env:
             return SessionCookie(self._variable(name, "session_cookie_env", tenant.session_cookie_env, environ))
@@ -78,7 +78,10 @@ class Settings:
         )
 
     def oauth_client(self, name: str, environ: Mapping[str, str] = os.environ) -> IssuedClient | None:
-        """The client that an administrator issued for a v3 tenant, its secret read from the environment now; None where none was."""
+        """Return the client that an administrator issued for a v3 tenant; `None` if there is none.
+
+        Its secret is read from the environment now.
+        """
         tenant = self.tenant(name)
         if tenant.client_id is None:
             return None
@@ -88,17 +91,17 @@ class Settings:
         return IssuedClient(tenant.client_id, secret, tenant.client_auth or "client_secret_basic", pkce=tenant.pkce)
 
     def check_sign_in(self, name: str, environ: Mapping[str, str] = os.environ) -> None:
-        """Raise `ConfigurationError` where a variable that the sign-in needs is missing, before anything starts."""
+        """Raise `ConfigurationError` if a variable of the sign-in is missing, before anything starts."""
         if self.tenant(name).api == "v2":
             self.credentials(name, environ)
         else:
             self.oauth_client(name, environ)
 
     def tokens_folder(self, environ: Mapping[str, str] = os.environ) -> Path:
-        """Where sign-ins to v3 are kept: `tokens` of the file, else $BOOKFERRY_TOKENS, else the user's folder for such state.
+        """Return the folder of v3 sign-ins: `tokens` of the file, else $BOOKFERRY_TOKENS, else the user's folder for state.
 
-        Not the data folder: that one is shared with analysts, copied and restored, and an old refresh token that comes back from a copy
-        may end the sign-in for everybody.
+        It is not the data folder, which is shared with analysts, copied and restored: an old refresh token from a copy may end the sign-in
+        for everybody.
         """
         if self.tokens is not None:
             return self.tokens
@@ -108,12 +111,12 @@ class Settings:
             return state_home(environ)
         except RuntimeError:
             raise ConfigurationError(
-                f'{self.path}: this user has no home folder to keep sign-ins in. Name a folder with `tokens = "..."` at the top of the '
+                f'{self.path}: this user has no home folder for sign-ins. Name a folder with `tokens = "..."` at the top of the '
                 f"file, or in ${TOKENS_VARIABLE}."
             ) from None
 
     def postgres(self, environ: Mapping[str, str] = os.environ) -> str | None:
-        """The address of the database that `postgres_env` names, or None where there is none."""
+        """Return the address of the database that `postgres_env` names; `None` if there is none."""
         if self.postgres_env is None:
             return None
         address, where = environ.get(self.postgres_env, ""), f"{self.path}: postgres_env"
@@ -125,7 +128,7 @@ class Settings:
             )
         if not re.match(r"postgres(ql)?(\+\w+)?://", address):
             raise ConfigurationError(
-                f"{where} names the environment variable {self.postgres_env}, whose value is no address such as "
+                f"{where} names the environment variable {self.postgres_env}, whose value is not an address such as "
                 "postgresql://user:password@host/database. Correct it."
             )
         return address
@@ -136,34 +139,34 @@ class Settings:
         return self.postgres_env is not None and self.staging.load
 
     def notify_of(self, name: str) -> NotifySettings:
-        """Who is told how a run of this tenant ended: its own table, else that of the whole file."""
+        """Return the receivers of reports about this tenant: its own table, else the table of the whole file."""
         own = self.tenants[name].notify if name in self.tenants else None
         return own or self.notify
 
     def budget_of(self, name: str) -> tuple[str, int]:
-        """What the budget of a tenant is kept under, and its requests a minute.
+        """Return the key of a tenant's budget and its requests a minute.
 
-        The service grants the budget to a library, not to an entry of this file (I1: "counted over both API versions"), so entries
-        with one base_url share it, and the lowest of their limits holds.
+        The service grants the budget to a library, over both API versions (I1). Therefore tenants with the same base_url share it, and the
+        lowest of their limits counts.
         """
         library = self.tenant(name).base_url.lower()
         sharing = [tenant for tenant in self.tenants.values() if tenant.base_url.lower() == library]
         return library, min(tenant.requests_per_minute for tenant in sharing)
 
     def _variable(self, tenant: str, key: str, variable: str, environ: Mapping[str, str]) -> str:
-        """The value of the variable that a key names; messages never show it, nor a name that may be the secret itself."""
+        """Return the value of the variable that a key names. Messages show neither the value nor a name that may be the secret itself."""
         where, value = f"{self.path}: tenants.{tenant}.{key}", environ.get(variable, "")
-        allowed, fault = _FIT[key]
+        allowed, problem = _ALLOWED_VALUES[key]
         if re.fullmatch(allowed, value):
             return value
         if value:
             raise ConfigurationError(
-                f"{where}: the environment variable that it names holds {fault}. Correct its value."
+                f"{where}: the environment variable that it names contains {problem}. Correct its value."
             )
         state = "empty" if variable in environ else "not set"
         if key != "username_env" and not variable.isupper():
             raise ConfigurationError(
-                f"{where} must be the name of an environment variable that holds the secret, never the secret. The variable it names is "
+                f"{where} must be the name of an environment variable with the secret, never the secret itself. The variable it names is "
                 f"{state}. Name it in capitals, for example {key.upper()}, and export it."
             )
         raise ConfigurationError(
@@ -171,7 +174,7 @@ class Settings:
         )
 
 
-_FIT = {
+_ALLOWED_VALUES = {
     "username_env": (
         r"[^\x00-\x1f\x7f:]+",
         "a colon or a control character, which no user name of HTTP Basic authentication has",
@@ -186,4 +189,4 @@ _FIT = {
         "a blank, quote, comma, semicolon or other character that no cookie has",
     ),
 }
-"""Key → what a value of its variable may consist of (RFC 7617, RFC 6265), and what else it seems to hold."""
+"""Key → the pattern of its variable's value (RFC 7617, RFC 6265), and the probable mistake in any other value."""

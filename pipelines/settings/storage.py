@@ -1,4 +1,4 @@
-"""Where things are kept: what `data`, `work` and other folders of bookferry.toml mean on this machine."""
+"""The folders of bookferry.toml: what `data`, `work` and other paths mean on this machine; and the database of the staged tables."""
 
 from __future__ import annotations
 
@@ -13,17 +13,28 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pipelines.errors import ConfigurationError
 from pipelines.settings.addresses import checked_bucket
 
+POSTGRES_TIMEOUTS = {
+    "connect_timeout": "10",
+    "application_name": "bookferry",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""Connection parameters of libpq: a server that stops responding is noticed within half a minute."""
+
 
 def _free_schema(name: str) -> str:
     if name.startswith("pg_") or name in {"public", "information_schema"}:
-        raise ValueError("is a schema of Postgres itself; name one of its own for the views")
+        raise ValueError("is a schema of Postgres itself; name another one for the views")
     return name
 
 
 class PostgresSettings(BaseModel):
-    """`[postgres]`: how the staged tables are kept in the database that `postgres_env` names.
+    """`[postgres]`: how tables are staged into the database that `postgres_env` names.
 
-    `load = false`: they are not, sign-ins only. `schema`: where the views over all libraries are. `wait_seconds`: for people who read.
+    `load = false`: they are not; the database has sign-ins only. `schema`: the schema of the views over all libraries. `wait_seconds`: how
+    long to wait for readers.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -36,11 +47,11 @@ class PostgresSettings(BaseModel):
 
 
 def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[str, str]) -> tuple[str | None, Path]:
-    """The bucket that `data` names, if it does, and the folder on this machine: of all data, or of the work on it."""
+    """Returns the bucket that `data` names, if any, and the folder on this machine: for all data, or for the working files."""
     if "://" not in data:
         if work is not None:
             raise ConfigurationError(
-                f"{path}: work: belongs to data in a bucket; a folder of data holds its own work. Remove it."
+                f"{path}: work: is for data in a bucket only; a data folder contains its own working files. Remove it."
             )
         return None, folder_of(path, "data", data)
     try:
@@ -50,31 +61,31 @@ def storage_locations(path: Path, data: str, work: str | None, environ: Mapping[
     if work is not None:
         return bucket, folder_of(path, "work", work)
     try:
-        return bucket, state_home(environ) / _readable(bucket)
+        return bucket, state_home(environ) / _folder_name(bucket)
     except RuntimeError:
         raise ConfigurationError(
-            f'{path}: this user has no home folder to keep the work on a backup in. Name a folder with `work = "..."` at the top of the '
+            f'{path}: this user has no home folder for the working files of a backup. Name a folder with `work = "..."` at the top of the '
             "file."
         ) from None
 
 
 def folder_of(path: Path, key: str, name: str) -> Path:
-    """A folder of the file, which relative names start from."""
+    """Returns a folder of the file as an absolute path; relative names start at the file's folder."""
     try:
         return (path.absolute().parent / Path(name).expanduser()).resolve()
     except (ValueError, OSError, RuntimeError) as error:
-        raise ConfigurationError(f"{path}: {key}: {name!r} is no folder ({error}). Name a folder.") from None
+        raise ConfigurationError(f"{path}: {key}: {name!r} is not a folder ({error}). Name a folder.") from None
 
 
 def state_home(environ: Mapping[str, str]) -> Path:
-    """The user's folder for state that belongs into no folder of data; a `RuntimeError` where the user has no home folder."""
+    """Returns the user's folder for state outside the data folder; raises `RuntimeError` if the user has no home folder."""
     state = environ.get("XDG_STATE_HOME", "")
     if state.startswith("/"):  # the XDG specification: relative paths are to be ignored
         return Path(state) / "bookferry"
     return Path.home() / ".local" / "state" / "bookferry"
 
 
-def _readable(bucket: str) -> str:
-    """A name of its own for each address of a bucket, which people can still read."""
+def _folder_name(bucket: str) -> str:
+    """Returns a unique, readable name for a bucket's address."""
     readable = re.sub(r"[^A-Za-z0-9]+", "-", bucket.partition("://")[2])[:40].strip("-")
     return f"{readable}-{hashlib.sha256(bucket.encode()).hexdigest()[:8]}"

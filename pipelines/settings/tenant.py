@@ -1,4 +1,4 @@
-"""The table of one tenant in bookferry.toml: one library at one base_url, and the way to sign in there."""
+"""The table of one tenant in bookferry.toml: one library at one base_url, and its sign-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pydantic import (
     model_validator,
 )
 
-from pipelines.inventory import resource_mistake
+from pipelines.inventory import resource_problem
+from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.addresses import checked_base_url, checked_redirect_uri
 from pipelines.settings.schedule import (
     NotifySettings,
@@ -34,11 +35,11 @@ Scope = Literal[
     "tasks:read",
     "tasks:write",
 ]
-"""service-api.md, v3 scopes."""
+"""v3's scopes (service.md#scopes)."""
 
 
 SCOPES: tuple[str, ...] = get_args(Scope)
-"""All scopes of v3, in the document's order."""
+"""All scopes of v3, in the documented order."""
 
 
 ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
@@ -46,7 +47,7 @@ ClientAuth = Literal["none", "client_secret_basic", "client_secret_post"]
 
 
 class TenantSettings(BaseModel):
-    """One library at one base_url, and how to sign in there."""
+    """One library at one base_url, and its sign-in."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -63,15 +64,16 @@ class TenantSettings(BaseModel):
     scopes: tuple[Scope, ...] | None = None
     resources: tuple[str, ...] | None = None
     files: bool = Field(default=True, strict=True)
-    requests_per_minute: int = Field(default=60, ge=1, le=1_000_000, strict=True)
+    requests_per_minute: int = Field(default=REQUESTS_PER_MINUTE, ge=1, le=1_000_000, strict=True)
     notify: NotifySettings | None = None
     walks: int = Field(default=3, ge=1, le=10, strict=True)
     resume_hours: int = Field(default=12, ge=0, le=168, strict=True)
     send_invalid_identifiers: bool = Field(default=False, strict=True)
-    """Whether a migration into this library sends identifiers, too, that break the rules of their type."""
+    """Whether a migration into this library also sends identifiers that break the rules of their type."""
     files_with_record: bool = Field(default=False, strict=True)
-    """Whether a migration into this library sends a record's files with it, which saves a request for each file (service-api.md:
-    `assets_attributes`); tried on the first record, proved by reading it back."""
+    """Whether a migration into this library sends a record's files with the record, which saves a request for each file.
+
+    The first record shows whether the service accepts that (`assets_attributes`): it is read back."""
 
     @model_validator(mode="after")
     def _identifiers_are_sent_to_v3(self) -> Self:
@@ -90,13 +92,13 @@ class TenantSettings(BaseModel):
     def _known_resources(self) -> Self:
         if self.resources is not None and not self.resources:
             raise ValueError("has resources = [], so nothing would be backed up: name some, or remove the key")
-        if mistake := resource_mistake(self.api, self.resources or ()):
+        if mistake := resource_problem(self.api, self.resources or ()):
             raise ValueError(f"has resources with {mistake}")
         return self
 
     @model_validator(mode="after")
     def _one_client(self) -> Self:
-        """What belongs to a client issued by an administrator comes together; service-api.md: such a client is "always confidential"."""
+        """The keys of a client that an administrator issued come together; such a client is confidential (service.md#clients)."""
         issued = [key for key in ("client_secret_env", "redirect_uri") if getattr(self, key)]
         issued += [] if self.pkce else ["pkce"]
         if issued and not self.client_id:

@@ -1,4 +1,4 @@
-"""What is wrong with bookferry.toml, in words: file, key, mistake, remedy. A value that may be a secret is never shown."""
+"""Explains mistakes in bookferry.toml: file, key, mistake, remedy. No message shows a value that may be a secret."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 KnownKeys = Callable[[Sequence[str]], Iterable[str]]
-"""The keys that a table of the file may have; the table by its path, the whole file by an empty one."""
+"""Returns the keys that a table of the file may have; the argument is the path of the table, empty for the whole file."""
 
 _DAY_AND_TIME = "a weekday and a time such as sun {0}, nor a time of every day such as {0}"
 
-_MOMENTS = {
+_TIME_FORMATS = {
     "nightly_at": "a time of day such as 02:00",
     "verify_at": _DAY_AND_TIME.format("12:00"),
     "retention.at": _DAY_AND_TIME.format("15:00"),
@@ -21,14 +21,14 @@ _MOMENTS = {
 
 
 def explain(path: Path, error: ValidationError, known_keys: KnownKeys) -> str:
-    """Every mistake of the file on a line of its own."""
+    """Returns every mistake of the file on a line of its own."""
     return "\n".join(
         f"{path}: {_explain_one(problem['loc'], problem['type'], problem, known_keys)}" for problem in error.errors()
     )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The known word that somebody may have meant, as the end of a sentence."""
+    """Returns the known word that a person may have meant, as the end of a sentence."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
@@ -46,15 +46,15 @@ def _explain_one(
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":
         name = "the name of a type" if parts[0] == "identifiers" else "a tenant's name"
         return f"{key}: {name} is lower case letters, digits and _, and starts with a letter. Rename it."
-    if key in _MOMENTS:
-        return f"{key}: {problem['input']!r} is not {_MOMENTS[key]}."
-    if key.endswith("_env"):  # the value is not shown: it may be the secret that belongs into the variable
+    if key in _TIME_FORMATS:
+        return f"{key}: {problem['input']!r} is not {_TIME_FORMATS[key]}."
+    if key.endswith("_env"):  # the message does not show the value: it may be the secret itself
         return f"{key}: must be the name of an environment variable, such as {parts[-1].upper()}. Never write the secret itself."
     message = str(problem["msg"]).removeprefix("Value error, ")
-    shown = "" if "notify" in parts else _shown(problem["input"])
-    return f"{key}: {shown}{message[:1].lower()}{message[1:]}."
+    value = "" if "notify" in parts else _value_text(problem["input"])
+    return f"{key}: {value}{message[:1].lower()}{message[1:]}."
 
 
-def _shown(value: object) -> str:
-    """A wrong value for the message, unless it is a whole table, or an address that may hold a password."""
+def _value_text(value: object) -> str:
+    """Returns a wrong value for the message, unless it is a table, or an address that may contain a password."""
     return f"{value!r} " if isinstance(value, str | int | float) and "@" not in str(value) else ""

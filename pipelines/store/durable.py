@@ -8,17 +8,15 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
+from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
-
-MIN_FREE_BYTES = 1024 * 1024
-"""A disk with fewer free bytes counts as full: a database cannot work on it."""
 
 CHUNK_BYTES = 8 * 1024 * 1024
 """Bytes per read of a file that may be in a bucket."""
@@ -50,14 +48,6 @@ def is_disk_full(error: BaseException) -> bool:
     return any(words in str(error) for words in ("No space left on device", "disk is full", "File too large"))
 
 
-def _is_nearly_full(path: Path) -> bool:
-    """Whether the disk under `path` has too little space for a database. `path` need not exist."""
-    with suppress(OSError, StopIteration):
-        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        return shutil.disk_usage(existing).free < MIN_FREE_BYTES
-    return False
-
-
 def _is_disk_error(error: BaseException) -> bool:
     """Whether SQLite reports an I/O error, which a full disk may be: SQLite says so where it can write neither its file nor its journal."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
@@ -66,7 +56,7 @@ def _is_disk_error(error: BaseException) -> bool:
 def storage_error(error: BaseException, path: Path | str) -> StorageError:
     """Returns the message for a failed write or read of `path`, with a remedy."""
     number = getattr(error, "errno", None)
-    if number is None and (is_disk_full(error) or (_is_disk_error(error) and _is_nearly_full(Path(path)))):
+    if number is None and (is_disk_full(error) or (_is_disk_error(error) and is_full(Path(path)))):
         number = errno.ENOSPC
     remedy = _REMEDIES.get(number or 0, f"{error}. Mend that and run the command again")
     return StorageError(f"Cannot write to or read from {path}: {remedy}. The last good snapshot is untouched.")

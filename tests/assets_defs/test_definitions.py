@@ -97,7 +97,7 @@ def test_tenants_have_pools_of_their_own(tmp_path: Path) -> None:
     [
         (
             None,
-            r"bookferry\.toml: no such configuration file \(looked for by \$BOOKFERRY_CONFIG\)\. Make one with `bookferry init`",
+            r"bookferry\.toml: no such configuration file \(named by \$BOOKFERRY_CONFIG\)\. Make one with `bookferry init`",
         ),
         ("tenants = ", r"bookferry\.toml: is not valid TOML"),
         ('[tenants.old]\nbase_uri = "x"', r"unknown key \(did you mean 'base_url'\?\)"),

@@ -57,7 +57,7 @@ def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
     defs = definitions(tmp_path, "")
     assert "prune_backups" not in [job.name for job in defs.resolve_all_job_defs()]
     for empty in ("[retention]", "[retention]\nkeep_daily = 0", '[retention]\nat = "12:00"'):
-        with pytest.raises(ConfigurationError, match="retention: says nothing of what to keep"):
+        with pytest.raises(ConfigurationError, match="retention: does not say what to keep"):
             definitions(tmp_path, empty)
     with pytest.raises(ConfigurationError, match=r"retention\.keep_daily: -1 input should be greater than or equal"):
         definitions(tmp_path, "[retention]\nkeep_daily = -1")

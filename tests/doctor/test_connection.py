@@ -13,8 +13,8 @@ from pipelines.doctor.examination import MAX_REQUESTS, Examination, examine
 from pipelines.doctor.findings import CheckResult, CheckStatus, worst
 from pipelines.errors import ExitStatus
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.connection import Connection, Grant, Moment, Registration
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, Registration, StoredSignIn
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
 from tests.doctor.conftest import Patient, ShiftedClock
@@ -53,8 +53,8 @@ class SignedIn:
             refresh_token="a-refresh-token-that-nobody-uses",
             scopes=scopes,
             lifetime=3600,
-            obtained=Moment.now(SystemClock()),
-            signed_in_at=Moment.now(SystemClock()).wall,
+            obtained=ClockReading.now(SystemClock()),
+            signed_in_at=ClockReading.now(SystemClock()).wall,
         )
         registration = Registration(
             client_id="a-client",
@@ -65,9 +65,9 @@ class SignedIn:
             asked=scopes,
             registered_at=0,
         )
-        self.store(Connection(self._base_url, "library", registration, replace(kept, **grant), **(connection or {})))
+        self.store(StoredSignIn(self._base_url, "library", registration, replace(kept, **grant), **(connection or {})))
 
-    def store(self, connection: Connection) -> None:
+    def store(self, connection: StoredSignIn) -> None:
         """Keep a connection."""
         tokens = open_tokens(load_settings(self.patient.folder / "bookferry.toml"), "library")
         with tokens.locked(SystemClock()) as locked:
@@ -218,7 +218,7 @@ def test_the_age_of_the_token(
 
 def test_a_sign_in_that_ends_soon(signed_in: SignedIn) -> None:
     """Some servers say when an unused refresh token ends."""
-    in_two_days = Moment.now(SystemClock()).wall + timedelta(days=2).total_seconds()
+    in_two_days = ClockReading.now(SystemClock()).wall + timedelta(days=2).total_seconds()
     signed_in.keep(*SCOPES, ends_at=in_two_days)
     _, found = signed_in.findings()
     assert found["token"].status is CheckStatus.WARNING

@@ -1,4 +1,4 @@
-"""Clients of real servers and of scripted ones, on a budget of their own."""
+"""Clients of real servers and of scripted ones, each with its own budget."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USER, PASSWORD = "backup@library.example", "sandbox-password"
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy of the machine that runs the tests, and no secret that another test has kept."""
+    """No proxy of this machine, and no kept secret of another test."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(redaction, "_kept", frozenset())
@@ -38,14 +38,14 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
-    """Starts servers that answer by script; they end with the test."""
+    """Starts scripted servers; they end with the test."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedServer(script))
 
 
 @pytest.fixture
 def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[..., LibraryClient]]:
-    """Makes clients of a base_url, on the test's clock unless told otherwise; they are closed with the test."""
+    """Creates clients of a base_url, on the test's clock by default; they are closed with the test."""
     with ExitStack() as stack:
 
         def make(base_url: str, **options: Any) -> LibraryClient:
@@ -58,19 +58,19 @@ def client_for(tmp_path: Path, clock: ManualClock) -> Iterator[Callable[..., Lib
 
 @pytest.fixture(scope="session")
 def running_sandbox() -> Iterator[SandboxProcess]:
-    """One process for all tests; use `sandbox`."""
+    """One sandbox process for all tests; use `sandbox`."""
     with SandboxProcess("--requests-per-minute", "0") as process:
         yield process
 
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
-    """The local service with the real library, as new, without a limit."""
+    """The sandbox with the real library, reset, without a limit."""
     running_sandbox.reset()
     return running_sandbox
 
 
 @pytest.fixture
 def real_time() -> SystemClock:
-    """The machine's clock, for tests in which the service measures."""
+    """The machine's clock, for tests in which the service measures time."""
     return SystemClock()

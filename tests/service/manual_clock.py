@@ -1,4 +1,4 @@
-"""Time that the test owns."""
+"""A clock that the test controls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 class ManualClock:
-    """Time that passes only while somebody sleeps, and then at once. What was ordered `at` a moment happens on the way."""
+    """Time passes only during `sleep`, and then at once. Actions that were scheduled with `at` run on the way."""
 
     def __init__(self, start: float = 1000.0, *, late: float = 0.0) -> None:
         self._now = start
@@ -21,11 +21,11 @@ class ManualClock:
         self._orders: list[tuple[float, int, Callable[[], object]]] = []
 
     def monotonic(self) -> float:
-        """Tell the seconds."""
+        """Return the seconds."""
         return self._now
 
     def now(self) -> datetime:
-        """Tell the time of day."""
+        """Return the time of day."""
         return MIDNIGHT + timedelta(seconds=self._now)
 
     def sleep(self, seconds: float) -> None:
@@ -37,5 +37,5 @@ class ManualClock:
         self._now = until
 
     def at(self, moment: float, action: Callable[[], object]) -> None:
-        """Do this when the time has come."""
+        """Run the action at this time."""
         heapq.heappush(self._orders, (moment, len(self._orders), action))

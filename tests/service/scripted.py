@@ -1,4 +1,4 @@
-"""A server on a real socket that answers as its script says and keeps what it received."""
+"""A server on a real socket that responds by a script and records the requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back. A body that is no bytes is sent as JSON; `raw` is sent instead of all the rest, and the connection closed."""
+    """The response. A body that is not bytes is sent as JSON; `raw` is sent instead of everything else, and the connection is closed."""
 
     body: Any = b""
     status: int = 200
@@ -52,7 +52,7 @@ Script = Callable[[Received], Answer]
 
 
 class ScriptedServer:
-    """Listens on 127.0.0.1 for the length of a `with` block. What the script raises ends the connection without an answer."""
+    """Listens on 127.0.0.1 while the block runs. An exception of the script ends the connection without a response."""
 
     def __init__(self, script: Script) -> None:
         self.received: list[Received] = []
@@ -101,7 +101,7 @@ class ScriptedServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port."""
         return int(self._server.server_address[1])
 
     @property
@@ -110,7 +110,7 @@ class ScriptedServer:
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def secure(self, context: ssl.SSLContext) -> None:
-        """Speak TLS from now on."""
+        """Use TLS from now on."""
         self._scheme = "https"
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
 

@@ -1,4 +1,4 @@
-"""The client as a whole: one error for each kind of answer, no secret in any of them, and an end when a person wants one."""
+"""The client as a whole: one error for each kind of response, no secret in any of them, and a prompt end after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ERROR = {"error": {"code": "InsufficientScope", "message": "Ask for more"}}
 def test_each_kind_of_answer_has_its_error(
     *, serve: Serve, client_for: ClientFor, status: int, error: type[BookferryError], message: str, exit_status: int
 ) -> None:
-    """service-api.md, Errors; style rule 5: sorted by what to do next; the exit table of design 3.3."""
+    """service.md#errors: one error class for each kind of remedy, with its exit status."""
     body = b"" if status in (204, 304) else ERROR
     headers = {"Location": "/login"} if status == 302 else {}
     server = serve(lambda _: Answer(body, status=status, headers=headers))
@@ -76,17 +76,17 @@ def test_each_kind_of_answer_has_its_error(
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 422, 302, 501, 200])
-def test_who_asks_gets_whatever_status_there_is(serve: Serve, client_for: ClientFor, status: int) -> None:
-    """For looking at a service: its answer is what is wanted, not our opinion of it."""
+def test_a_probe_gets_any_status(serve: Serve, client_for: ClientFor, status: int) -> None:
+    """A probe gets the response itself, whatever its status."""
     server = serve(lambda _: Answer(ERROR, status=status, headers={"Location": "/login"}))
     assert client_for(server.url).ask(f"{server.url}/api/v2/publications", {"page": 1}).status_code == status
     assert len(server.received) == 1
 
 
-def test_a_pause_that_the_service_asked_for_is_told_with_its_end(
+def test_a_requested_pause_is_reported_with_its_end(
     serve: Serve, configured: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """Not as a budget that is used up: whoever watches may want to know who else uses the library."""
+    """The report names the service's 429, so that a person can ask who else uses the library."""
     answers = [Answer(ERROR, status=429, headers={"Retry-After": "3"}), Answer({"records": []})]
     server = serve(lambda _: answers.pop(0))
     told: list[Waiting] = []
@@ -100,8 +100,8 @@ def test_a_pause_that_the_service_asked_for_is_told_with_its_end(
 
 
 @pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
-def test_who_asks_does_not_wait_for_long(serve: Serve, client_for: ClientFor, status: int, tries: int) -> None:
-    """A person waits for the answer: a second try, none after a 429."""
+def test_a_probe_does_not_wait_for_long(serve: Serve, client_for: ClientFor, status: int, tries: int) -> None:
+    """A person waits for the response: a second try, and none after a 429."""
     server = serve(lambda _: Answer(ERROR, status=status))
     with pytest.raises(TemporaryError, match=str(status)):
         client_for(server.url).ask(f"{server.url}/api/v2/publications")
@@ -109,7 +109,7 @@ def test_who_asks_does_not_wait_for_long(serve: Serve, client_for: ClientFor, st
 
 
 def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: ClientFor) -> None:
-    """And may go to the documentation beside the API, where the sign-in may not (I2)."""
+    """I2: a request without a sign-in may go to the documentation beside the API."""
     server = serve(lambda _: Answer(b"<html>", headers={"content-type": "text/html"}))
     client = client_for(server.url)
     assert client.ask(f"{server.url}/api", signed_in=False).content == b"<html>"
@@ -118,16 +118,16 @@ def test_a_question_without_a_sign_in_carries_none(serve: Serve, client_for: Cli
         client.ask(f"{server.url}/api")
 
 
-def test_a_wrong_password_is_told_as_such(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """Wanted, "wrong password": exit status 4, by the sandbox's own 401, asked once."""
+def test_a_wrong_password_is_a_sign_in_error(sandbox: SandboxProcess, client_for: ClientFor) -> None:
+    """A wrong password: exit status 4 from the sandbox's own 401, requested once."""
     client = client_for(sandbox.base_url(), auth=httpx.BasicAuth(USER, "wrong"))
     with pytest.raises(SignInError, match=r"401: .*\(Unauthorized: .*Check user name and password"):
         list(Listing(client, ["publications/all", "publications"]).pages())
     assert sandbox.counts()["requests"] == 1
 
 
-def test_an_unreachable_host_is_told_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
-    """Wanted, "unreachable host": one message, nothing counted as sent."""
+def test_an_unreachable_host_is_an_error_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
+    """An unreachable host: one message, and nothing counts as sent."""
     told: list[Waiting] = []
     client = client_for("http://127.0.0.1:1", on_wait=told.append)
     with pytest.raises(TemporaryError, match=r"cannot connect: .*refused"):
@@ -137,7 +137,7 @@ def test_an_unreachable_host_is_told_after_a_minute(client_for: ClientFor, clock
 
 
 def everything_about(error: BaseException) -> str:
-    """What a person, a log or Dagster's event log can see of an exception and of all behind it."""
+    """Returns everything that a person, a log or Dagster's event log can see of an exception and its causes."""
     texts = traceback.format_exception(error)
     one: BaseException | None = error
     while one is not None:
@@ -147,7 +147,7 @@ def everything_about(error: BaseException) -> str:
 
 
 def echo(request: Received) -> str:
-    """What a careless service shows of a request."""
+    """A response of a careless service that repeats the request."""
     return f"{request.method} {dict(request.headers)} {list(request.headers.raw)} password={PASSWORD} {PASSWORD}"
 
 
@@ -168,7 +168,7 @@ CARELESS: dict[str, Script] = {
 
 @pytest.fixture
 def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
-    """Writes a bookferry.toml for a base_url, with the sign-in of the sandbox in the environment."""
+    """Writes a bookferry.toml for a base_url, with the sandbox's sign-in in the environment."""
 
     def write(base_url: str, more: str = "") -> Path:
         monkeypatch.setenv("TEST_USER", USER)
@@ -192,7 +192,7 @@ def test_no_error_shows_a_credential(
     clock: ManualClock,
     name: str,
 ) -> None:
-    """I10: not even where the service repeats what it received, in whatever part of its answer."""
+    """I10: no secret, even if the service repeats what it received, in any part of its response."""
     server = serve(CARELESS[name])
     settings, told = load_settings(configured(server.url)), list[Waiting]()
     with (
@@ -209,7 +209,7 @@ def test_no_error_shows_a_credential(
 def test_open_client_reads_a_library(
     sandbox: SandboxProcess, configured: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """All of it together, as a backup uses it."""
+    """Everything together, as a backup uses it."""
     settings = load_settings(configured(sandbox.base_url()))
     with open_client(settings, "old", state=tmp_path / "state.db") as client:
         listing = Listing(client, ["publications/all"])
@@ -220,7 +220,7 @@ def test_open_client_reads_a_library(
 def test_open_client_with_a_session_cookie(
     sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """service-api.md, v2 authentication 2: "Session cookie `_library_session` from an already signed-in browser session"."""
+    """service.md#v2: the session cookie `_library_session` of a signed-in browser session."""
     monkeypatch.setenv("TEST_COOKIE", sandbox.session_cookie())
     path = tmp_path / "bookferry.toml"
     path.write_text(
@@ -231,8 +231,8 @@ def test_open_client_with_a_session_cookie(
     assert sandbox.counts()["requests"] == client.requests == 1
 
 
-def test_v3_without_a_sign_in_says_what_to_run(configured: Callable[[str], Path], tmp_path: Path) -> None:
-    """Design 4, I3: "a plain message with the command to run"; nothing was sent."""
+def test_v3_without_a_sign_in_names_the_command(configured: Callable[[str], Path], tmp_path: Path) -> None:
+    """I3: a plain message with the command to run; nothing was sent."""
     path = configured("https://library.example.org")
     path.write_text(path.read_text().replace('"v2"', '"v3"'))
     with open_client(load_settings(path), "old", state=tmp_path / "state.db") as client:
@@ -244,7 +244,7 @@ def test_v3_without_a_sign_in_says_what_to_run(configured: Callable[[str], Path]
 def test_both_api_versions_of_a_library_share_one_budget(
     sandbox: SandboxProcess, configured: Callable[[str, str], Path], tmp_path: Path
 ) -> None:
-    """I1: "counted over both API versions": what another entry with the same base_url used up is used up."""
+    """I1: the budget is shared: requests of another tenant with the same base_url count."""
     more = f'[tenants.new]\nbase_url = "{sandbox.base_url()}/"\napi = "v3"\nrequests_per_minute = 7\n'
     settings = load_settings(configured(sandbox.base_url(), more))
     with open_client(settings, "old", state=tmp_path / "state.db") as client:
@@ -253,8 +253,8 @@ def test_both_api_versions_of_a_library_share_one_budget(
     assert Budget(tmp_path / "state.db", *settings.budget_of("new")).used() == 1
 
 
-def test_a_state_file_that_cannot_be_used_is_told(configured: Callable[[str], Path], tmp_path: Path) -> None:
-    """Style rule 6; and nothing is left open (a warning fails the test)."""
+def test_an_unusable_state_file_is_a_storage_error(configured: Callable[[str], Path], tmp_path: Path) -> None:
+    """One message for a missing file, and nothing stays open (a warning fails the test)."""
     settings = load_settings(configured("https://library.example.org"))
     with (
         pytest.raises(StorageError, match=r"state\.db"),
@@ -304,7 +304,7 @@ def run_listing(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[st
 
 
 def hang_on(hanging: set[int], arrived: Callable[[int], None]) -> Script:
-    """A listing of 1,000 pages, some of which are never answered."""
+    """A listing of 1,000 pages, some of which never get a response."""
 
     def script(request: Received) -> Answer:
         number = int(request.query["page"])
@@ -338,7 +338,7 @@ def test_ctrl_c_ends_a_listing_at_once(
     spent: int,
     pages: int,
 ) -> None:
-    """Whatever the threads wait for, a hanging answer or the budget: within seconds, and none of them is left behind."""
+    """Whatever the threads wait for, a hanging response or the budget: the process ends within seconds, with all its threads."""
     seen: set[int] = set()
     server = serve(hang_on(hanging, seen.add))
     config = configured(server.url)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pipelines.service.redaction import LONG_ENOUGH, MASK, keep_secret, outside_text, redact
+from pipelines.service.redaction import MASK, MIN_LENGTH, keep_secret, outside_text, redact
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ from pipelines.service.redaction import LONG_ENOUGH, MASK, keep_secret, outside_
         ('"password":"with \\" quote"', f'"password":{MASK}'),
     ],
 )
-def test_what_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
-    """I10: by its form, whoever said it: a service that echoes a request, a library that prints headers."""
+def test_text_that_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
+    """I10: recognised by its form, whoever wrote it: a service that repeats a request, a library that prints headers."""
     assert redact(text) == expected
 
 
@@ -50,11 +50,11 @@ def test_what_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
     ],
 )
 def test_ordinary_sentences_stay(text: str) -> None:
-    """Style rule 6: a message says what was tried, what came back, what to do."""
+    """A message still says what was tried, what came back, what to do."""
     assert redact(text) == text
 
 
-secrets = st.text(min_size=LONG_ENOUGH, max_size=40).filter(lambda text: MASK not in text and text not in MASK)
+secrets = st.text(min_size=MIN_LENGTH, max_size=40).filter(lambda text: MASK not in text and text not in MASK)
 around = st.text(max_size=30)
 
 
@@ -62,7 +62,7 @@ around = st.text(max_size=30)
 @example(secret="redacted]", before="[", after="")
 @example(secret="Basic abcdef0", before="Basic ", after="")
 def test_a_known_secret_is_found_wherever_it_stands(secret: str, before: str, after: str) -> None:
-    """I10: nothing but the mask itself may hold a part of it."""
+    """I10: only the mask itself may contain a part of the secret."""
     shown = redact(f"{before}{secret}{after}", secret)
     assert all(secret not in part for part in shown.split(MASK))
 
@@ -77,14 +77,14 @@ texts = st.lists(pieces | around, max_size=12).map("".join)
 @example(text="://a b@", secret=" ")
 @example(text="password=[redacted]", secret="")
 def test_redacting_again_changes_nothing(text: str, secret: str) -> None:
-    """I10: texts pass several hands; each may redact."""
+    """I10: texts pass several modules, and each may redact."""
     once = redact(text, secret)
     assert redact(once, secret) == once
 
 
 @pytest.mark.parametrize("secret", ["correct horse/é\"!'", "p%ss\\wörd", "\udce9-from-latin-1"])
 def test_a_kept_secret_is_found_in_all_its_forms(secret: str) -> None:
-    """I10: a service may echo it in an address, in JSON, in Base64, or Python may show it in a repr."""
+    """I10: a service may repeat it in an address, in JSON or in Base64, and Python may show it in a repr."""
     keep_secret(secret, f"me:{secret}", "")
     raw = secret.encode(errors="surrogateescape")
     forms = [secret, quote(raw, safe=""), f"{secret!r}"[1:-1], base64.b64encode(b"me:" + raw).decode()]
@@ -100,7 +100,7 @@ def test_a_short_secret_is_masked_as_a_word_only() -> None:
 @given(text=st.text(max_size=500), most=st.integers(1, 50))
 @example(text="a\x1b[31mred\r\nb\u202e", most=50)
 def test_text_from_outside_is_one_short_printable_line(text: str, most: int) -> None:
-    """I13: nothing that a service says moves the cursor, forges a line or fills the screen."""
+    """I13: no text of a service moves the cursor, forges a line or fills the screen."""
     shown = outside_text(text, most)
     assert shown.isprintable()
     assert len(shown) <= 10 * most + 1  # a character may become an escape such as \U000e0001
@@ -108,7 +108,7 @@ def test_text_from_outside_is_one_short_printable_line(text: str, most: int) -> 
 
 @pytest.mark.parametrize("piece", ["\n", "://", 'password="', "basic ", "cookie'", "\\", "a@", "authorization:"])
 def test_a_hostile_text_takes_no_time(piece: str) -> None:
-    """I13: no pattern tries for seconds on what a service says."""
+    """I13: no pattern needs seconds for a text of a service."""
     started = time.process_time()
     outside_text(piece * 1_000_000)
     assert time.process_time() - started < 0.5

@@ -1,4 +1,4 @@
-"""Writes (I8, traps A5 and A15): what is repeated, what is unclear, what is refused, and what nobody gets to see."""
+"""Writes (I8): which are repeated, which are unclear, which are refused, and what no message shows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CREATED = Answer({"id": 17}, status=201)
 
 
 def in_turn(*answers: Answer | Exception) -> Script:
-    """The answers one after the other, the last one for ever; an exception ends the connection."""
+    """The responses one after the other, the last one repeats; an exception ends the connection."""
     left = list(answers)
 
     def script(_request: Received) -> Answer:
@@ -49,8 +49,8 @@ def in_turn(*answers: Answer | Exception) -> Script:
     return script
 
 
-def test_a_write_sends_utf8_json_and_returns_what_the_answer_holds(serve: Serve, client_for: ClientFor) -> None:
-    """service-api.md, Endpoints: "All bodies are JSON"; any text arrives as it is."""
+def test_a_write_sends_utf8_json_and_returns_the_json_of_the_response(serve: Serve, client_for: ClientFor) -> None:
+    """Bodies are JSON (service.md#overview); any text arrives unchanged."""
     server = serve(in_turn(CREATED, Answer({"id": 17, "title": "x"}), Answer(b"", status=204)))
     client = client_for(server.url)
     assert client.write("POST", "publications", BODY) == {"id": 17}
@@ -86,7 +86,7 @@ UNCLEAR: dict[str, tuple[Answer | Exception, str]] = {
 
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_a_post_that_ends_unclearly_is_never_repeated(serve: Serve, client_for: ClientFor, name: str) -> None:
-    """Trap A5: it may have created the record, and a second one would be a second record (I8)."""
+    """I8: it may have created the record, and a repetition would create a second one."""
     answer, said = UNCLEAR[name]
     server = serve(in_turn(answer, CREATED))
     with pytest.raises(UnclearError, match=said) as caught:
@@ -98,14 +98,14 @@ def test_a_post_that_ends_unclearly_is_never_repeated(serve: Serve, client_for: 
 
 
 def test_a_post_whose_answer_takes_too_long_is_unclear(serve: Serve, client_for: ClientFor) -> None:
-    """Nobody knows what becomes of it."""
+    """Its effect is unknown."""
     timeout = httpx.MockTransport(lambda request: (_ for _ in ()).throw(httpx.ReadTimeout("", request=request)))
     with pytest.raises(UnclearError, match="the answer took too long"):
         client_for("http://127.0.0.1:1", transport=timeout).write("POST", "publications", BODY)
 
 
 def test_a_post_is_repeated_after_429(serve: Serve, client_for: ClientFor, clock: ManualClock) -> None:
-    """It was put off unread; the whole Retry-After is waited for (I1)."""
+    """I1: the service put it off unread; the client waits the whole Retry-After."""
     server = serve(in_turn(Answer(ERROR, status=429, headers={"Retry-After": "40"}), CREATED))
     begun = clock.monotonic()
     assert client_for(server.url).write("POST", "publications", BODY) == {"id": 17}
@@ -122,7 +122,7 @@ def test_a_post_that_is_unclear_after_a_429_is_unclear(serve: Serve, client_for:
 
 
 def test_a_post_that_never_left_says_that_it_had_no_effect(client_for: ClientFor) -> None:
-    """No connection, no effect: it is tried again, and in the end anybody may simply run it again."""
+    """No connection, no effect: it is tried again, and in the end the same command may simply be run again."""
     client = client_for("http://127.0.0.1:1")
     with pytest.raises(TemporaryError, match=r"failed after 7 tries .* cannot connect"):
         client.write("POST", "publications", BODY)
@@ -145,29 +145,29 @@ def test_a_post_that_never_left_says_that_it_had_no_effect(client_for: ClientFor
 def test_a_refused_write_tells_status_and_words_of_the_service(
     *, serve: Serve, client_for: ClientFor, method: str, status: int, error: type[BookferryError]
 ) -> None:
-    """Trap A15 and the quarantine: which record, and what the service says of it."""
+    """service.md#references: status, code and message of the refusal, for the quarantine."""
     server = serve(in_turn(Answer(ERROR, status=status)))
     with pytest.raises(error) as caught:
         client_for(server.url).write(method, "publications/17", BODY)
     assert type(caught.value) is error
     assert len(server.received) == 1
     if isinstance(caught.value, RefusedError):
-        told = (caught.value.status, caught.value.code, caught.value.said)
+        told = (caught.value.status, caught.value.code, caught.value.detail)
         assert told == (status, "Unprocessable", "categories: a string")
     assert "confidential" not in str(caught.value)
 
 
 @pytest.mark.parametrize("said", [{"errors": {"title": ["can't be blank"]}}, {"error": "title can't be blank"}])
-def test_words_in_another_form_are_told_as_they_are(serve: Serve, client_for: ClientFor, said: dict[str, Any]) -> None:
-    """service-api.md, Errors, shows one form; whoever has to correct the record needs the words of any."""
+def test_an_error_body_in_another_form_is_quoted(serve: Serve, client_for: ClientFor, said: dict[str, Any]) -> None:
+    """service.md#errors shows one form; a person who corrects the record needs the message in any form."""
     server = serve(in_turn(Answer(said, status=422, headers={"Content-Type": "application/json"})))
     with pytest.raises(RefusedError, match=r"title.*can't be blank"):
         client_for(server.url).write("POST", "publications", BODY)
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_what_may_be_done_twice_is_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
-    """Trap A5: "GET, PATCH and DELETE may be repeated"; an empty answer is one."""
+def test_repeatable_writes_are_repeated(serve: Serve, client_for: ClientFor, method: str) -> None:
+    """I8: PATCH and DELETE may be repeated; an empty response is a success."""
     faults = [Answer(ERROR, status=500), ConnectionError(), Answer(b'{"id"', status=200)]
     server = serve(in_turn(*faults, Answer(b"", status=200)))
     assert client_for(server.url).write(method, "publications/17", BODY) is None
@@ -178,14 +178,14 @@ def test_what_may_be_done_twice_is_repeated(serve: Serve, client_for: ClientFor,
 def test_a_delete_that_finds_nothing_any_more_has_succeeded(
     serve: Serve, client_for: ClientFor, fault: Answer | Exception
 ) -> None:
-    """Trap A5: "DELETE answered 404 on a repeat is success"."""
+    """I8: a DELETE whose repetition gets a 404 has succeeded."""
     server = serve(in_turn(fault, Answer(ERROR, status=404)))
     assert client_for(server.url).write("DELETE", "publications/17") is None
 
 
 @pytest.mark.parametrize("before", [[], [Answer(ERROR, status=429)]], ids=["at once", "after a 429"])
-def test_a_delete_of_what_was_never_there_is_refused(serve: Serve, client_for: ClientFor, before: list[Answer]) -> None:
-    """Nothing that we sent can have removed it."""
+def test_a_delete_of_a_missing_record_is_refused(serve: Serve, client_for: ClientFor, before: list[Answer]) -> None:
+    """A 404 to the first DELETE is a refusal: no request of ours can have removed the record."""
     server = serve(in_turn(*before, Answer(ERROR, status=404)))
     with pytest.raises(RefusedError, match="404"):
         client_for(server.url).write("DELETE", "publications/17")
@@ -200,7 +200,7 @@ def test_a_patch_that_finds_nothing_on_a_repeat_is_refused(serve: Serve, client_
 
 @pytest.mark.parametrize("status", [404, 422, 500])
 def test_no_error_of_a_write_shows_a_credential(serve: Serve, client_for: ClientFor, status: int) -> None:
-    """I10: not even where the service repeats what it received; its own words are told all the same."""
+    """I10: no body in a message, even if the service repeats it; the service's own words are in it."""
     keep_secret(PASSWORD, f"{USER}:{PASSWORD}")
     server = serve(lambda r: Answer({"error": {"code": PASSWORD, "message": str(dict(r.headers))}}, status=status))
     with pytest.raises(BookferryError, match="user-agent") as caught:
@@ -211,7 +211,7 @@ def test_no_error_of_a_write_shows_a_credential(serve: Serve, client_for: Client
 
 
 def test_a_post_that_is_under_way_when_the_run_stops_is_unclear(serve: Serve, client_for: ClientFor) -> None:
-    """I8: it has left, and nobody will hear the answer."""
+    """I8: the request has left, and its response is lost."""
     arrived, over = threading.Event(), threading.Event()
 
     def hang(_request: Received) -> Answer:
@@ -230,7 +230,7 @@ def test_a_post_that_is_under_way_when_the_run_stops_is_unclear(serve: Serve, cl
 
 @pytest.mark.parametrize("path", ["../../login", "..%2f..%2flogin", "../v2/../../x"])
 def test_a_write_never_leaves_the_api(serve: Serve, client_for: ClientFor, path: str) -> None:
-    """I2: whatever an id in a plan turns out to be."""
+    """I2: whatever an id in a plan may be."""
     server = serve(in_turn(CREATED))
     with pytest.raises(ForeignOriginError):
         client_for(server.url).write("POST", path, BODY)
@@ -238,7 +238,7 @@ def test_a_write_never_leaves_the_api(serve: Serve, client_for: ClientFor, path:
 
 
 def test_one_record_is_an_object(serve: Serve, client_for: ClientFor) -> None:
-    """Anything else is no record."""
+    """Any other JSON is no record."""
     server = serve(in_turn(Answer({"id": 17, "price": 1.5}), Answer([1])))
     client = client_for(server.url)
     assert client.get_record("publications/17") == {"id": 17, "price": 1.5}
@@ -264,7 +264,7 @@ def pages_of(total: int, headers: Callable[[int], dict[str, str]]) -> Script:
 def test_a_search_reads_some_pages_and_says_whether_there_are_more(
     *, serve: Serve, client_for: ClientFor, total: int, counted: bool, requests: int, complete: bool
 ) -> None:
-    """Trap A12 and I13: hits are compared here, and too many of them are no answer."""
+    """service.md#search, I13: hits are compared here, and too many hits are no result."""
     server = serve(pages_of(total, lambda _: {"x-total": str(total)} if counted else {}))
     found = client_for(server.url).search({"doi": "10.1000/ä&b"})
     assert [one["id"] for one in found.records] == list(range(min(total, 200)))
@@ -274,14 +274,14 @@ def test_a_search_reads_some_pages_and_says_whether_there_are_more(
 
 
 def test_a_search_answered_with_something_else_stops(serve: Serve, client_for: ClientFor) -> None:
-    """An empty list would be a proof that nothing was found."""
+    """An empty list would wrongly prove that nothing was found."""
     server = serve(in_turn(Answer({"hits": 3})))
     with pytest.raises(ProtocolError, match="no list of records"):
         client_for(server.url).search({"doi": "10.1000/1"})
 
 
 def test_a_record_is_made_changed_found_and_removed(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """All of it against the local service, with an unclear create that is looked up."""
+    """Everything together against the sandbox, with an unclear create that is looked up."""
     client = client_for(sandbox.base_url())
     made: dict[str, Any] = client.write("POST", "publications", {"title": "One", "doi": "10.5555/writes-1"})
     path = f"publications/{made['id']}"

@@ -1,4 +1,4 @@
-"""Design 3.2: a mistake in the configuration is one clear error that names file, key and remedy, and never shows a secret."""
+"""A mistake in the configuration is one clear error that names file, key and remedy, and never shows a secret."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Load = Callable[..., Settings]
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Loads settings with one tenant `old`, of which some keys are changed or (None) left out; `head` comes before it."""
+    """Loads settings with one tenant `old`, with some keys changed or (None) left out; `head` comes before it."""
 
     def make(head: str = "", **keys: Any) -> Settings:
         lines = [head, "[tenants.old]"]
@@ -41,7 +41,7 @@ def load(tmp_path: Path) -> Load:
 
 
 def mistake(load: Load, head: str = "", **keys: Any) -> str:
-    """The message of the error that these keys make."""
+    """Returns the message of the error for these keys."""
     with pytest.raises(ConfigurationError) as caught:
         load(head, **keys)
     assert caught.value.exit_status is ExitStatus.USAGE
@@ -50,7 +50,7 @@ def mistake(load: Load, head: str = "", **keys: Any) -> str:
     return str(caught.value)
 
 
-def test_what_design_3_2_shows_can_be_written(load: Load, tmp_path: Path) -> None:
+def test_a_full_configuration_loads(load: Load, tmp_path: Path) -> None:
     """The defaults, and a folder that is relative to the file, wherever the command is run."""
     settings = load(username_env="OLD_USER", password_env="OLD_PASSWORD")
     old = settings.tenant("old")
@@ -75,7 +75,7 @@ def test_what_design_3_2_shows_can_be_written(load: Load, tmp_path: Path) -> Non
     ],
 )
 def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> None:
-    """I1, I2: budget and origin are kept under the address; http only where the traffic cannot leave the machine."""
+    """I1, I2: budget and origin are stored under the address; http only for this machine itself."""
     assert load(base_url=written).tenant("old").base_url == meant
 
 
@@ -102,18 +102,18 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
         ("https://library.example.org/api", "must stop before /api"),
         ("https://library.example.org/main/api/v2/", "must stop before /api"),
         ("https://library.example.org/api/v2/publications", "must stop before /api"),
-        ("https://library.example.org/?x=1", "must not hold a query"),
-        ("https://library.example.org/#top", "must not hold a query or a fragment"),
-        ("https://library.example.org/a/../b", "must not hold"),
-        ("https://library.example.org/%2E%2e/b", "must not hold"),
-        ("https://library.example.org/a//b", "must not hold"),
-        ("http://[::1%25lo]/", "must not hold"),
-        ("https://library.example .org", "must not hold blanks"),
-        ("https:\\\\library.example.org", "must not hold blanks, control characters or backslashes"),
+        ("https://library.example.org/?x=1", "must not contain a query"),
+        ("https://library.example.org/#top", "must not contain a query or a fragment"),
+        ("https://library.example.org/a/../b", "must not contain"),
+        ("https://library.example.org/%2E%2e/b", "must not contain"),
+        ("https://library.example.org/a//b", "must not contain"),
+        ("http://[::1%25lo]/", "must not contain"),
+        ("https://library.example .org", "must not contain blanks"),
+        ("https:\\\\library.example.org", "must not contain blanks, control characters or backslashes"),
     ],
 )
 def test_an_address_that_cannot_be_meant_is_refused(load: Load, address: str, remedy: str) -> None:
-    """Design 3.2: "http to a host that is not loopback: a clear error that names file, key and remedy"; I10: no password is shown."""
+    """Http to another host is a clear error that names file, key and remedy; I10: no password is shown."""
     message = mistake(load, base_url=address.encode().decode("unicode_escape") if "\\u" in address else address)
     assert "tenants.old.base_url: " in message
     assert remedy in message
@@ -124,7 +124,7 @@ def test_an_address_that_cannot_be_meant_is_refused(load: Load, address: str, re
     | st.text(st.sampled_from("htps:/[]@.127%?#ab\\ "), max_size=30).map(lambda text: f"http://{text}")
 )
 def test_any_address_is_understood_or_refused(address: str) -> None:
-    """Style rule 6: one clear error, never an exception of a library; what is accepted is accepted again as it stands."""
+    """One clear error, never an exception of a library; an accepted address is accepted again as it stands."""
     try:
         accepted = TenantSettings(base_url=address, api="v2").base_url
     except ValidationError as error:
@@ -160,14 +160,14 @@ def test_any_address_is_understood_or_refused(address: str) -> None:
     ],
 )
 def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) -> None:
-    """Design 3.2: "Unknown keys … a clear error that names file, key and remedy"."""
+    """An unknown key is a clear error that names file, key and remedy."""
     message = mistake(load, **keys)
     assert expected in message
     assert not any(secret in message for secret in ("correct horse", "12345"))
 
 
 def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
-    """Version 2 is migrated from, never into."""
+    """Version 2 is a source of a migration, never a target."""
     invalid = "send_invalid_identifiers = true"
     text = f'[tenants.new]\nbase_url = "https://library.example.org"\napi = "%s"\n{invalid}\n'
     settings = load(text % "v3")
@@ -176,7 +176,7 @@ def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
 
 
 def test_types_of_identifiers(load: Load) -> None:
-    """Each is a table; one that replaces a standard type may have its field."""
+    """Each type is a table; a table that replaces a standard type may use its field."""
     text = '[identifiers.pmcid]\npattern = "PMC[0-9]+"\nfields = ["pmc"]\n[identifiers.pmid]\npattern = "[0-9]+"\n'
     assert {name: table.fields for name, table in load(text).identifiers.items()} == {"pmcid": ("pmc",), "pmid": ()}
 
@@ -196,19 +196,19 @@ def test_types_of_identifiers(load: Load) -> None:
         ('data = "s3://"', "data: names no bucket: write s3://BUCKET or s3://BUCKET/PREFIX"),
         (
             'data = "s3://key:secret@bucket"',
-            "data: must not hold a user name or password: who may use the bucket is said in",
+            "data: must not contain a user name or password: the environment holds the credentials of",
         ),
         ('data = "s3://bucket/a*b"', "data: has a prefix with other characters than letters, digits"),
         ('data = "s3://bucket/../other"', "data: has a prefix with other characters than letters, digits"),
-        ('work = "x"', "work: belongs to data in a bucket"),
-        ('data = "a\\u0000b"', "is no folder"),
-        ('data = "~nosuchuser/x"', "is no folder"),
+        ('work = "x"', "work: is for data in a bucket"),
+        ('data = "a\\u0000b"', "is not a folder"),
+        ('data = "~nosuchuser/x"', "is not a folder"),
         ('timezone = "Mars/Olympus"', "timezone: 'Mars/Olympus' is not a time zone; use a name such as Europe/Vienna"),
         ('timezone = "../../etc/passwd"', "is not a time zone"),
         ('nightly_at = "25:00"', "nightly_at: '25:00' is not a time of day such as 02:00."),
         ("nightly_at = 2", "nightly_at: 2 is not a time of day"),
         ('verify_at = "Sunday 12:00"', "verify_at: 'Sunday 12:00' is not a weekday and a time such as sun 12:00"),
-        ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is no folder"),
+        ('tokens = "~nosuchuser/x"', "tokens: '~nosuchuser/x' is not a folder"),
         (f'postgres_env = "postgres://me:{SECRET}@h/db"', "postgres_env: must be the name of an environment variable"),
         (f'[data]\npassword = "{SECRET}"', "data: input should be a valid string"),
         ("this is no TOML", "is not valid TOML: "),
@@ -225,9 +225,9 @@ def test_types_of_identifiers(load: Load) -> None:
                 ("pmcid", 'pattern = "a"\ncheck_digit = "crc"', ".pmcid.check_digit: 'crc' input should be 'luhn'"),
                 ("pmcid", 'pattern = "a"\ncase = "title"', ".pmcid.case: 'title' input should be 'upper'"),
                 ("pmcid", 'pattern = "a"\nlabels = [""]', ".pmcid.labels.0: "),
-                ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' holds something else"),
-                ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' holds something"),
-                ("title", 'pattern = "a"', ": holds something else in every publication"),
+                ("pmcid", 'pattern = "a"\nfields = ["title"]', ".pmcid.fields.0: 'title' has another meaning"),
+                ("pmcid", 'pattern = "a"\nfields = ["thumb_url"]', ".pmcid.fields.0: 'thumb_url' has another meaning"),
+                ("title", 'pattern = "a"', ": has another meaning in every publication"),
                 ("pmcid", 'pattern = "a"\nfields = ["doi"]', ": gives the field doi to two types, doi and pmcid"),
             )
         ),
@@ -235,12 +235,12 @@ def test_types_of_identifiers(load: Load) -> None:
     ],
 )
 def test_a_mistake_in_the_file(load: Load, head: str, expected: str) -> None:
-    """Design 3.2; I13: a tenant's name becomes a folder."""
+    """I13: a tenant's name becomes a folder."""
     assert expected in mistake(load, head)
 
 
-def test_every_mistake_is_told_at_once(load: Load) -> None:
-    """Nobody wants to run a command three times to hear of three mistakes."""
+def test_every_mistake_is_reported_at_once(load: Load) -> None:
+    """One run of a command reports every mistake."""
     lines = mistake(load, 'dta = "x"', api="v1", base_url="http://h").splitlines()
     assert len(lines) == 3
     assert all("bookferry.toml: " in line for line in lines)
@@ -248,7 +248,7 @@ def test_every_mistake_is_told_at_once(load: Load) -> None:
 
 @pytest.mark.parametrize("data", ["s3://bucket/some/prefix", "s3://bucket/some//prefix/", "s3a://bucket/some/prefix"])
 def test_data_in_a_bucket(tmp_path: Path, data: str) -> None:
-    """One spelling for one place; what only the runs need is on this machine, in a folder of its own for each bucket."""
+    """One spelling for each bucket; the working files are on this machine, in a folder for each bucket."""
     (tmp_path / "bookferry.toml").write_text(f'data = "{data}"\n')
     settings = load_settings(tmp_path / "bookferry.toml", {"XDG_STATE_HOME": "/var/state"})
     assert settings.bucket == "s3://bucket/some/prefix"
@@ -257,21 +257,21 @@ def test_data_in_a_bucket(tmp_path: Path, data: str) -> None:
 
 
 def test_the_folder_of_work_may_be_named(tmp_path: Path) -> None:
-    """Relative to the file, as all folders in it are."""
+    """Relative to the file, like all folders in it."""
     (tmp_path / "bookferry.toml").write_text('data = "gs://bucket"\nwork = "here"\n')
     settings = load_settings(tmp_path / "bookferry.toml", {})
     assert (settings.bucket, settings.data) == ("gs://bucket", tmp_path / "here")
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    """Editors on Windows write one."""
+    """Editors on Windows write a byte order mark."""
     path = tmp_path / "bookferry.toml"
     path.write_bytes(b'\xef\xbb\xbfdata = "here"')
     assert load_settings(path).data == tmp_path / "here"
 
 
 @pytest.mark.parametrize("content", [b'data = "\xe9"', None])
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, content: bytes | None) -> None:
+def test_an_unreadable_file_is_reported(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "bookferry.toml"
     if content is not None:
         path.write_bytes(content)
@@ -291,7 +291,7 @@ BASIC = {"username_env": "OLD_USER", "password_env": "OLD_PASSWORD"}
 
 
 def test_credentials_come_from_the_environment_when_they_are_needed(load: Load) -> None:
-    """Design 3.2: "Secrets are named by environment variable, never written"."""
+    """Secrets are named by environment variable, never written."""
     settings = load(**BASIC)
     found = settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET} with: é"})
     assert found == BasicCredentials("me", f"{SECRET} with: é")
@@ -300,7 +300,7 @@ def test_credentials_come_from_the_environment_when_they_are_needed(load: Load) 
 
 
 def test_no_repr_shows_a_secret(load: Load) -> None:
-    """I10: they end up in tracebacks and logs."""
+    """I10: reprs end up in tracebacks and logs."""
     settings = load(**BASIC)
     assert SECRET not in repr(settings.credentials("old", {"OLD_USER": "me", "OLD_PASSWORD": SECRET})) + repr(settings)
     assert SECRET not in repr(SessionCookie(SECRET))
@@ -321,15 +321,15 @@ def test_no_repr_shows_a_secret(load: Load) -> None:
         (
             BASIC,
             {"OLD_USER": "me:too", "OLD_PASSWORD": SECRET},
-            "tenants.old.username_env: the environment variable that it names holds a colon",
+            "tenants.old.username_env: the environment variable that it names contains a colon",
         ),
         (
             BASIC,
             {"OLD_USER": "me", "OLD_PASSWORD": f"{SECRET}\n"},
-            "tenants.old.password_env: the environment variable that it names holds a line break",
+            "tenants.old.password_env: the environment variable that it names contains a line break",
         ),
-        ({"session_cookie_env": "C"}, {"C": f"a={SECRET}; b=c"}, "holds a blank, quote, comma, semicolon"),
-        ({"session_cookie_env": "C"}, {"C": f"{SECRET}\r\nx: y"}, "holds a blank, quote, comma, semicolon"),
+        ({"session_cookie_env": "C"}, {"C": f"a={SECRET}; b=c"}, "contains a blank, quote, comma, semicolon"),
+        ({"session_cookie_env": "C"}, {"C": f"{SECRET}\r\nx: y"}, "contains a blank, quote, comma, semicolon"),
         (
             {"session_cookie_env": "C"},
             {},
@@ -337,10 +337,10 @@ def test_no_repr_shows_a_secret(load: Load) -> None:
         ),
     ],
 )
-def test_a_sign_in_that_cannot_be_used_is_told(
+def test_an_unusable_sign_in_is_reported(
     load: Load, keys: dict[str, str], environment: dict[str, str], expected: str
 ) -> None:
-    """Design 3.2: "a missing variable"; RFC 7617 and RFC 6265 for what cannot be sent; the value is never shown."""
+    """A missing variable; RFC 7617 and RFC 6265 for values that cannot be sent; the value is never shown."""
     with pytest.raises(ConfigurationError) as caught:
         load(**keys).credentials("old", environment)
     assert expected in str(caught.value)
@@ -348,14 +348,14 @@ def test_a_sign_in_that_cannot_be_used_is_told(
 
 
 def test_a_password_written_where_its_variable_belongs_is_not_shown(load: Load) -> None:
-    """I10: the commonest mistake with such a file; the password looks like a name and is nowhere set."""
+    """I10: the commonest mistake with such a file; the password looks like a name and no such variable is set."""
     settings = load(username_env="OLD_USER", password_env="hunter2")
     with pytest.raises(ConfigurationError, match=r"never the secret.*Name it in capitals") as caught:
         settings.credentials("old", {"OLD_USER": "me"})
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_unknown_tenant_is_told_with_the_known_ones(load: Load) -> None:
+def test_an_unknown_tenant_is_reported_with_the_known_ones(load: Load) -> None:
     with pytest.raises(
         ConfigurationError, match=r"no tenant 'odl' \(did you mean 'old'\?\)\. Tenants in this file: old\."
     ):
@@ -363,7 +363,7 @@ def test_an_unknown_tenant_is_told_with_the_known_ones(load: Load) -> None:
 
 
 def test_entries_with_one_base_url_share_the_lower_budget(load: Load) -> None:
-    """I1: "for one tenant, counted over both API versions"."""
+    """I1: one budget for a library, over both API versions."""
     other = '[tenants.new]\nbase_url = "https://LIBRARY.example.org:443/"\napi = "v3"\nrequests_per_minute = 30\n'
     settings = load(other, requests_per_minute=60)
     assert settings.budget_of("old") == settings.budget_of("new") == ("https://library.example.org", 30)
@@ -373,7 +373,7 @@ def test_entries_with_one_base_url_share_the_lower_budget(load: Load) -> None:
 
 
 def test_the_file_is_found_by_option_then_variable_then_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Design 3.2: "found by `--config`, `$BOOKFERRY_CONFIG`, then the working folder"."""
+    """Found by `--config`, `$BOOKFERRY_CONFIG`, then the working folder."""
     monkeypatch.chdir(tmp_path)
     for name in ("one.toml", "two.toml", "bookferry.toml"):
         (tmp_path / name).touch()
@@ -391,9 +391,9 @@ def test_the_file_is_found_by_option_then_variable_then_folder(tmp_path: Path, m
         (None, {}, "the working folder"),
     ],
 )
-def test_a_missing_file_is_told_with_the_way_it_was_looked_for(
+def test_a_missing_file_is_reported_with_its_source(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_path: Path | None, environment: dict[str, str], source: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match=rf"looked for by {source}\).*bookferry init"):
+    with pytest.raises(ConfigurationError, match=rf"named by {source}\).*bookferry init"):
         find_config(given_path, environment)

@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 
 from pipelines.errors import SafetyLimitError, TemporaryError
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import RowResult, Writer
-from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.journal import Journal, WriteKind, is_done
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -23,9 +24,6 @@ from pipelines.migration.plan.files import part_of
 from pipelines.records.files import COVER
 from pipelines.service.client import Waiting
 from pipelines.service.redaction import outside_text
-
-MOST_FAILURES = 1000
-"""Failures in a result; the journal has all."""
 
 FEW = 100
 """Rows that must have been tried before a percentage of failures means anything."""
@@ -195,7 +193,7 @@ class ApplyRun:
             self._write_all(rows)
             if postponed := self._postponed:
                 self._postponed = None
-                again = self._plan.rows(Action.CREATE, Action.PATCH)
+                again = self._plan.rows(*WRITTEN_ACTIONS)
                 self._write_all(row for row in again if row.resource == resource and row.source_id in postponed)
         return self.applied
 
@@ -213,7 +211,7 @@ class ApplyRun:
 
     def pending(self) -> Iterator[PlanRow]:
         """The rows of the selection that are not done yet; counts the others."""
-        for row in self._plan.rows(Action.CREATE, Action.PATCH):
+        for row in self._plan.rows(*WRITTEN_ACTIONS):
             if not self._is_pending(row):
                 self.applied.unchanged += 1
             elif not self._selection.wants(row):
@@ -270,7 +268,7 @@ class ApplyRun:
         if result.problems:
             applied.failed += 1
             problem = outside_text(" ".join(result.problems), 2000)
-            if len(applied.failures) < MOST_FAILURES:
+            if len(applied.failures) < MOST_LISTED:
                 applied.failures.append(
                     Failure(resource=row.resource, source_id=row.source_id, title=row.display_title, problem=problem)
                 )

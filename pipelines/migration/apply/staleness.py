@@ -9,7 +9,7 @@ from pathlib import Path
 from pipelines.errors import StopError
 from pipelines.migration.apply.reconcile_pending import reconcile_pending_publications
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow
@@ -134,7 +134,7 @@ def _stale_records(
     resources: Collection[str],
     begun: Collection[tuple[str, int]],
 ) -> Iterator[str]:
-    for row in plan.rows(Action.CREATE, Action.PATCH, resources=resources):
+    for row in plan.rows(*WRITTEN_ACTIONS, resources=resources):
         if (row.resource, row.source_id) in begun or row.matched_by == "decision":
             continue
         if row.action == Action.PATCH:

@@ -22,6 +22,13 @@ class Action(StrEnum):
     """It cannot be sent, and issues.tsv lists it (quarantine.py)."""
 
 
+WRITTEN_ACTIONS = (Action.CREATE, Action.PATCH)
+"""Actions that write a record into the target."""
+
+PRESENT_ACTIONS = (*WRITTEN_ACTIONS, Action.UNCHANGED)
+"""Actions after which the target has the record."""
+
+
 class FileAction(StrEnum):
     """What a plan does with a file of a record."""
 

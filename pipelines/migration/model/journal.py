@@ -45,7 +45,8 @@ class WriteState(StrEnum):
     """It was taken back."""
 
 
-_CREATE_OR_PATCH = (WriteKind.CREATE, WriteKind.PATCH)
+RECORD_WRITES = (WriteKind.CREATE, WriteKind.PATCH)
+"""Kinds of writes of a record itself; the others write its files."""
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS migration_writes (
@@ -209,7 +210,7 @@ class Journal:
             row = db.execute(
                 "SELECT target_id FROM migration_writes WHERE source = ? AND target = ? AND resource = ? AND source_id = ? AND state = ? "
                 "AND kind IN (?, ?) ORDER BY number DESC LIMIT 1",
-                (*self._pair, resource, source_id, WriteState.DONE, *_CREATE_OR_PATCH),
+                (*self._pair, resource, source_id, WriteState.DONE, *RECORD_WRITES),
             ).fetchone()
         return row[0] if row else None
 
@@ -258,7 +259,7 @@ class Journal:
         rows = self._stream(
             "SELECT source_id, target_id, kind, wanted, held FROM migration_writes WHERE source = ? AND target = ? AND resource = ? "
             "AND state = ? AND kind IN (?, ?) ORDER BY source_id, number",
-            (*self._pair, resource, WriteState.DONE, *_CREATE_OR_PATCH),
+            (*self._pair, resource, WriteState.DONE, *RECORD_WRITES),
         )
         current: WrittenRecord | None = None
         for source_id, target_id, kind, wanted, held in rows:

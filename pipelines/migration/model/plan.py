@@ -33,6 +33,9 @@ PEOPLE = "people.parquet"
 """The rows of users: personal data, encrypted where bookferry.toml has `personal_key_env`."""
 MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"
 
+APPROVAL_LENGTH = 8
+"""Characters of a plan's seal that approve it."""
+
 FORMAT = 2
 """The format of plan.json. Only a later version can read a later format."""
 
@@ -158,6 +161,11 @@ class PlanFacts(msgspec.Struct, kw_only=True):
     people_key: str = ""
     seal: str = ""
     """SHA-256 of this document without the seal."""
+
+    @property
+    def approval(self) -> str:
+        """The first characters of the seal, with which a person approves the plan."""
+        return self.seal[:APPROVAL_LENGTH]
 
     def count(self, action: Action) -> int:
         """The number of records with an action, over all resources."""

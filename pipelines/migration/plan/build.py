@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pipelines.migration.model.actions import Action, Decision
 from pipelines.migration.model.comparable import ComparableLibrary
-from pipelines.migration.model.journal import Journal, WriteKind, WriteState
+from pipelines.migration.model.journal import RECORD_WRITES, Journal, WriteState
 from pipelines.migration.model.plan import CONFLICTS, FACTS, PEOPLE, ROWS, End, Plan, PlanFacts
 from pipelines.migration.model.plan_folders import plan_name, plans_folder
 from pipelines.migration.model.plan_table import PLAN
@@ -175,9 +175,7 @@ def earlier_decisions(data: DataFolder, journal: Journal, source_url: str, targe
 
     def is_applied(decision: RecordDecision) -> bool:
         return decision.decision in APPLIED_ONCE and any(
-            entry.state == WriteState.DONE
-            and entry.kind in (WriteKind.CREATE, WriteKind.PATCH)
-            and entry.begun_at >= planned_at
+            entry.state == WriteState.DONE and entry.kind in RECORD_WRITES and entry.begun_at >= planned_at
             for entry in journal.of_record(decision.resource, decision.source_id)
         )
 

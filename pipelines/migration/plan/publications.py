@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, ComparableLibrary, digest, sent_json
 from pipelines.migration.model.journal import Journal, WrittenRecord
 from pipelines.migration.model.plan import PlannedFile, PlannedReference
@@ -45,7 +45,7 @@ ORGANIZATION = "organization"
 EMPTY_VALUES: dict[str, Any] = {"authors": [], "identifiers": [], "categories": []}
 """Field → the value with which a patch empties it; null empties the others."""
 
-_WITH_FILES = (Action.CREATE, Action.PATCH, Action.UNCHANGED)
+_WITH_FILES = PRESENT_ACTIONS
 
 
 def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchStore | None = None) -> Totals:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.migration.model.plan import FileCounts
 from pipelines.records.batches import table_batch, transposed
 from pipelines.records.tables.description import Table
-from pipelines.service.http.paging import PER_PAGE
+from pipelines.service_limits import PER_PAGE
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
 

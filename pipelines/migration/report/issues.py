@@ -31,6 +31,9 @@ from pipelines.store.durable import storage_errors
 if TYPE_CHECKING:
     import duckdb
 
+STEP = 2000
+"""Rows in memory at once."""
+
 EXAMPLES = 5
 """Examples on the page for each reason."""
 
@@ -39,9 +42,6 @@ PATCHES = 3
 
 MOST_GROUPS = 1000
 """Different reasons and paths with examples at most: a hostile record may have any number of fields (I13)."""
-
-STEP = 2000
-"""Rows in memory at once."""
 
 PUBLICATIONS, PEOPLE = "publications", "users"
 """The resource of most records, and the one whose values are never displayed."""

@@ -12,18 +12,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.formatting import display_text, value_of
-from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.journal import RECORD_WRITES, Journal, JournalEntry, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
 from pipelines.publication_fields import WRITTEN
 from pipelines.store.durable import storage_errors
-
-MOST_PROBLEMS = 1000
-"""Problems that a status lists at most."""
 
 REQUESTS = {WriteKind.CREATE: 1, WriteKind.PATCH: 1, WriteKind.COVER: 1, WriteKind.ASSET: 2}
 """Requests of each kind of write, as `files.requests_of` counts them."""
@@ -134,7 +132,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         requests_left=remaining,
         minutes_left=remaining / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
-        problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_PROBLEMS)],
+        problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_LISTED)],
         verification=read_verification(stored[-1]) if stored else None,
     )
 
@@ -148,7 +146,7 @@ def three_way(
         (
             entry
             for entry in reversed(journal.of_record(row.resource, source_id))
-            if entry.plan == plan.name and entry.kind in (WriteKind.CREATE, WriteKind.PATCH)
+            if entry.plan == plan.name and entry.kind in RECORD_WRITES
         ),
         None,
     )

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.undo.inverse_operations import InverseOperations
 from pipelines.migration.undo.worklist import UndoItem
 from pipelines.report.issues import safe_text
 from pipelines.store.durable import storage_errors, write_atomically
-
-MOST_EXAMPLES = 1000
-"""Records in a result's list of what was left."""
 
 
 class LeftRecord(msgspec.Struct, kw_only=True):
@@ -61,7 +59,7 @@ class UndoResult(msgspec.Struct, kw_only=True):
         if not reasons:
             return
         self.left += 1
-        if len(self.examples) < MOST_EXAMPLES:
+        if len(self.examples) < MOST_LISTED:
             self.examples.append(
                 LeftRecord(
                     resource=item.row.resource,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipelines.migration.apply.target_lists import TargetLists
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import WRITTEN_ACTIONS
 from pipelines.migration.model.comparable import RECORDS
 from pipelines.migration.model.journal import Journal, JournalEntry, WriteKind, WriteState, in_doubt
 from pipelines.migration.model.plan import Plan, PlanRow, plan_row
@@ -91,7 +91,7 @@ def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:
         with storage_errors(plan.folder), open_table(path, key) as file:
             for group in reversed(range(file.num_row_groups)):
                 rows = file.read_row_group(group).to_pylist()
-                yield [plan_row(row) for row in reversed(rows) if row["action"] in (Action.CREATE, Action.PATCH)]
+                yield [plan_row(row) for row in reversed(rows) if row["action"] in WRITTEN_ACTIONS]
 
 
 def _files_before(plan: Plan, ids: Sequence[int]) -> dict[int | None, list[AttachedFile]]:

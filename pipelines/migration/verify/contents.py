@@ -124,15 +124,15 @@ class Contents:
         )
         if reference is None:
             return Failed("its record does not show it any more")
-        result = self._download(reference, reference.address) if reference.address else Failed("", refused=True)
-        if isinstance(result, Received) or not result.refused:
+        result = self._download(reference, reference.address) if reference.address else Failed("", expired=True)
+        if isinstance(result, Received) or not result.expired:
             return result
         fresh = self._signed_urls.ask(reference)
         if isinstance(fresh, Failed):
             return fresh
         result = self._download(reference, fresh)
         if isinstance(result, Received):
-            self._signed_urls.helped()
+            self._signed_urls.mark_useful()
         return result
 
     def _download(self, reference: FileReference, address: str) -> Received | Failed:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.migration.apply.target_lists import TargetLists, read_target_lists
-from pipelines.migration.model.actions import Action
+from pipelines.migration.model.actions import PRESENT_ACTIONS, Action
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import Plan, PlanRow
@@ -48,7 +48,7 @@ class OtherResourcesComparison:
     def compared(self) -> int:
         """Records that should be in the target."""
         counts = self.plan.facts.counts
-        actions = (Action.CREATE, Action.PATCH, Action.UNCHANGED)
+        actions = PRESENT_ACTIONS
         return sum(counts[resource].get(action, 0) for resource in self.resources for action in actions)
 
     def counts(self) -> Counter[str]:
@@ -63,7 +63,7 @@ class OtherResourcesComparison:
         """Yields every difference, in the order of the plan; the same each time."""
         if not self.resources:
             return
-        for row in self.plan.rows(Action.CREATE, Action.PATCH, Action.UNCHANGED, resources=self.resources):
+        for row in self.plan.rows(*PRESENT_ACTIONS, resources=self.resources):
             target_id, why = self._target_of(row)
             record = None if target_id is None else self.lists.record(row.resource, target_id)
             if record is None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 
+from pipelines.humanize import MOST_LISTED
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.formatting import display_both, value_of
@@ -41,9 +42,6 @@ from pipelines.report.issues import safe_text, write_lines
 from pipelines.service.client import LibraryClient
 from pipelines.store.durable import storage_errors, sync_file
 from pipelines.version import VERSION
-
-MOST_FINDINGS = 1000
-"""Findings in a result; its table has all."""
 
 COLUMNS = ("problem", "resource", "record", "in the target", "title", "field", "wanted", "found", "what is known")
 
@@ -115,7 +113,7 @@ def _write_table(
     def lines() -> Iterator[tuple[str | int, ...]]:
         publications = (_finding(discrepancy, title) for discrepancy, title in discrepancies.with_titles())
         for finding in chain(publications, other_resources.findings()):
-            if len(first) < MOST_FINDINGS:
+            if len(first) < MOST_LISTED:
                 first.append(finding)
             ids = ("" if number is None else number for number in (finding.source_id, finding.target_id))
             values = finding.wanted, finding.found, finding.why

@@ -1,1 +1,1 @@
-"""Files from and to the library and its storage service. The storage service never gets a sign-in."""
+"""Files of a library: downloads by signed addresses, and uploads by signed forms."""

@@ -1,13 +1,12 @@
-"""One file over HTTP: from the address that the library names to a file of ours, hashed on the way and of bounded size (I12, I13).
+"""Downloads one file from the address that the library names, hashes it on the way and bounds its size (I12, I13).
 
-Storage never sees a sign-in (I2, trap A1; storages.py). What is on the library's own host is charged to the budget; below its `/api/` it
-goes signed in, through the client's rings. Each redirect is judged anew.
+A storage service never gets a sign-in (I2). A request to the library's own host is charged to the budget; below its `/api/` it is signed
+in. Each redirect is checked anew.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -19,34 +18,35 @@ import httpx
 
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import Clock
-from pipelines.service.files.storage_client import StorageClient, UnfitAddressError, host_of, refusal_of
-from pipelines.service.http.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
+from pipelines.service.files.storage_client import (
+    HEADERS,
+    MAX_PAUSE,
+    TRIES,
+    StorageClient,
+    UnsafeAddressError,
+    origin_text,
+    s3_error,
+)
+from pipelines.service.http.failures import is_permanent, is_temporary, status_line, transport_error_text
+from pipelines.service.http.retries import backoff
+from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import climbs, path_of
 from pipelines.service.redaction import outside_text
-from pipelines.version import VERSION
 
-TRIES = 4
-"""Of one file, with some seconds between them; what fails longer is tried again after the listing."""
-
-MOST_PAUSE = 120.0
-"""Seconds that a storage may ask one file to wait."""
-
-MOST_REDIRECTS = 5
-MOST_BYTES = 16 * 1024**3
-"""Of a file whose size the library does not tell."""
+MAX_REDIRECTS = 5
+MAX_BYTES = 16 * 1024**3
+"""Bytes of a file whose size the library does not state."""
 
 STALL_SECONDS = 60.0
-"""Without a single byte."""
+"""Seconds without a single byte."""
 
 SLOWEST = 64 * 1024
-"""Bytes in `STALL_SECONDS`: a storage that sends a byte now and then must not hold a file for ever."""
+"""Bytes in `STALL_SECONDS`: a storage service that sends a byte now and then must not delay a file for ever."""
 
-REFUSED = frozenset(
+EXPIRED = frozenset(
     {HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND, HTTPStatus.GONE}
 )
-"""What storages answer to an address that has expired, or whose file is gone."""
-
-_HEADERS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"bookferry/{VERSION}"}
+"""Statuses of an address that has expired, or whose file is gone."""
 
 
 @dataclass(frozen=True)
@@ -60,36 +60,36 @@ class Received:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """The storage says that the content is the one whose ETag was named."""
+    """The storage service still has the content with the given ETag."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """What went wrong, without any secret. `passing`: it may be over the next time. `refused`: another address may help."""
+    """Why a download failed, without any secret. `temporary`: a later try may succeed. `expired`: another address may help."""
 
     problem: str
-    passing: bool = False
-    refused: bool = False
+    temporary: bool = False
+    expired: bool = False
 
 
 DownloadResult = Received | Unchanged | Failed
 
 
-class _FailedError(Exception):
-    """Carries a `Failed` out of the middle of a transfer."""
+class _TransferError(Exception):
+    """Carries a `Failed` out of a transfer."""
 
     def __init__(
-        self, problem: str, *, passing: bool = False, pause: float | None = None, refused: bool = False
+        self, problem: str, *, temporary: bool = False, pause: float | None = None, expired: bool = False
     ) -> None:
         super().__init__(problem)
-        self.failed = Failed(problem, passing, refused)
+        self.failed = Failed(problem, temporary, expired)
         self.pause = pause
 
 
 class Downloads:
-    """Fetches files that a library names. Safe to use from several threads; `close` ends what is under way.
+    """Downloads files that a library names. Safe to use from several threads; `close` ends running downloads.
 
-    `client` opens the library's client when a file turns out to be on its host.
+    `client` opens the library's client when a file turns out to be on the library's host.
     """
 
     def __init__(self, base_url: str, *, client: Callable[[], LibraryClient], clock: Clock) -> None:
@@ -100,9 +100,11 @@ class Downloads:
         self._clock = clock
 
     def fetch(self, address: str, into: BinaryIO, *, size: int | None, etag: str | None = None) -> DownloadResult:
-        """Write the file at `address` into `into`, from its beginning. `size` is what the library says; `etag` that of content we have.
+        """Write the file at `address` into `into`, from its beginning.
 
-        Tries again what may pass. Raises what the disk raises, and of the library's client what is no matter of this file.
+        `size` is the library's figure; `etag` belongs to content that we have.
+
+        Tries temporary failures again. Raises disk errors, and those errors of the library's client that are not about this file.
         """
         tried = 0
         while True:
@@ -110,14 +112,14 @@ class Downloads:
             into.truncate()
             try:
                 return self._try_once(address, into, size, etag)
-            except _FailedError as error:
+            except _TransferError as error:
                 tried += 1
-                if not error.failed.passing or tried == TRIES or (error.pause or 0.0) > MOST_PAUSE:
+                if not error.failed.temporary or tried == TRIES or (error.pause or 0.0) > MAX_PAUSE:
                     return error.failed
-                self._clock.sleep(error.pause or 2.0 ** (tried - 1) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
+                self._clock.sleep(error.pause or backoff(tried))
 
     def close(self) -> None:
-        """Close all connections to storages, and wake whoever waits for one of them."""
+        """Close all connections to storage services, and wake every thread that waits for one of them."""
         self._storages.close()
 
     def _try_once(self, address: str, into: BinaryIO, size: int | None, etag: str | None) -> DownloadResult:
@@ -128,62 +130,64 @@ class Downloads:
                 self._check(response)
                 return self._receive(response, into, size)
         except httpx.InvalidURL:
-            raise _FailedError("the library names an address that is none") from None
-        except UnfitAddressError as error:
-            raise _FailedError(str(error)) from None
+            raise _TransferError("the library names an invalid address") from None
+        except UnsafeAddressError as error:
+            raise _TransferError(str(error)) from None
         except httpx.TransportError as error:
-            raise _FailedError(
-                f"{host_of(address)}: {what_went_wrong(error)}", passing=not is_for_good(error)
+            raise _TransferError(
+                f"{origin_text(address)}: {transport_error_text(error)}", temporary=not is_permanent(error)
             ) from None
 
     def _open(self, address: str, etag: str | None) -> httpx.Response:
-        """The first answer that is no redirect."""
+        """Return the first response that is no redirect."""
         url = httpx.URL(address)
-        for hop in range(MOST_REDIRECTS + 1):
+        for hop in range(MAX_REDIRECTS + 1):
             response = self._send(url, {"if-none-match": etag} if etag else {}, redirected=hop > 0)
             if not response.has_redirect_location:
                 return response
             response.close()
             url = url.join(response.headers["location"])
-        raise _FailedError(f"{host_of(address)} redirects more than {MOST_REDIRECTS} times")
+        raise _TransferError(f"{origin_text(address)} redirects more than {MAX_REDIRECTS} times")
 
     def _send(self, url: httpx.URL, headers: dict[str, str], *, redirected: bool) -> httpx.Response:
-        """One request by the way that is right for its address. Nobody else's redirect makes a request of ours signed in."""
+        """Send one request, with a sign-in only where its address allows that. A redirect never makes a request signed in."""
         self._storages.check(url)
         if self._storages.is_own_host(url):
             signed_in = path_of(url).startswith(self._api) and not climbs(path_of(url)) and not redirected
-            return self._client().stream(url, {**_HEADERS, **headers}, signed_in=signed_in)
-        return self._storages.send(httpx.Request("GET", url, headers={**_HEADERS, **headers}), seconds=STALL_SECONDS)
+            return self._client().stream(url, {**HEADERS, **headers}, signed_in=signed_in)
+        return self._storages.send(httpx.Request("GET", url, headers={**HEADERS, **headers}), seconds=STALL_SECONDS)
 
     def _check(self, response: httpx.Response) -> None:
         if response.status_code == HTTPStatus.OK:
             return
         status, asked = response.status_code, retry_after(response, self._clock.now())
-        problem = f"{host_of(response.request.url)} answered {status_line(response)}{_said(response)}"
-        raise _FailedError(problem, passing=is_passing(status), pause=asked, refused=status in REFUSED)
+        problem = f"{origin_text(response.request.url)} answered {status_line(response)}{_s3_text(response)}"
+        raise _TransferError(problem, temporary=is_temporary(status), pause=asked, expired=status in EXPIRED)
 
     def _receive(self, response: httpx.Response, into: BinaryIO, size: int | None) -> Received:
         """Write and hash the body; stop as soon as it cannot be the file any more."""
-        named, told = host_of(response.request.url), _length(response)
-        if told is not None and size is not None and told != size:
-            raise _FailedError(f"{named} has {told:,} bytes; the library says {size:,}")
+        host, announced = origin_text(response.request.url), _length(response)
+        if announced is not None and size is not None and announced != size:
+            raise _TransferError(f"{host} has {announced:,} bytes; the library says {size:,}")
         digest, received = hashlib.sha256(), 0
         for chunk in self._in_time(response.iter_raw()):
             received += len(chunk)
-            if received > (MOST_BYTES if size is None else size):
-                limit = f"at most {MOST_BYTES:,} are taken" if size is None else f"the library says {size:,}"
-                raise _FailedError(f"{named} sends more bytes than there should be; {limit}")
+            if received > (MAX_BYTES if size is None else size):
+                limit = f"at most {MAX_BYTES:,} are taken" if size is None else f"the library says {size:,}"
+                raise _TransferError(f"{host} sends more bytes than there should be; {limit}")
             into.write(chunk)
             digest.update(chunk)
         if size not in (None, received):
-            # without a Content-Length, an end that came too soon looks like any other
-            raise _FailedError(f"{named} sent {received:,} bytes; the library says {size:,}", passing=told is None)
+            # without a Content-Length, a premature end looks like any other end
+            raise _TransferError(
+                f"{host} sent {received:,} bytes; the library says {size:,}", temporary=announced is None
+            )
         if size is None and response.headers.get("content-encoding", "identity").lower() != "identity":
-            raise _FailedError(f"{named} sends the file packed, although nobody asked for that")
+            raise _TransferError(f"{host} sends the file packed, although the request did not allow that")
         return Received(digest.hexdigest(), received, _etag(response))
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """The chunks, while they bring `SLOWEST` bytes in every `STALL_SECONDS`."""
+        """Yields the chunks while they bring `SLOWEST` bytes in every `STALL_SECONDS`."""
         until, brought = self._clock.monotonic() + STALL_SECONDS, 0
         for chunk in chunks:
             yield chunk
@@ -200,12 +204,12 @@ def _length(response: httpx.Response) -> int | None:
 
 
 def _etag(response: httpx.Response) -> str | None:
-    """The ETag, if it is one that can be sent back."""
+    """Returns the ETag if it can be sent back."""
     text = response.headers.get("etag", "")
     return text if re.fullmatch(r'(W/)?"[\x21\x23-\x7e]{0,200}"', text) else None
 
 
-def _said(response: httpx.Response) -> str:
-    """The storage's own words, as ` (AccessDenied: Request has expired)`."""
-    told = ": ".join(filter(None, refusal_of(response)))
-    return f" ({outside_text(told)})" if told else ""
+def _s3_text(response: httpx.Response) -> str:
+    """Returns the storage service's own error as ` (AccessDenied: Request has expired)`."""
+    text = ": ".join(filter(None, s3_error(response)))
+    return f" ({outside_text(text)})" if text else ""

@@ -1,32 +1,124 @@
-"""`multipart/form-data` as a storage's signed form wants it (service-api.md, Upload sequence 3; trap A17), streamed.
+"""The signed form of an upload: the API's presign response, and the form as `multipart/form-data`, which storage answers with 204.
 
-Made by hand because httpx takes the length from the file as it finds it, and sends in chunks, which S3 refuses, where it finds none. Here
-the length is told beforehand, and a file that turns out to be another one is noticed before the last byte of the form has left.
+service.md#presign and service.md#upload describe it. httpx's own multipart encoding does not fit: it takes the length of the file as it
+finds it, and without a length it sends chunks, which S3 refuses. Here the length is given beforehand, and a wrong file is noticed before
+the last byte of the form has left.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
-from typing import BinaryIO
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, BinaryIO, Self
 
-from pipelines.errors import StorageError
+import httpx
+
+from pipelines.errors import ProtocolError, RefusedError, StorageError
+from pipelines.service.redaction import outside_text, redact
 
 CHUNK = 128 * 1024
+"""Bytes of the file that are sent at a time."""
 
-_DAMAGED = "A kept file was not sent"
+_DAMAGED = "A stored file was not sent"
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\"\\]")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[\t\x20-\x7e]+")
 
 
-class PresignedForm:
-    """Every field as it is and in the order given, then the file; line breaks are CRLF. It can be sent once.
+STORED = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT})
+"""Statuses of a stored file: 204 is documented (service.md#upload), the others are S3's if the form asks for them."""
 
-    Raises `StorageError` while it is sent where the file has another number of bytes than `size`, or another SHA-256 than the one that is
-    given: then the form never becomes whole, and the storage takes nothing.
+CACHE = "cache/"
+"""Prefix of every key in the storage; the file's id is the key without it (service.md#upload)."""
+
+_MAX_FIELDS = 100
+
+_MAX_TEXT = 64 * 1024
+
+_HARMLESS_FIELDS = frozenset({"key", "content-type", "content-disposition", "bucket", "acl", "success_action_status"})
+"""Fields that a message may show if the storage service repeats them: they give no right to anything."""
+
+
+@dataclass(frozen=True)
+class PresignResponse:
+    """The API's presign response: a form that may write one file, once, for a while. Its fields are never shown (I10)."""
+
+    url: httpx.URL
+    fields: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any], asked: str) -> Self:
+        """Read the response (service.md#presign). Raises `ProtocolError` if it is no form for a file."""
+        url, fields = answer.get("url"), answer.get("fields")
+        if not isinstance(url, str) or not isinstance(fields, dict):
+            raise ProtocolError(f"GET {asked} answered without `url` and `fields`, to which a file could be sent.")
+        if not all(isinstance(value, str) for value in fields.values()) or "file" in fields:
+            raise ProtocolError(f"GET {asked} answered with fields that are no texts, or with a field named `file`.")
+        if len(fields) > _MAX_FIELDS or sum(len(name) + len(value) for name, value in fields.items()) > _MAX_TEXT:
+            raise ProtocolError(f"GET {asked} answered with more fields than any form has.")
+        key = fields.get("key", "")
+        if not key.startswith(CACHE) or key == CACHE:
+            raise ProtocolError(
+                f"GET {asked} answered with the key {outside_text(key, 120)!r}, which does not begin with {CACHE}: nothing was uploaded, "
+                "because the library would not find it."
+            )
+        try:
+            return cls(httpx.URL(url), fields)
+        except httpx.InvalidURL:
+            raise ProtocolError(f"GET {asked} answered with an upload address that is not an address.") from None
+
+    @property
+    def file_id(self) -> str:
+        """The key without its leading `cache/` (service.md#upload)."""
+        return self.fields["key"].removeprefix(CACHE)
+
+    def check_size(self, size: int) -> None:
+        """Raise `RefusedError` if the form's policy does not allow so many bytes, before gigabytes are sent for nothing."""
+        least, most = _sizes(self.fields.get("policy", ""))
+        if not least <= size <= most:
+            code, allowed = (
+                ("EntityTooLarge", f"at most {most:,}") if size > most else ("EntityTooSmall", f"at least {least:,}")
+            )
+            raise RefusedError(
+                f"The file has {size:,} bytes, and the library's form for it allows {allowed} ({code}). It was not sent.",
+                status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                code=code,
+                detail=f"{allowed} bytes are allowed",
+            )
+
+    def redacted(self, text: str) -> str:
+        """Return a text of the storage service without any field that gives a right."""
+        return outside_text(
+            redact(text, *(value for name, value in self.fields.items() if name.lower() not in _HARMLESS_FIELDS))
+        )
+
+
+def _sizes(policy: str) -> tuple[int, int]:
+    """Returns the smallest and the largest size that an S3 policy allows: `["content-length-range", least, most]` among its conditions.
+
+    A policy without such a condition allows any size.
+    """
+    try:
+        for condition in json.loads(base64.b64decode(policy))["conditions"]:
+            if isinstance(condition, list) and condition[0] == "content-length-range":
+                return int(condition[1]), int(condition[2])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        pass  # the storage service checks the size itself
+    return 0, sys.maxsize
+
+
+class PresignedForm:
+    """The multipart body: every field as it is and in the given order, then the file; line breaks are CRLF. It can be sent once.
+
+    While it is sent, it raises `StorageError` if the file does not have `size` bytes, or not the given SHA-256: then the form stays
+    incomplete and the storage service takes nothing.
     """
 
     def __init__(
@@ -74,8 +166,9 @@ class PresignedForm:
 
 
 def quoted(name: str) -> str:
-    """A name that ends no quotation and no line, whoever reads it: control characters, quotes and backslashes as %XX, as browsers do.
+    """Returns a name that ends no quotation and no line in any parser, as browsers do it.
 
-    RFC 7578 leaves all else as it is, in UTF-8. What has no UTF-8, half of a surrogate pair, becomes a question mark.
+    Control characters, quotes and backslashes become %XX; RFC 7578 leaves everything else as it is, in UTF-8. A character without UTF-8,
+    half of a surrogate pair, becomes a question mark.
     """
     return _UNSAFE.sub(lambda found: f"%{ord(found[0]):02X}", name)

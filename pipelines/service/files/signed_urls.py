@@ -1,4 +1,4 @@
-"""Asks the library again where a file is to be had: for an address that has expired, or that a page did not bring (trap A11)."""
+"""Asks the library for a new signed address of a file, if the address has expired or the page had none."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pipelines.records.files import ASSET, FileReference, asset_reference, file_
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.download import Failed
 
-MOST_IN_VAIN = 50
-"""Answers in a row that did not help, until nobody is asked any more: each costs a request of the budget."""
+MAX_USELESS = 50
+"""New addresses in a row that did not help, until no more are requested: each costs a request of the budget."""
 
 
 class SignedUrls:
-    """One request for one address. Safe to use from several threads.
+    """Requests new addresses, one request for each. Safe to use from several threads.
 
-    `client` opens the library's client when it is first needed. Who is told that this sign-in may not ask does not ask again.
+    `client` opens the library's client when it is first needed. After a refusal for lack of rights, nothing more is requested.
     """
 
     def __init__(self, client: Callable[[], LibraryClient]) -> None:
@@ -29,14 +29,14 @@ class SignedUrls:
         self._refusal = ""
 
     def ask(self, wanted: FileReference) -> str | Failed:
-        """The address of a file as the library names it now. Raises `SignInError` where a person must sign in."""
+        """Return the address of a file as the library names it now. Raises `SignInError` if a person must sign in."""
         if wanted.address is not None:
             return self._ask(wanted)
-        with self._first:  # one at a time: a sign-in that may not read files is told so by one request
+        with self._first:  # one at a time: one request shows that a sign-in may not read files
             return self._ask(wanted)
 
-    def helped(self) -> None:
-        """What came of asking was good."""
+    def mark_useful(self) -> None:
+        """Note that the last new address helped."""
         with self._lock:
             self._in_vain = 0
 
@@ -45,8 +45,8 @@ class SignedUrls:
             return Failed(self._refusal)
         with self._lock:
             self._in_vain += 1
-            if self._in_vain > MOST_IN_VAIN:
-                self._refusal = f"no fresh address was asked for, after {MOST_IN_VAIN} in a row that did not help"
+            if self._in_vain > MAX_USELESS:
+                self._refusal = f"no new address was requested, after {MAX_USELESS} in a row that did not help"
                 return Failed(self._refusal)
         try:
             return self._answer(wanted)
@@ -56,10 +56,10 @@ class SignedUrls:
         except (RefusedError, ProtocolError, TemporaryError) as error:
             gone = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
             why = "gone from the library since it was listed: " if gone else ""
-            return Failed(f"{why}{error}", passing=isinstance(error, TemporaryError))
+            return Failed(f"{why}{error}", temporary=isinstance(error, TemporaryError))
 
     def _answer(self, wanted: FileReference) -> str | Failed:
-        """service-api.md: `GET /assets/:id`; a cover is a part of its publication."""
+        """Return the address in the asset's record; a cover is a part of its publication (service.md#assets, service.md#covers)."""
         client = self._client()
         if wanted.kind == ASSET and wanted.asset_id is not None:
             path = f"/assets/{wanted.asset_id}"
@@ -68,13 +68,13 @@ class SignedUrls:
             path = f"/publications/{wanted.publication_id}"
             found = [*file_references(client.get(f"{client.api_url}{path}").content)]
         else:
-            return Failed("the record has no id, by which a fresh address could be asked for")
-        same = [one for one in found if one is not None and _is_same(one, wanted)]
+            return Failed("the record has no id, so no new address can be requested")
+        same = [reference for reference in found if reference is not None and _is_same(reference, wanted)]
         if not same:
             return Failed(
                 f"replaced or removed since it was listed, says GET {path}; the next backup has what is there now"
             )
-        address = next((one.address for one in same if one.address is not None), None)
+        address = next((reference.address for reference in same if reference.address is not None), None)
         return address or Failed(
             f"GET {path} gives no address (url) for it either: the sign-in may lack the right to read files (v3: the scope assets:read), "
             "or the library has lost the file"
@@ -82,7 +82,10 @@ class SignedUrls:
 
 
 def _is_same(found: FileReference, wanted: FileReference) -> bool:
-    """Whether it is the same content; where its address is a part of its key, one that came without is known by all the rest."""
+    """Whether both references name the same content.
+
+    A key that was made without the address is compared without it.
+    """
     if wanted.address is not None:
         return found.content_key == wanted.content_key
     return (found.kind, found.asset_id, found.size) == (wanted.kind, wanted.asset_id, wanted.size)

@@ -1,6 +1,6 @@
-"""The storage services that a library names: which addresses may be used, connections without a sign-in, what a refusal says.
+"""Storage services that a library names: which addresses are allowed, connections without a sign-in, and S3's error messages.
 
-Storage never sees a sign-in (I2, trap A1). Of a signed address only scheme and host are ever told (I10).
+A storage service never gets a sign-in (I2). Messages show only scheme and host of a signed address (I10).
 """
 
 from __future__ import annotations
@@ -10,57 +10,65 @@ import threading
 
 import httpx
 
-from pipelines.service.http.network import Network
+from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.transport import origin_of
 from pipelines.service.redaction import outside_text
 from pipelines.settings.addresses import is_loopback
+from pipelines.version import VERSION
 
-MOST_HOSTS = 64
-"""Storages that one library may name."""
+MAX_HOSTS = 64
+"""Storage services that one library may name."""
 
-CONNECT_SECONDS = 10.0
+TRIES = 4
+"""Tries of one file, with some seconds between them. A download that fails longer is tried again after the listing."""
 
-_SHORT = 4096
-"""Bytes of a refusal that are looked at."""
+MAX_PAUSE = 120.0
+"""Seconds that a storage service may ask one file to wait."""
+
+HEADERS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"bookferry/{VERSION}"}
+"""Headers of every request to a storage service."""
+
+_ERROR_BYTES = 4096
+"""Bytes of an error response that are read."""
 
 
-class UnfitAddressError(Exception):
-    """An address that the library names leads where none of its files can be."""
+class UnsafeAddressError(Exception):
+    """The library names an address where none of its files can be."""
 
 
 class StorageClient:
-    """Connections to the storages of one library. Safe to use from several threads; `close` ends what is under way."""
+    """Connections to the storage services of one library. Safe to use from several threads; `close` ends running requests."""
 
     def __init__(self, base_url: str) -> None:
         base = httpx.URL(base_url)
         self._own = origin_of(base)
         self._at_home = is_loopback(base.host)
         self._lock = threading.Lock()
-        self._networks: dict[tuple[str, bytes, int], Network] = {}
+        self._networks: dict[tuple[str, bytes, int], NetworkTransport] = {}
         self._closed = False
 
     def is_own_host(self, url: httpx.URL) -> bool:
-        """Whether it is the library's own host, where each request is charged to the budget (I1)."""
+        """Whether this is the library's own host, where each request is charged to the budget (I1)."""
         return origin_of(url) == self._own
 
     def check(self, url: httpx.URL) -> None:
-        """An address comes from outside (I13): it leads to no service of this machine, and nothing travels in clear."""
-        shown = host_of(url)
+        """Raise `UnsafeAddressError` for an address that leads to a service of this machine, or over plain http (I13)."""
+        origin = origin_text(url)
         if url.userinfo or not url.host:
-            raise UnfitAddressError(f"the library names an address with a user name, or without a host ({shown})")
+            raise UnsafeAddressError(f"the library names an address with a user name, or without a host ({origin})")
         if is_loopback(url.host) and not self._at_home:
-            raise UnfitAddressError(
-                f"the library names an address on this machine ({shown}), where its files cannot be"
+            raise UnsafeAddressError(
+                f"the library names an address on this machine ({origin}), where its files cannot be"
             )
         if url.scheme != "https" and not (url.scheme == "http" and is_loopback(url.host)):
-            raise UnfitAddressError(
-                f"the library names an address that is not https ({shown}), over which anybody could change the file"
+            raise UnsafeAddressError(
+                f"the library names an address that is not https ({origin}), over which anybody could change the file"
             )
 
     def send(self, request: httpx.Request, *, seconds: float) -> httpx.Response:
-        """The answer of somebody else's host, its body still to be read: close it. `seconds` without a single byte are too many.
+        """Return the response of another host, its body not read yet: close it. `seconds`: how long it may send nothing.
 
-        Raises what httpx raises, and `UnfitAddressError` where the library names too many hosts.
+        Raises the errors of httpx, and `UnsafeAddressError` if the library names too many hosts.
         """
         request.extensions = {"timeout": httpx.Timeout(seconds, connect=CONNECT_SECONDS, pool=None).as_dict()}
         response = self._network(request.url).handle_request(request)
@@ -68,45 +76,45 @@ class StorageClient:
         return response
 
     def close(self) -> None:
-        """Close all connections, and wake whoever waits for one of them."""
+        """Close all connections, and wake every thread that waits for one of them."""
         with self._lock:
             self._closed = True
             networks = list(self._networks.values())
-        for one in networks:
-            one.close()
+        for network in networks:
+            network.close()
 
-    def _network(self, url: httpx.URL) -> Network:
+    def _network(self, url: httpx.URL) -> NetworkTransport:
         origin = origin_of(url)
         with self._lock:
             if origin not in self._networks:
-                if len(self._networks) >= MOST_HOSTS:
-                    raise UnfitAddressError(f"the library names files on more than {MOST_HOSTS} hosts")
-                self._networks[origin] = Network(str(url.copy_with(path="/", query=None, fragment=None)))
+                if len(self._networks) >= MAX_HOSTS:
+                    raise UnsafeAddressError(f"the library names files on more than {MAX_HOSTS} hosts")
+                self._networks[origin] = NetworkTransport(str(url.copy_with(path="/", query=None, fragment=None)))
                 if self._closed:
                     self._networks[origin].close()
             return self._networks[origin]
 
 
-def host_of(address: httpx.URL | str) -> str:
-    """Scheme and host of an address: all of it that may be told."""
+def origin_text(address: httpx.URL | str) -> str:
+    """Returns scheme and host of an address, the parts that a message may show."""
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL:
-        return "an address that is none"
+        return "an invalid address"
     port = f":{url.port}" if url.port else ""
     return outside_text(f"{url.scheme}://{url.host}{port}", 120)
 
 
-_TOLD = {name: re.compile(rb"<%s>([^<]{1,200})</" % name.encode()) for name in ("Code", "Message")}
+_S3_ERROR = {name: re.compile(rb"<%s>([^<]{1,200})</" % name.encode()) for name in ("Code", "Message")}
 
 
-def refusal_of(response: httpx.Response) -> tuple[str, str]:
-    """Code and message of an S3 refusal as they came, empty where there are none; the rest of it may show the signature."""
-    begun = b""
+def s3_error(response: httpx.Response) -> tuple[str, str]:
+    """Returns code and message of an S3 error as they came, empty if there are none; the rest of the response may contain the signature."""
+    start = b""
     for chunk in response.iter_raw():
-        begun += chunk
-        if len(begun) > _SHORT:
+        start += chunk
+        if len(start) > _ERROR_BYTES:
             break
-    found = (pattern.search(begun[:_SHORT]) for pattern in _TOLD.values())
-    code, message = (one[1].decode(errors="replace") if one else "" for one in found)
+    found = (pattern.search(start[:_ERROR_BYTES]) for pattern in _S3_ERROR.values())
+    code, message = (match[1].decode(errors="replace") if match else "" for match in found)
     return code, message

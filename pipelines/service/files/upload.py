@@ -1,18 +1,13 @@
-"""One file into the library: a signed form from the API, then the bytes to the storage service (service-api.md, Upload sequence 2 to 4).
+"""Uploads one file: a signed form from the API, then the bytes to the storage service (service.md#upload).
 
-Storage never sees a sign-in (I2, trap A1). No field of a form is ever told: whoever has them may write (I10). An upload that ended
-unclearly is simply done again under another key: what lies in the cache belongs to no record yet.
+A storage service never gets a sign-in (I2). No message shows a field of a form, because it gives the right to write (I10). An upload that
+ended unclearly is repeated under another key: a file in the cache belongs to no record yet.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import random
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, BinaryIO, Literal, Self
 
@@ -20,109 +15,37 @@ import httpx
 
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.files.presigned_form import PresignedForm
-from pipelines.service.files.storage_client import StorageClient, UnfitAddressError, host_of, refusal_of
+from pipelines.service.files.presigned_form import STORED, PresignedForm, PresignResponse
+from pipelines.service.files.storage_client import (
+    HEADERS,
+    MAX_PAUSE,
+    TRIES,
+    StorageClient,
+    UnsafeAddressError,
+    origin_text,
+    s3_error,
+)
+from pipelines.service.http.failures import is_permanent, is_temporary, status_line, transport_error_text
 from pipelines.service.http.responses import as_object
-from pipelines.service.http.retries import is_for_good, is_passing, retry_after, status_line, what_went_wrong
-from pipelines.service.redaction import outside_text, redact
-from pipelines.version import VERSION
+from pipelines.service.http.retries import backoff
+from pipelines.service.http.retry_after import retry_after
 
 Presign = Literal["assets/presign", "publications/cover/presign"]
 
-TRIES = 4
-"""Of one file, each with a form of its own, with some seconds between them."""
-
-MOST_EXPIRED = 2
-"""Forms that may turn out to have expired: the file may wait for the budget, or take its time, but hardly thrice."""
-
-MOST_PAUSE = 120.0
-"""Seconds that a storage may ask one file to wait."""
+MAX_EXPIRED = 2
+"""Forms of one file that may expire: the file may wait for the budget, or be slow, but hardly three times."""
 
 STALL_SECONDS = 120.0
-"""Without a single byte going or coming; a storage may take some time over a large file before it answers."""
+"""Seconds without a single byte in either direction; a storage service may need some time for a large file before it answers."""
 
-STORED = frozenset({HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.NO_CONTENT})
-"""service-api.md: "The storage service answers success with 204"; the others are what S3 answers where the form asks for them."""
 
-CACHE = "cache/"
-
-_PASSING = frozenset({"RequestTimeout"})
+_TEMPORARY = frozenset({"RequestTimeout"})
 _EXPIRED = frozenset({"ExpiredToken"})
-"""S3's codes of a 400 that say what their status does not."""
-
-_MOST_FIELDS = 100
-_MOST_TEXT = 64 * 1024
-_TOLD = frozenset({"key", "content-type", "content-disposition", "bucket", "acl", "success_action_status"})
-"""Fields that may be told where a storage repeats them: they give no right to anything."""
-
-_HEADERS = {"accept": "*/*", "accept-encoding": "identity", "user-agent": f"bookferry/{VERSION}"}
+"""S3's error codes of a 400 that say more than the status."""
 
 
-@dataclass(frozen=True)
-class Presigned:
-    """A form that may write one file, once, for a while."""
-
-    url: httpx.URL
-    fields: Mapping[str, str] = field(repr=False)
-
-    @classmethod
-    def read(cls, answer: Mapping[str, Any], asked: str) -> Self:
-        """service-api.md, Presign response. Raises `ProtocolError` where the answer is none."""
-        url, fields = answer.get("url"), answer.get("fields")
-        if not isinstance(url, str) or not isinstance(fields, dict):
-            raise ProtocolError(f"GET {asked} answered without `url` and `fields`, to which a file could be sent.")
-        if not all(isinstance(value, str) for value in fields.values()) or "file" in fields:
-            raise ProtocolError(f"GET {asked} answered with fields that are no texts, or with one named `file`.")
-        if len(fields) > _MOST_FIELDS or sum(len(name) + len(value) for name, value in fields.items()) > _MOST_TEXT:
-            raise ProtocolError(f"GET {asked} answered with more fields than any form has.")
-        key = fields.get("key", "")
-        if not key.startswith(CACHE) or key == CACHE:
-            raise ProtocolError(
-                f"GET {asked} answered with the key {outside_text(key, 120)!r}, which does not begin with {CACHE}: nothing was uploaded, "
-                "because the library would not find it."
-            )
-        try:
-            return cls(httpx.URL(url), fields)
-        except httpx.InvalidURL:
-            raise ProtocolError(f"GET {asked} answered with an upload address that is none.") from None
-
-    @property
-    def file_id(self) -> str:
-        """Trap A17: the key without its leading `cache/`, and only the leading one."""
-        return self.fields["key"].removeprefix(CACHE)
-
-    def check_size(self, size: int) -> None:
-        """Raise `RefusedError` where the policy says that the storage will not take so many bytes, before gigabytes are sent in vain."""
-        least, most = _sizes(self.fields.get("policy", ""))
-        if not least <= size <= most:
-            code, said = (
-                ("EntityTooLarge", f"at most {most:,}") if size > most else ("EntityTooSmall", f"at least {least:,}")
-            )
-            raise RefusedError(
-                f"The file has {size:,} bytes, and the library's form for it allows {said} ({code}). It was not sent.",
-                status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                code=code,
-                said=f"{said} bytes are allowed",
-            )
-
-    def told(self, text: str) -> str:
-        """What a storage said, without any field that gives a right."""
-        return outside_text(redact(text, *(value for name, value in self.fields.items() if name.lower() not in _TOLD)))
-
-
-def _sizes(policy: str) -> tuple[int, int]:
-    """What a policy of S3 allows, as `["content-length-range", least, most]` among its conditions; anything where it does not tell."""
-    try:
-        for condition in json.loads(base64.b64decode(policy))["conditions"]:
-            if isinstance(condition, list) and condition[0] == "content-length-range":
-                return int(condition[1]), int(condition[2])
-    except (ValueError, TypeError, LookupError, RecursionError):
-        pass  # the storage knows
-    return 0, sys.maxsize
-
-
-class _AgainError(Exception):
-    """A try that failed where another form may do. `expired`: because of the form. `final` is the error if there is no other try."""
+class _RetryError(Exception):
+    """A try failed, and another form may succeed. `expired`: the form had expired. `final` is the error if there is no other try."""
 
     def __init__(self, final: BookferryError, *, expired: bool = False, pause: float | None = None) -> None:
         super().__init__(str(final))
@@ -132,7 +55,7 @@ class _AgainError(Exception):
 
 
 class Uploads:
-    """Sends files to the storage that the library names. Safe to use from several threads; `close` ends what is under way."""
+    """Sends files to the storage service that the library names. Safe to use from several threads; `close` ends running uploads."""
 
     def __init__(self, client: LibraryClient) -> None:
         self._client = client
@@ -141,7 +64,7 @@ class Uploads:
 
     def upload(
         self,
-        stored: Callable[[], AbstractContextManager[BinaryIO]],
+        open_file: Callable[[], AbstractContextManager[BinaryIO]],
         *,
         presign: Presign,
         filename: str,
@@ -149,33 +72,34 @@ class Uploads:
         size: int,
         sha256: str | None = None,
     ) -> dict[str, Any]:
-        """Upload what `stored` opens anew for each try; what names it to the library: `{id, storage: "cache", metadata}`.
+        """Upload a file; return the library's reference to it: `{id, storage: "cache", metadata}`.
 
-        Raises `RefusedError` where the library or the storage refuses this file, `TemporaryError` when the storage did not recover in
-        time, `StorageError` where the kept file has not this size or, if it is given, not this SHA-256, `ProtocolError` on a form that
-        cannot be used, and what `client.get` raises. Whatever it raises, no record of the library has the file.
+        `open_file` opens the file anew for each try. Raises `RefusedError` if the library or the storage service refuses this file,
+        `TemporaryError` if the storage service did not recover in time, `StorageError` if the file does not have this size or the given
+        SHA-256, `ProtocolError` for an unusable form, and the errors of `client.get`. After any error, no record of the library has the
+        file.
         """
         filename = filename.encode(errors="replace").decode()
-        tried = expired = 0
+        tries = expired = 0
         while True:
             try:
-                with stored() as file:
+                with open_file() as file:
                     form = self._presigned(presign, filename, content_type)
                     form.check_size(size)
-                    described = {"filename": filename, "content_type": content_type}
-                    self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **described))
-            except _AgainError as error:
-                tried, expired = tried + (not error.expired), expired + error.expired
-                if tried == TRIES or expired > MOST_EXPIRED or (error.pause or 0.0) > MOST_PAUSE:
+                    description = {"filename": filename, "content_type": content_type}
+                    self._send(form, PresignedForm(form.fields, file, size=size, sha256=sha256, **description))
+            except _RetryError as error:
+                tries, expired = tries + (not error.expired), expired + error.expired
+                if tries == TRIES or expired > MAX_EXPIRED or (error.pause or 0.0) > MAX_PAUSE:
                     raise error.final from None
                 if not error.expired:
-                    self._clock.sleep(error.pause or 2.0 ** (tried - 1) * random.uniform(0.9, 1.1))  # noqa: S311  not a secret
+                    self._clock.sleep(error.pause or backoff(tries))
             else:
                 metadata = {"size": size, "filename": filename, "mime_type": content_type}
                 return {"id": form.file_id, "storage": "cache", "metadata": metadata}
 
     def close(self) -> None:
-        """Close all connections to storages, and wake whoever waits for one of them. The client stays open."""
+        """Close all connections to storage services, and wake every thread that waits for one of them. The client stays open."""
         self._storages.close()
 
     def __enter__(self) -> Self:
@@ -184,50 +108,52 @@ class Uploads:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _presigned(self, presign: Presign, filename: str, content_type: str) -> Presigned:
+    def _presigned(self, presign: Presign, filename: str, content_type: str) -> PresignResponse:
         params = {"filename": filename, "type": content_type}
         answer = self._client.get(f"{self._client.api_url}/{presign}", params)
-        return Presigned.read(as_object(answer), presign)
+        return PresignResponse.read(as_object(answer), presign)
 
-    def _send(self, form: Presigned, body: PresignedForm) -> None:
-        """One try. What is on the library's own host is charged to its budget (I1), and goes without a sign-in, too."""
-        asked = f"POST {host_of(form.url)}"
+    def _send(self, form: PresignResponse, body: PresignedForm) -> None:
+        """Try once. A request to the library's own host is charged to its budget (I1) and has no sign-in either."""
+        asked = f"POST {origin_text(form.url)}"
         try:
             self._storages.check(form.url)
-            request = httpx.Request("POST", form.url, headers={**_HEADERS, **body.headers}, content=body)
+            request = httpx.Request("POST", form.url, headers={**HEADERS, **body.headers}, content=body)
             with closing(self._answer(request)) as response:
                 self._check(asked, form, response)
-        except UnfitAddressError as error:
+        except UnsafeAddressError as error:
             raise ProtocolError(f"The file was not sent: {error}.") from None
         except httpx.TransportError as error:
-            problem = f"{asked}: {what_went_wrong(error)}"
-            if is_for_good(error):
+            problem = f"{asked}: {transport_error_text(error)}"
+            if is_permanent(error):
                 raise ProtocolError(
                     f"{problem}; the file was not sent. Does this machine trust the storage's certificate?"
                 ) from None
-            raise _AgainError(_gave_up(problem)) from None
+            raise _RetryError(_gave_up(problem)) from None
 
     def _answer(self, request: httpx.Request) -> httpx.Response:
         if self._storages.is_own_host(request.url):
             return self._client.send_unsigned(request)
         return self._storages.send(request, seconds=STALL_SECONDS)
 
-    def _check(self, asked: str, form: Presigned, response: httpx.Response) -> None:
-        status, (code, message) = response.status_code, refusal_of(response)
+    def _check(self, asked: str, form: PresignResponse, response: httpx.Response) -> None:
+        status, (code, message) = response.status_code, s3_error(response)
         if status in STORED:
             return
-        code, message = form.told(code), form.told(message)
+        code, message = form.redacted(code), form.redacted(message)
         words = ": ".join(filter(None, (code, message)))
-        problem = f"{asked} answered {form.told(status_line(response))}" + (f" ({words})" if words else "")
-        if is_passing(status) or code in _PASSING:
-            raise _AgainError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
+        problem = f"{asked} answered {form.redacted(status_line(response))}" + (f" ({words})" if words else "")
+        if is_temporary(status) or code in _TEMPORARY:
+            raise _RetryError(_gave_up(problem), pause=retry_after(response, self._clock.now()))
         if not response.is_client_error:
             raise ProtocolError(
                 f"{problem}, where 204 was expected: the file counts as not uploaded. Redirects are not followed."
             )
-        final = RefusedError(f"{problem}: the storage does not take this file.", status=status, code=code, said=message)
+        final = RefusedError(
+            f"{problem}: the storage service does not take this file.", status=status, code=code, detail=message
+        )
         if status == HTTPStatus.FORBIDDEN or code in _EXPIRED:
-            raise _AgainError(final, expired=True)
+            raise _RetryError(final, expired=True)
         raise final
 
 

@@ -1,1 +1,1 @@
-"""Requests and responses: the rings of the transport, the budget, and the meaning of a response. No endpoint is known here."""
+"""Requests and responses: the transport layers, the budget and the meaning of a response. No endpoint is known here."""

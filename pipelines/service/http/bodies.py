@@ -1,4 +1,4 @@
-"""Reads the body of one answer: all of it or an error, of bounded size and in bounded time (I13)."""
+"""Reads the body of one response: all of it or an error, of bounded size and in bounded time (I13)."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ import msgspec
 
 from pipelines.errors import ProtocolError
 from pipelines.service.clock import Clock
-from pipelines.service.http.envelope import check_leniently, split_at_once
+from pipelines.service.http.envelope import check_leniently, split_usual_page
+from pipelines.service.http.failures import GarbledBodyError, describe_request
 from pipelines.service.redaction import outside_text
 
 MAX_BODY = 64 * 1024 * 1024
-"""Bytes of one API answer, unpacked. A page of 50 records with long abstracts is under 1 MiB."""
+"""Bytes of one API response, unpacked. A page of 50 records with long abstracts is under 1 MiB."""
 
 MAX_SECONDS = 300.0
 """Seconds that one body may take: a service that sends a byte now and then would never run into a timeout."""
 
-STEP = 1024 * 1024
-"""Bytes unpacked at a time: what is packed a thousandfold must not fill the memory before it is counted."""
-
-
-class GarbledBodyError(httpx.TransportError):
-    """The answer is not what it says it is: cut or garbled on the way. It may be whole the next time."""
+UNPACK_BYTES = 1024 * 1024
+"""Bytes that are unpacked at a time: a body that is packed a thousandfold must not fill the memory before its size is checked."""
 
 
 MAY_BE_EMPTY = frozenset({"PATCH", "DELETE"})
-"""service-api.md, Endpoints: a DELETE brings "empty or object", and what other changes bring is not shown."""
+"""Methods whose response may have no body (service.md#not-shown)."""
 
 RECORDS = "records"
-"""Extension of an answer that is a page of records: the JSON of each, cut out where it was read to see whether it is JSON."""
+"""Response extension of a page of records: the JSON of each record. The check for valid JSON cuts them out anyway."""
 
 
 def read_body(response: httpx.Response, clock: Clock) -> bytes:
-    """The whole body, unpacked; of an answer 200 that says it is JSON, valid JSON, whose `RECORDS` are noted where it is a page.
+    """Returns the whole body, unpacked; if it is a page, its records go to the extension `RECORDS`.
 
-    Raises `GarbledBodyError` and what httpx raises when the connection breaks, all of which may pass, and `ProtocolError` where the
-    service answers with what no API answers.
+    A 200 with the content type JSON must be valid JSON. Raises `GarbledBodyError` and the errors of httpx for a broken connection, all of
+    which may pass; `ProtocolError` for a body that no API sends.
     """
-    body, size, until = BytesIO(), 0, clock.monotonic() + MAX_SECONDS  # no list: pieces of two bytes take forty each
+    body, size, until = (
+        BytesIO(),
+        0,
+        clock.monotonic() + MAX_SECONDS,
+    )  # no list: it would take 40 bytes for a chunk of 2 bytes
     for chunk in _unpacked(response):
         size += body.write(chunk)
         if size > MAX_BODY:
             raise ProtocolError(
-                f"{_named(response)} answered with more than {MAX_BODY // 2**20} MiB, which no page of records needs. Reading stopped. "
+                f"{describe_request(response.request)} answered with more than {MAX_BODY // 2**20} MiB, more than any page of records "
+                "needs. Reading stopped. "
                 "Is base_url the library's API?"
             )
         if clock.monotonic() > until:
@@ -60,8 +62,8 @@ def read_body(response: httpx.Response, clock: Clock) -> bytes:
 
 
 def _unpacked(response: httpx.Response) -> Iterator[bytes]:
-    """The body in steps. httpx would unpack too, but a whole chunk at once, and through as many layers as the service names."""
-    if response.is_stream_consumed:  # by a transport without a socket, which unpacked it too
+    """Yields the body in small chunks. httpx would unpack a whole chunk at once, and as many layers as the service names."""
+    if response.is_stream_consumed:  # a transport without a socket has read and unpacked it
         return iter([response.content])
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
@@ -69,7 +71,7 @@ def _unpacked(response: httpx.Response) -> Iterator[bytes]:
     if coding in ("gzip", "x-gzip"):
         return _unzipped(response.iter_raw())
     raise ProtocolError(
-        f"{_named(response)} answered packed as {outside_text(coding, 60)}, although only gzip was asked for."
+        f"{describe_request(response.request)} answered packed as {outside_text(coding, 60)}, although only gzip was asked for."
     )
 
 
@@ -79,7 +81,7 @@ def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
             empty, rest = False, chunk
             while rest and not unpack.eof:
-                yield unpack.decompress(rest, STEP)
+                yield unpack.decompress(rest, UNPACK_BYTES)
                 rest = unpack.unconsumed_tail
         yield unpack.flush()
     except zlib.error as error:
@@ -89,28 +91,30 @@ def _unzipped(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _check_json(response: httpx.Response, body: bytes) -> Sequence[msgspec.Raw] | None:
-    """The records of the body, if it is a page.
+    """Returns the records of the body if it is a page.
 
-    JSON is UTF-8 (RFC 8259, 8.1). Bytes that are none were hurt on the way, or are so for good: then the address of the page is told.
+    JSON is UTF-8 (RFC 8259, 8.1). Other bytes were damaged on the way or at the service; after the last try the message names the page.
     """
     if not _is_utf8(body):
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not UTF-8, as JSON must be")
     try:
-        if (records := split_at_once(body)) is not None:
+        if (records := split_usual_page(body)) is not None:
             return records
         try:
-            msgspec.json.decode(body, type=msgspec.Raw)  # reads every byte, builds nothing
+            msgspec.json.decode(body, type=msgspec.Raw)  # reads every byte and builds no objects
         except (msgspec.DecodeError, UnicodeDecodeError):
-            check_leniently(body)  # one odd record must not cost its page (trap B9), nor a good page seven tries
+            check_leniently(body)  # one odd record must not cost its page (I7), nor a good page seven tries
     except ValueError as error:
         raise GarbledBodyError(f"200, but the body of {len(body):,} bytes is not JSON ({error})") from None
     except RecursionError:
-        raise ProtocolError(f"{_named(response)} answered with JSON nested too deeply to be read.") from None
+        raise ProtocolError(
+            f"{describe_request(response.request)} answered with JSON nested too deeply to be read."
+        ) from None
     return None
 
 
 def _is_utf8(body: bytes) -> bool:
-    """Whether it is text. msgspec looks at the bytes of no text that it only passes on."""
+    """Whether the body is UTF-8. msgspec does not check the bytes of a text that it only passes on."""
     if body.isascii():
         return True
     try:
@@ -118,7 +122,3 @@ def _is_utf8(body: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _named(response: httpx.Response) -> str:
-    return f"{response.request.method} {outside_text(response.request.url)}"

@@ -1,19 +1,19 @@
-"""The requests a library grants, shared by every thread, process and run on one data folder (I1).
+"""The request budget of a library, shared by every thread, process and run on one data folder (I1).
 
-A request needs a slot, of which a library has `requests_per_minute`. A slot is taken before its request leaves and is free
-again a minute after it left. Nothing more is needed for the promise "never more than that in any 60 seconds": of the
-requests in some 60 seconds look at the one whose slot was taken last. At that moment the slots of all the others were
-taken too, and none was free again yet, so together they are no more than there are slots.
+A request needs a slot, and a library has `requests_per_minute` slots. A request takes its slot before it leaves, and the slot is free again
+one minute after it left. This is enough for the promise "never more requests in any 60 seconds". Proof: of the requests in some 60 seconds,
+take the one whose slot was taken last. At that moment the slots of all the others were taken and none was free again, so together there are
+at most as many requests as slots.
 
-- When a request will leave is not known when its slot is taken: it may have to connect first. `acquire` therefore keeps the
-  slot as if the request left at the latest likely moment, and `Permit.sent` sets that right when the headers leave. A
-  process killed in between has paid for what it may have sent; its slot becomes free in time without anybody's help.
-- The service counts at its own door, where a slow request and a quick one after it look closer together than they left.
-  Each slot is kept `MARGIN` longer for that.
-- Who finds no free slot draws a ticket, one for each `Budget` (its threads take turns), so that processes share alike however
-  many threads each has. Everybody leaves as many free slots as there are tickets ahead, so a process that died with a
-  ticket keeps one slot idle until its ticket is void, and holds up nobody.
-- Moments are those of the machine's monotonic clock: one machine at a time works on a data folder.
+- When a slot is taken, nobody knows when its request will leave: it may have to connect first. `acquire` therefore books the slot as if the
+  request left at the latest likely moment, and `Permit.sent` corrects the booking when the headers leave. A process that is killed in
+  between has paid for the request that it may have sent; its slot becomes free by itself.
+- The service counts requests when they arrive. A slow request and a quick one after it arrive closer together than they left. Therefore
+  each slot stays taken `MARGIN` seconds longer.
+- A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
+  alike, however many threads they have. Everybody leaves as many free slots as there are tickets ahead. A process that dies with a ticket
+  keeps one slot idle until the ticket is void, and holds up nobody.
+- Times are those of the machine's monotonic clock: only one machine at a time works on a data folder.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-WINDOW = 60.0
-"""Seconds in which the service counts (service-api.md, Limits: "about 60 requests per minute")."""
+WINDOW_SECONDS = 60.0
+"""Seconds of the window in which the service counts requests (service.md#rate)."""
 
 MARGIN = 0.4
-"""Seconds by which travel times to the service may differ: a packet that is lost on the way is sent again after 0.2 s or a little more.
-Costs 0.7 % of the budget."""
+"""Seconds by which travel times to the service may differ: a lost packet is sent again after a little more than 0.2 s. Costs 0.7 % of the
+budget."""
 
-LATEST = 10.0
-"""Seconds within which a request is likely to leave after `acquire`. One that leaves later is counted rightly, too, unless
-its process is killed at that very moment."""
+SEND_SECONDS = 10.0
+"""Seconds within which a request is likely to leave after `acquire`. A later request is counted correctly too, unless its process is killed
+at that very moment."""
 
-LEASE = 2.0
-"""Seconds until the ticket of a process that died is void. Those who wait renew theirs four times as often."""
+TICKET_SECONDS = 2.0
+"""Seconds until the ticket of a dead process is void. Waiting callers renew their tickets four times as often."""
 
-WORTH_TELLING = 1.0
-"""Seconds: `on_wait` hears of waits longer than this."""
+REPORTED_WAIT = 1.0
+"""Seconds. `on_wait` reports longer waits only."""
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS budget_libraries (
         library TEXT PRIMARY KEY,
-        taken INTEGER NOT NULL DEFAULT 0,       -- its rows in budget_slots: nobody has to count a million of them
+        taken INTEGER NOT NULL DEFAULT 0,       -- its rows in budget_slots, so that nobody has to count a million of them
         paused_at REAL NOT NULL DEFAULT 0,
         paused_until REAL NOT NULL DEFAULT 0
     )""",
     """CREATE TABLE IF NOT EXISTS budget_slots (
-        slot INTEGER PRIMARY KEY AUTOINCREMENT, -- never used twice: a late `sent` must not move another request's slot
+        slot INTEGER PRIMARY KEY AUTOINCREMENT, -- never reused: a late `sent` must not move another request's slot
         library TEXT NOT NULL,
         free_at REAL NOT NULL
     )""",
@@ -80,7 +80,10 @@ _SCHEMA = (
 
 
 class Permit:
-    """Leave to send one request: call `sent` when it goes, or `release` if it certainly did not. Neither counts as sent."""
+    """The right to send one request. Call `sent` when it leaves, or `release` if it certainly did not.
+
+    Without either call the request counts as sent.
+    """
 
     def __init__(self, budget: Budget, slot: int) -> None:
         self._budget = budget
@@ -88,11 +91,11 @@ class Permit:
         self._was_sent = False
 
     def sent(self) -> None:
-        """Count the request as leaving now. Call it just before the headers go; called again after, the last call holds.
+        """Count the request as leaving now. Call it just before the headers leave; of several calls, the last one counts.
 
-        Waits for another slot where this one is free again already: the process was stopped for more than a minute.
+        Waits for another slot if this one is free again already: then the process was stopped for more than a minute.
         """
-        self._slot = self._budget._charge_now(self._slot)  # noqa: SLF001  a grant is part of its budget
+        self._slot = self._budget._charge_now(self._slot)  # noqa: SLF001  a permit is part of its budget
         self._was_sent = True
 
     def release(self) -> None:
@@ -102,11 +105,10 @@ class Permit:
 
 
 class Budget:
-    """The budget of one library, which is kept in the SQLite file `path` under the name `library`.
+    """The budget of one library, stored in the SQLite file `path` under the name `library`.
 
-    Threads share one object; it survives a fork, and works again after `close`. `on_wait` is told now and then for how many
-    seconds `acquire` is about to wait; `on_pause` instead, where it is a pause that the service asked for. Raises `StorageError` when
-    the file cannot be used.
+    Threads share one object; it survives a fork, and works again after `close`. `on_wait` gets the seconds for which `acquire` is about to
+    wait; `on_pause` gets them instead if the service asked for the pause. Raises `StorageError` if the file cannot be used.
     """
 
     def __init__(
@@ -118,7 +120,7 @@ class Budget:
         *,
         on_wait: Callable[[float], None] = lambda _: None,
         on_pause: Callable[[float], None] | None = None,
-        window: float = WINDOW,
+        window: float = WINDOW_SECONDS,
     ) -> None:
         if requests_per_minute < 1:
             raise ValueError(f"requests_per_minute is {requests_per_minute}; it must be at least 1")
@@ -128,14 +130,14 @@ class Budget:
         self._on_wait = on_wait
         self._on_pause = on_pause or on_wait
         self._kept = window + MARGIN
-        self._threads = _Turns()
+        self._threads = _FairLock()
         self._file = StateFile(path, self._clock, _SCHEMA)
         with self._file.transaction() as db:
             db.execute("INSERT OR IGNORE INTO budget_libraries (library) VALUES (?)", (library,))
             self._mend_after_boot(db, self._clock.monotonic())
 
     def acquire(self) -> Permit:
-        """Wait for a slot and take it. What a signal or the clock raises ends the wait and gives up its place."""
+        """Wait for a slot and take it. An exception of a signal or of the clock ends the wait and gives up the place in the queue."""
         return Permit(self, self._acquire_slot())
 
     def pause(self, seconds: float) -> None:
@@ -157,25 +159,25 @@ class Budget:
             return taken
 
     def close(self) -> None:
-        """Close the file. What was taken stays taken for as long as it must."""
+        """Close the file. Taken slots stay taken."""
         self._file.close()
 
     def _acquire_slot(self) -> int:
         with self._threads:
             ticket: int | None = None
-            told = self._clock.monotonic()
+            reported = self._clock.monotonic()
             try:
                 while True:
                     slot, ticket, until, paused = self._take_or_queue(ticket)
                     if slot is not None:
                         return slot
-                    told = self._wait(until, told, self._on_pause if paused else self._on_wait)
+                    reported = self._wait(until, reported, self._on_pause if paused else self._on_wait)
             except BaseException:
                 self._leave_queue(ticket)
                 raise
 
     def _take_or_queue(self, ticket: int | None) -> tuple[int | None, int | None, float, bool]:
-        """Return a slot, or else our ticket, when to look again, and whether that is the end of a pause."""
+        """Return a slot; or else the ticket, the time of the next look, and whether that is the end of a pause."""
         with self._file.transaction() as db:
             now = self._clock.monotonic()
             taken, ahead, paused_until = self._look(db, now, ticket)
@@ -183,13 +185,16 @@ class Budget:
             if lacking < 0 and paused_until <= now:
                 db.execute("DELETE FROM budget_queue WHERE ticket = ?", (ticket,))
                 insert = "INSERT INTO budget_slots (library, free_at) VALUES (?, ?)"
-                return db.execute(insert, (self._library, now + LATEST + self._kept)).lastrowid, None, now, False
-            ticket = self._renew(db, ticket, now + LEASE)
+                return db.execute(insert, (self._library, now + SEND_SECONDS + self._kept)).lastrowid, None, now, False
+            ticket = self._renew(db, ticket, now + TICKET_SECONDS)
             free_at = self._free_at(db, now, lacking)
             return None, ticket, max(paused_until, free_at), paused_until > free_at
 
     def _look(self, db: sqlite3.Connection, now: float, ticket: int | None) -> tuple[int, int, float]:
-        """Free what is over; tell the slots taken, the tickets ahead of this one (None: of a new one), the pause's end."""
+        """Free expired slots and tickets.
+
+        Return the slots taken, the tickets ahead of this one (None: of a new one) and the end of the pause.
+        """
         db.execute("DELETE FROM budget_slots WHERE library = ? AND free_at <= ?", (self._library, now))
         db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at <= ?", (self._library, now))
         row: tuple[int, int, float] = db.execute(
@@ -200,7 +205,7 @@ class Budget:
         return row
 
     def _renew(self, db: sqlite3.Connection, ticket: int | None, void_at: float) -> int | None:
-        """Draw a ticket or renew ours, which keeps its place even if it has become void."""
+        """Draw a ticket, or renew ours, which keeps its place even if it has become void."""
         drawn = db.execute(
             "INSERT INTO budget_queue (ticket, library, void_at) VALUES (?, ?, ?)"
             " ON CONFLICT (ticket) DO UPDATE SET void_at = excluded.void_at",
@@ -209,23 +214,26 @@ class Budget:
         return ticket or drawn
 
     def _free_at(self, db: sqlite3.Connection, now: float, lacking: int) -> float:
-        """When there will be one slot more than `lacking`, as far as can be told today."""
+        """Return when there will be one slot more than `lacking`, as far as is known now."""
         if lacking < 0:
             return now
         row = db.execute(
             "SELECT free_at FROM budget_slots WHERE library = ? ORDER BY free_at LIMIT 1 OFFSET ?",
             (self._library, lacking),
         ).fetchone()
-        return float(row[0]) if row else now + LEASE
+        return float(row[0]) if row else now + TICKET_SECONDS
 
-    def _wait(self, until: float, told: float, tell: Callable[[float], None]) -> float:
-        """Sleep, but not longer than a ticket may go unrenewed. `told` is the end of the wait that was told last."""
+    def _wait(self, until: float, reported: float, report: Callable[[float], None]) -> float:
+        """Sleep, but not longer than a ticket may go unrenewed.
+
+        `reported` and the return value are the end of the wait that was reported last.
+        """
         now = self._clock.monotonic()
-        if until > max(now, told) + WORTH_TELLING:
-            told = until
-            tell(until - now)
-        self._clock.sleep(max(0.0, min(until - now, LEASE / 4)))
-        return told
+        if until > max(now, reported) + REPORTED_WAIT:
+            reported = until
+            report(until - now)
+        self._clock.sleep(max(0.0, min(until - now, TICKET_SECONDS / 4)))
+        return reported
 
     def _leave_queue(self, ticket: int | None) -> None:
         if ticket is None:
@@ -245,8 +253,8 @@ class Budget:
             db.execute("DELETE FROM budget_slots WHERE slot = ?", (slot,))
 
     def _mend_after_boot(self, db: sqlite3.Connection, now: float) -> None:
-        """Take what seems to lie too far ahead as of now: the clock started anew, and how long ago it was is not known."""
-        at_most = now + LATEST + self._kept
+        """Move times that lie too far ahead back to now: the clock started anew at boot, and the time since then is not known."""
+        at_most = now + SEND_SECONDS + self._kept
         db.execute(
             "UPDATE budget_slots SET free_at = ? WHERE library = ? AND free_at > ?",
             (now + self._kept, self._library, at_most),
@@ -256,10 +264,10 @@ class Budget:
             " WHERE library = :library AND paused_at > :now",
             {"now": now, "library": self._library},
         )
-        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at > ?", (self._library, now + LEASE))
+        db.execute("DELETE FROM budget_queue WHERE library = ? AND void_at > ?", (self._library, now + TICKET_SECONDS))
 
 
-class _Turns:
+class _FairLock:
     """A lock that threads get in the order in which they came; `threading.Lock` promises no order."""
 
     def __init__(self) -> None:
@@ -268,7 +276,7 @@ class _Turns:
 
     def _start_anew(self) -> None:
         self._guard = threading.Lock()
-        self._gates: deque[threading.Lock] = deque()  # the first is that of the thread whose turn it is
+        self._gates: deque[threading.Lock] = deque()  # the first one belongs to the thread whose turn it is
 
     def __enter__(self) -> None:
         gate = threading.Lock()

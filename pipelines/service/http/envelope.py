@@ -1,7 +1,7 @@
 """Cuts a page into its records, byte for byte (I6): an object with `records`, a bare array, or an object with one other array of objects.
 
-service-api.md shows the envelope of publications only ("returned as an object with a `records` array"); other lists may be named after
-their resource. What has an `id` is a record, what has errors is a refusal: neither is taken for an envelope.
+The service shows the envelope of publications only (service.md#lists); the array of another list may have its resource's name. An object
+with an `id` is a record and an object with errors is a refusal: neither is an envelope.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NO_ENVELOPE = frozenset({"id", "error", "errors", "records"})
 
 _LENIENT = json.JSONDecoder(
     strict=False, parse_int=str, parse_float=str
-)  # numbers are as long as they are: none is made of them
+)  # numbers stay text, because they may have any length
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
-def split_at_once(body: bytes) -> list[msgspec.Raw] | None:
-    """The JSON of each record of a page that is as nearly every page is; `None` of anything else, even if it is no JSON at all."""
+def split_usual_page(body: bytes) -> list[msgspec.Raw] | None:
+    """Returns the JSON of each record of a usual page; `None` for anything else, valid JSON or not."""
     try:
         return _cut(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -39,14 +39,14 @@ def split_at_once(body: bytes) -> list[msgspec.Raw] | None:
 
 
 def split_records(body: bytes) -> list[msgspec.Raw]:
-    """The JSON of each record of a page. Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` where the page is not a listing.
+    """Returns the JSON of each record of a page. Raises `msgspec.DecodeError`, `ValueError` or `RecursionError` if the page is no list.
 
-    One odd record must not cost the page (trap B9): what msgspec does not read, such as half of a surrogate pair, the slower way does.
+    One odd record must not cost the page (I7): the slower parser reads what msgspec does not read, such as half of a surrogate pair.
     """
     try:
         return _cut(body)
     except msgspec.ValidationError:
-        return _named_otherwise(body)
+        return _split_other_envelope(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return [msgspec.Raw(record.encode()) for record in _split_leniently(body.decode("utf-8-sig"))]
 
@@ -56,11 +56,11 @@ def _cut(body: bytes) -> list[msgspec.Raw]:
     return decoded.records if isinstance(decoded, _Envelope) else decoded
 
 
-def _named_otherwise(body: bytes) -> list[msgspec.Raw]:
-    """The records of an envelope that does not call them `records`: of its only array, all of objects."""
+def _split_other_envelope(body: bytes) -> list[msgspec.Raw]:
+    """Returns the records of an envelope whose array is not called `records`: its only array, all of objects."""
     members = _MEMBERS.decode(body)
     arrays = [_ARRAY.decode(value) for value in members.values() if _begins(value, b"[")]
-    if _NO_ENVELOPE.isdisjoint(members) and len(arrays) == 1 and all(_begins(one, b"{") for one in arrays[0]):
+    if _NO_ENVELOPE.isdisjoint(members) and len(arrays) == 1 and all(_begins(record, b"{") for record in arrays[0]):
         return arrays[0]
     raise ValueError(_NO_LISTING)
 
@@ -70,7 +70,7 @@ def _begins(value: msgspec.Raw, sign: bytes) -> bool:
 
 
 def check_leniently(body: bytes) -> None:
-    """Raise `ValueError` unless all of it is JSON, or what careless services take for it: NaN, control characters in texts."""
+    """Raise `ValueError` unless the body is JSON, or near-JSON of a careless service: NaN, control characters in texts."""
     _LENIENT.decode(body.decode("utf-8-sig"))
 
 
@@ -85,15 +85,15 @@ def _split_leniently(text: str) -> list[str]:
         if not _NO_ENVELOPE.isdisjoint(map(str, members)) or len(arrays) != 1:
             raise ValueError(_NO_LISTING)
         start, value = arrays[0]
-        if not all(isinstance(one, dict) for one in value):
+        if not all(isinstance(record, dict) for record in value):
             raise ValueError(_NO_LISTING)
     return list(_elements(text, start + 1))
 
 
 def _members(text: str, at: int) -> Iterator[tuple[object, int, object]]:
-    """Key, start of the value and value of each member of the object at `at`."""
+    """Yields key, start of the value and value of each member of the object at `at`."""
     if not isinstance(_LENIENT.raw_decode(text, at)[0], dict):
-        raise ValueError("it is neither an object nor an array")  # noqa: TRY004  what callers catch is one kind of error
+        raise ValueError("it is neither an object nor an array")  # noqa: TRY004  callers catch one kind of error
     at = _skip(text, at + 1)
     while text[at] != "}":
         key, at = _LENIENT.raw_decode(text, at)
@@ -105,7 +105,7 @@ def _members(text: str, at: int) -> Iterator[tuple[object, int, object]]:
 
 
 def _elements(text: str, at: int) -> Iterator[str]:
-    """The text of each element of the array that begins before `at`."""
+    """Yields the text of each element of the array that begins before `at`."""
     at = _skip(text, at)
     while text[at : at + 1] != "]":
         _value, end = _LENIENT.raw_decode(text, at)

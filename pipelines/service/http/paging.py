@@ -1,6 +1,6 @@
-"""How pages lead to pages (trap A2): what an answer says of the way, where the next page is, which pages can be foreseen, what is a loop.
+"""How pages lead to pages (service.md#lists): X-Total and Link, the next page, pages that can be foreseen, and loops.
 
-Pure: nothing here sends a request or reads a record beyond its id.
+Pure: nothing here sends a request or reads more of a record than its id.
 """
 
 from __future__ import annotations
@@ -17,21 +17,16 @@ import msgspec
 
 from pipelines.errors import PagingLoopError, ProtocolError
 from pipelines.service.redaction import outside_text
-
-PER_PAGE = 50
-"""service-api.md, Limits: "25 entries by default, 50 at most"."""
-
-DEFAULT_PER_PAGE = 25
-"""service-api.md, Limits: what a service that takes no `per_page` answers."""
+from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 
 MAX_PAGES = 1_000_000
-"""A listing that has not ended by then never will (I13): that many pages take eleven days at 60 requests a minute."""
+"""A list that has not ended by then never will (I13): so many pages take eleven days at 60 requests a minute."""
 
-MOST_EMPTY = 2
-"""Pages without records in a row at which a listing that still names a next page is taken to be endless."""
+MAX_EMPTY_PAGES = 2
+"""Empty pages in a row after which a list that still names a next page counts as endless."""
 
 _PAGING = frozenset({"first", "prev", "previous", "next", "last"})
-"""Link relations of service-api.md, Limits; any other is not about pages (a CDN sends `preload`)."""
+"""Link relations of pages; others are not about pages (a CDN sends `preload`)."""
 
 _LINK = re.compile(r"<([^<>]*)>([^<>]*)")
 _PAGE = re.compile(r"[?&]page=(\d+)(?=[&#]|$)")
@@ -40,24 +35,24 @@ _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class PagingHeaders:
-    """What one page says of the way through the listing."""
+    """The paging headers of one page."""
 
     url: httpx.URL
     records: int
-    """How many the service sent, before anything is filtered (trap A3)."""
+    """Records on the page as the service sent it, before any filter (service.md#lists)."""
     total: int | None = None
-    """X-Total, where it is a number."""
+    """X-Total, if it is a number."""
     linked: bool = False
-    """Whether there is a Link header about pages; without one the way is found by counting."""
+    """Whether there is a Link header about pages; without one, the next page is found by counting."""
     next: httpx.URL | None = None
     last: int | None = None
     """Number of the last page."""
 
 
 def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) -> PagingHeaders:
-    """The paging headers of the answer for `url` (service-api.md, Limits: X-Total and Link), however odd they are.
+    """Returns X-Total and Link of the response for `url` (service.md#lists), however odd they are.
 
-    Raises `ProtocolError` where the next page has no address that can be understood. Whether it may be asked there is not decided here.
+    Raises `ProtocolError` if the address of the next page cannot be understood. Whether the address may be requested is not checked here.
     """
     links = _links(response.headers.get("link", ""))
     return PagingHeaders(
@@ -71,7 +66,7 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
 
 
 def _links(header: str) -> dict[str, str]:
-    """Relation → address; of several for one relation the first."""
+    """Returns relation → address; the first address if there are several."""
     found: dict[str, str] = {}
     for target, parameters in _LINK.findall(header):
         rel = _REL.search(parameters)
@@ -82,9 +77,10 @@ def _links(header: str) -> dict[str, str]:
 
 
 def _address(page: httpx.URL, link: str) -> httpx.URL:
-    """The absolute address of a link; with our page size where it names a page but no size, which would mean another page.
+    """Returns the absolute address of a link; if the link names a page but no size, with our page size.
 
-    From one page to the next only the number changes, so that all but the number is worked out once.
+    Without our size, the number would mean another page. From one page to the next only the number changes, so everything else is resolved
+    once.
     """
     found = _PAGE_NUMBER.search(link)
     if found is None:
@@ -95,7 +91,7 @@ def _address(page: httpx.URL, link: str) -> httpx.URL:
 
 @lru_cache(maxsize=256)
 def _parsed(address: str) -> httpx.URL:
-    """A page is foreseen, then linked to: taken apart once."""
+    """Parses the address of a page once: it is foreseen first and linked to later."""
     return httpx.URL(address)
 
 
@@ -120,18 +116,18 @@ _PAGE_NUMBER = re.compile(r"(?<=[?&]page=)[0-9]{1,9}(?=[&#]|$)")
 
 
 def _with_page(address: str, number: int) -> str:
-    """An address that names a page, for another page."""
+    """Returns the address with another page number."""
     return _PAGE_NUMBER.sub(str(number), address, count=1)
 
 
 def page_number(url: httpx.URL) -> int | None:
-    """The parameter `page`, where it is a number that may be meant."""
+    """Returns the parameter `page` if it is a plausible number."""
     found = _PAGE_NUMBER.search(str(url))
     return int(found[0]) if found else None
 
 
 def same_page(one: httpx.URL, other: httpx.URL) -> bool:
-    """Whether two addresses name the same page: the order and the escapes of their parameters do not matter."""
+    """Whether two addresses name the same page; order and escapes of their parameters do not matter."""
     return str(one) == str(other) or _canonical(one) == _canonical(other)
 
 
@@ -152,24 +148,24 @@ def _number(text: str, *, digits: int) -> int | None:
 
 
 def may_be_last(page: PagingHeaders) -> bool:
-    """Whether a page of a service that says nothing of pages is not full: neither the size we ask for nor the one it has by itself."""
+    """Whether a page without paging headers is not full: it has neither the size that we ask for nor the service's default size."""
     return not page.linked and page.total is None and page.records not in (PER_PAGE, DEFAULT_PER_PAGE)
 
 
 def is_unpaged(page: PagingHeaders, records: Sequence[msgspec.Raw], following: Sequence[msgspec.Raw]) -> bool:
-    """Whether a list has no pages at all: asked for the second page, the service answers the first one again, and that is not full.
+    """Whether a list has no pages: the second page repeats the first one, and that is not full.
 
-    A full page that comes again is a loop (trap A2): more records may lie behind it.
+    A full page that comes again is a loop (I13): more records may follow it.
     """
     first = page_number(page.url) in (1, None)
     return first and may_be_last(page) and list(map(identity, records)) == list(map(identity, following))
 
 
 class Route:
-    """Where the next page is: what Link says; without one, the next page number until X-Total, or an empty page, is reached.
+    """Finds the next page: the one that Link names; without Link, the next number until X-Total or an empty page is reached.
 
-    It also foresees the pages after that one, so that they can be fetched ahead: only while the service counts its pages, and never
-    beyond the end that the latest page announced, so that no request is wasted there.
+    It also foresees the pages after that one, so that they can be fetched ahead: only while the service counts its pages, and never beyond
+    the end that the latest page announced, so that no request is wasted.
     """
 
     def __init__(self) -> None:
@@ -184,11 +180,11 @@ class Route:
         return self._seen
 
     def back_to(self, seen: int) -> None:
-        """The walk goes back to the page before which so many records were seen."""
+        """Go back to the page before which there were so many records."""
         self._seen = seen
 
     def after(self, page: PagingHeaders) -> httpx.URL | None:
-        """The address of the page after `page`, or `None` at the end. Call it once for every page, in order."""
+        """Return the address of the page after `page`, `None` at the end. Call it once for every page, in order."""
         self._page_size = max(self._page_size, page.records)
         self._seen += page.records
         self._end = self._last_number(page)
@@ -201,25 +197,25 @@ class Route:
         return page.url.copy_set_param("page", (page_number(page.url) or 1) + 1)
 
     def foreseen(self, url: httpx.URL) -> httpx.URL | None:
-        """The address of the page that will come after the one at `url`, or `None` where that is not certain enough."""
+        """Return the address of the page after the one at `url`; `None` if it is not certain."""
         number = page_number(url)
         if not self._foresees or number is None or number >= self._end:
             return None
         return _parsed(_with_page(str(url), number + 1))
 
     def stop_foreseeing(self) -> None:
-        """The service led elsewhere than foreseen. Its Link is what counts; guessing on would waste requests."""
+        """Stop foreseeing pages: the service's Link led elsewhere, and further guesses would waste requests."""
         self._foresees = False
 
     def last_page(self, page: PagingHeaders, like: httpx.URL | None) -> httpx.URL | None:
-        """The address, made like another one, of the last page as `page` announces it; `None` where that cannot be foreseen."""
+        """Return the address of the last page that `page` announces, in the form of `like`; `None` if it cannot be foreseen."""
         last = self._last_number(page)
         if not self._foresees or like is None or page_number(like) is None or not last:
             return None
         return _parsed(_with_page(str(like), last))
 
     def _last_number(self, page: PagingHeaders) -> int:
-        """The smallest of the ends that X-Total and Link rel="last" promise; 0 where nobody knows."""
+        """Return the smaller of the ends that X-Total and Link rel="last" announce; 0 if neither does."""
         ends = []
         if page.total is not None and self._page_size:
             ends.append(math.ceil(page.total / self._page_size))
@@ -229,10 +225,10 @@ class Route:
 
 
 class LoopGuard:
-    """Stops a listing that comes back to a page, repeats one under another address, or goes on without end (I13).
+    """Stops a list that returns to a page, repeats one under another address, or goes on without end (I13).
 
-    Remembers 8 bytes for the address of each page and 8 for the ids of its first and last record. The whole body would not do, because
-    a record's signed addresses are different in every answer.
+    It remembers 8 bytes for the address of each page and 8 for the ids of its first and last record. The whole body is no use, because the
+    signed addresses in a record change with every response.
     """
 
     def __init__(self) -> None:
@@ -242,12 +238,12 @@ class LoopGuard:
         self._empty = 0
 
     def back_to(self, seen: int) -> None:
-        """The collection moved, and pages are read again, which is no loop: the walk sees to it that this ends."""
+        """Allow pages to be read again because the collection moved. That is no loop: the walk makes sure that it ends."""
         self._known.clear()
         self._records = seen
 
     def check(self, page: PagingHeaders, records: Sequence[msgspec.Raw], upcoming: httpx.URL | None) -> None:
-        """Take note of a page and of where it leads; raise `PagingLoopError` if that is no progress."""
+        """Note a page and the next address; raise `PagingLoopError` if that is no progress."""
         self._pages += 1
         self._records += len(records)
         self._empty = 0 if records else self._empty + 1
@@ -261,7 +257,7 @@ class LoopGuard:
             return
         if _address_digest(upcoming) in self._known:
             raise self._error(page, "leads back to a page that was read before")
-        if self._empty >= MOST_EMPTY:
+        if self._empty >= MAX_EMPTY_PAGES:
             raise self._error(page, f"goes on after {self._empty} pages without records")
         if page.total is not None and self._records > 2 * page.total + 10 * PER_PAGE:
             raise self._error(page, "goes on far beyond its own count")
@@ -276,7 +272,7 @@ class LoopGuard:
         )
 
 
-@lru_cache(maxsize=16)  # a page is where another leads to first, and itself next
+@lru_cache(maxsize=16)  # the address is needed twice: as the next page, then as the page itself
 def _address_digest(url: httpx.URL) -> bytes:
     return _digest(b"address", repr(_canonical(url)).encode())
 
@@ -293,7 +289,7 @@ _IDENTITY = msgspec.json.Decoder(_Identified)
 
 
 def identity(record: msgspec.Raw) -> bytes:
-    """The JSON of a record's id; of the whole record where it has none."""
+    """Returns the JSON of a record's id; of the whole record if it has no id."""
     try:
         identity = bytes(_IDENTITY.decode(record).id)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

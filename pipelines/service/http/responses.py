@@ -1,4 +1,4 @@
-"""What one answer of the API means: the answer itself, what a write brought, or the error that says what to do next."""
+"""The meaning of one API response: the response itself, the result of a write, or the error that says what to do next."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ from pipelines.errors import (
     UnclearError,
 )
 from pipelines.records.values import decode_json
-from pipelines.service.http.retries import (
-    UNCLEAR,
-    is_passing,
+from pipelines.service.http.failures import (
+    describe_request,
+    is_temporary,
     is_untrusted,
     status_line,
+    transport_error_text,
     was_never_sent,
-    what_went_wrong,
 )
+from pipelines.service.http.retries import UNCLEAR
 from pipelines.service.redaction import outside_text
 
 REFUSAL = "refusal"
-"""Extension of a response: the error that explains a 401 or 403, where the ring of the sign-in knows more than its status says."""
+"""Response extension: the error that explains a 401 or 403, if the sign-in layer knows more than the status."""
 
 
-def checked(response: httpx.Response) -> httpx.Response:
-    """The answer to a GET, if it is a 200 and no web page; else the error that `LibraryClient.get` raises for it."""
+def check_response(response: httpx.Response) -> httpx.Response:
+    """Returns the response to a GET if it is a 200 and no web page; else raises the error of `LibraryClient.get`."""
     if response.status_code != httpx.codes.OK:
         raise _refusal(response)
     _check_no_page(response)
     return response
 
 
-def written(response: httpx.Response) -> Any:
-    """What a write brought: the JSON of a 2xx, `None` where that is empty; else the error that `LibraryClient.write` raises for it."""
+def write_result(response: httpx.Response) -> Any:
+    """Returns the JSON of a write's 2xx response, `None` if it is empty; else raises the error of `LibraryClient.write`."""
     request = response.request
     if request.method == "POST" and _is_unclear(response):
-        raise unclear(request, f"{status_line(response)}{_service_message(response)}")
+        raise unclear_error(request, f"{status_line(response)}{_service_message(response)}")
     if _is_gone(response) and request.method == "DELETE" and request.extensions.get(UNCLEAR):
-        return None  # trap A5: an earlier try did it, and its answer was lost
+        return None  # I8: an earlier try deleted it, and its response was lost
     if not response.is_success:
         raise _refusal(response)
     if not response.content.strip():
@@ -56,47 +57,47 @@ def written(response: httpx.Response) -> Any:
         return _decoded(response)
     except ProtocolError as error:
         if request.method == "POST":
-            raise unclear(request, str(error)) from None
+            raise unclear_error(request, str(error)) from None
         raise
 
 
 def as_object(response: httpx.Response) -> dict[str, Any]:
-    """The JSON object of an answer. Raises `ProtocolError` where it is another value."""
+    """Returns the JSON object of a response. Raises `ProtocolError` for any other value."""
     value = _decoded(response)
     if not isinstance(value, dict):
-        raise ProtocolError(f"{_shown(response.request)} answered with JSON that is no object.")
+        raise ProtocolError(f"{describe_request(response.request)} answered with JSON that is no object.")
     return value
 
 
-def failed_write(request: httpx.Request, error: Exception) -> BookferryError:
-    """The error for a write that got no whole answer."""
+def failed_write_error(request: httpx.Request, error: Exception) -> BookferryError:
+    """Returns the error for a write without a whole response."""
     if request.method == "POST" and isinstance(error, httpx.TransportError) and not was_never_sent(error):
-        return unclear(request, what_went_wrong(error))
-    return never_sent(request.method, request.url, error)
+        return unclear_error(request, transport_error_text(error))
+    return unsent_error(request.method, request.url, error)
 
 
-def unclear(request: httpx.Request, came_back: str) -> UnclearError:
-    """The error for a POST that may have had its effect."""
+def unclear_error(request: httpx.Request, came_back: str) -> UnclearError:
+    """Returns the error for a POST that may have had its effect."""
     return UnclearError(
-        f"{_shown(request)} was sent, and may have had its effect or not; what came back: {came_back}. It is not repeated unseen: "
-        "look in the library whether the record is there."
+        f"{describe_request(request)} was sent and may have had its effect; what came back: {came_back}. Bookferry does not repeat it: "
+        "check in the library whether the record is there."
     )
 
 
-def never_sent(method: str, url: httpx.URL | str, error: Exception) -> BookferryError:
-    """The error for what failed in a way that no repetition mends. What httpx says of it may show headers."""
-    asked = f"{method} {outside_text(url)}"
+def unsent_error(method: str, url: httpx.URL | str, error: Exception) -> BookferryError:
+    """Returns the error for a failure that no repetition changes. httpx's own text may contain headers, so it is left out."""
+    request_line = f"{method} {outside_text(url)}"
     if is_untrusted(error):
         return ConfigurationError(
-            f"{asked}: the certificate of that server is not trusted ({outside_text(error)}); your sign-in was not sent. "
+            f"{request_line}: the certificate of that server is not trusted ({outside_text(error)}); your sign-in was not sent. "
             "Is base_url right? For a certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
         )
-    return ProtocolError(f"{asked} could not be sent ({type(error).__name__}). Is base_url right?")
+    return ProtocolError(f"{request_line} could not be sent ({type(error).__name__}). Is base_url right?")
 
 
 def _is_unclear(response: httpx.Response) -> bool:
-    """Whether a POST that was answered so may have had its effect. A redirect may follow one, too (303), and so may a late 408."""
-    return response.is_server_error or response.is_redirect or is_passing(response.status_code)
+    """Whether a POST with this response may have had its effect. A redirect may follow an effect (303), and so may a late 408."""
+    return response.is_server_error or response.is_redirect or is_temporary(response.status_code)
 
 
 def _is_gone(response: httpx.Response) -> bool:
@@ -106,7 +107,7 @@ def _is_gone(response: httpx.Response) -> bool:
 def _check_no_page(response: httpx.Response) -> None:
     if "html" in response.headers.get("content-type", "").lower():
         raise ProtocolError(
-            f"{_shown(response.request)} answered with a web page instead of JSON. Is base_url the library's address?"
+            f"{describe_request(response.request)} answered with a web page instead of JSON. Is base_url the library's address?"
         )
 
 
@@ -115,42 +116,38 @@ def _decoded(response: httpx.Response) -> object:
         return decode_json(response.content)
     except ValueError:
         raise ProtocolError(
-            f"{_shown(response.request)} answered {status_line(response)} with what is no JSON."
+            f"{describe_request(response.request)} answered {status_line(response)} with a body that is not JSON."
         ) from None
 
 
 def _refusal(response: httpx.Response) -> BookferryError:
-    """The error for an answer that is no success, with the service's own words."""
+    """Returns the error for a response without success, with the service's own words."""
     if (known := response.extensions.get(REFUSAL)) is not None:
         return cast("BookferryError", known)
-    status, said, asked = response.status_code, _service_message(response), _shown(response.request)
+    status, message, request_line = response.status_code, _service_message(response), describe_request(response.request)
     if status == httpx.codes.UNAUTHORIZED:
         return SignInError(
-            f"{asked} answered 401: the service does not accept the sign-in{said}. "
+            f"{request_line} answered 401: the service does not accept the sign-in{message}. "
             "Check user name and password (or the session cookie) in the variables that bookferry.toml names."
         )
     if status == httpx.codes.FORBIDDEN:
         may = "read" if response.request.method == "GET" else "do"
         return AccessDeniedError(
-            f"{asked} answered 403: this account may not {may} that{said}. "
+            f"{request_line} answered 403: this account may not {may} that{message}. "
             "Ask an administrator of the library for a technical account that may."
         )
     if response.has_redirect_location:
         target = outside_text(response.headers["location"])
-        return ProtocolError(f"{asked} redirects to {target}. If the library moved there, correct base_url.")
+        return ProtocolError(f"{request_line} redirects to {target}. If the library moved there, correct base_url.")
     if response.is_client_error:
         detail = _detail(response)
         return RefusedError(
-            f"{asked} answered {status_line(response)}{said}.",
+            f"{request_line} answered {status_line(response)}{message}.",
             status=status,
             code=outside_text(detail.code),
-            said=outside_text(detail.message),
+            detail=outside_text(detail.message),
         )
-    return ProtocolError(f"{asked} answered {status_line(response)}{said}, which the API does not document.")
-
-
-def _shown(request: httpx.Request) -> str:
-    return f"{request.method} {outside_text(request.url)}"
+    return ProtocolError(f"{request_line} answered {status_line(response)}{message}, which the API does not document.")
 
 
 class _ErrorDetail(msgspec.Struct):
@@ -163,7 +160,7 @@ class _ErrorBody(msgspec.Struct):
 
 
 def _detail(response: httpx.Response) -> _ErrorDetail:
-    """service-api.md, Errors: {"error": {"code", "message"}}; empty where the body is something else."""
+    """Returns code and message of the service's error body (service.md#errors); empty if the body is something else."""
     try:
         return msgspec.json.decode(response.content, type=_ErrorBody).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -171,7 +168,7 @@ def _detail(response: httpx.Response) -> _ErrorDetail:
 
 
 def _service_message(response: httpx.Response) -> str:
-    """What the body says, as ` (code: message)`; where it has another form, its beginning."""
+    """Returns the service's message as ` (code: message)`; if the body has another form, its beginning."""
     detail = _detail(response)
     if detail.code or detail.message:
         return f" ({outside_text(f'{detail.code}: {detail.message}')})"

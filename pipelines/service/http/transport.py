@@ -1,9 +1,9 @@
-"""Rings around httpx's transport; together they are how every request to a library behaves.
+"""The layers around httpx's transport; every request to a library passes all of them.
 
-    Retried( Pinned( Budgeted( Network() ) ) )
+ RetryTransport( OriginTransport( BudgetTransport( NetworkTransport() ) ) )
 
-The budget is innermost, so that a retry pays for itself. The pin is inside the retries, so that no ring can send what it did not see.
-`Retried` is in retries.py, `Network` in network.py.
+The budget is inside the retries, so that every try pays for itself. The check of the origin is inside them too, so that no layer can send a
+request that it did not check. `RetryTransport` is in retries.py, `NetworkTransport` in network.py.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import httpx
 from pipelines.errors import ForeignOriginError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget, Permit
-from pipelines.service.http.retries import LEFT_AT, pause_for_all
+from pipelines.service.http.retries import LEFT_AT
+from pipelines.service.http.retry_after import pause_for_all
 from pipelines.service.redaction import outside_text
 
 AT_ONCE = 0.01
-"""Seconds that headers take on any line that is not stuck. So little is in the budget's margin, and need not be written down again."""
+"""Seconds that headers take on any line that is not stuck. The budget's margin covers so little, so it need not be stored again."""
 
 
 class RequestMeter:
@@ -43,10 +44,10 @@ class RequestMeter:
             self._requests += 1
 
 
-class Budgeted(httpx.BaseTransport):
-    """Sends a request when the library's budget has room, and charges it at the moment its headers leave (I1).
+class BudgetTransport(httpx.BaseTransport):
+    """Sends a request when the library's budget has a free slot, and charges it at the moment its headers leave (I1).
 
-    A 429 pauses the budget, so that every thread, process and run waits the full Retry-After, not only the one that was told.
+    A 429 pauses the budget, so that every thread, process and run waits the full Retry-After.
     """
 
     def __init__(self, inner: httpx.BaseTransport, *, budget: Budget, meter: RequestMeter, clock: Clock) -> None:
@@ -56,8 +57,8 @@ class Budgeted(httpx.BaseTransport):
         self._clock = clock
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it when there is room. A request that did not leave costs nothing, whatever went wrong."""
-        departure = _Departure(self._budget.acquire(), self._meter, self._clock)
+        """Send it when a slot is free. A request that did not leave costs nothing, whatever went wrong."""
+        departure = _OutgoingRequest(self._budget.acquire(), self._meter, self._clock)
         request.extensions = {**request.extensions, "trace": departure.trace}
         granted = self._clock.monotonic()
         try:
@@ -66,32 +67,33 @@ class Budgeted(httpx.BaseTransport):
             departure.give_up()
             raise
         response.extensions[LEFT_AT] = granted if departure.at is None else departure.at
-        if departure.at is None:  # a transport that tells nothing of its progress
+        if departure.at is None:  # a transport that reports no progress
             departure.leave()
         if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
             self._budget.pause(pause_for_all(response, self._clock.now()))
         return response
 
     def close(self) -> None:
-        """Close what is inside."""
+        """Close the inner transport."""
         self._inner.close()
 
 
-class _Departure:
-    """One request on its way out: httpcore tells what it does, and the later of two moments is the one that counts.
+class _OutgoingRequest:
+    """One request on its way out; it is charged when its headers begin to leave and again when they have left.
 
-    Connecting takes its time, and so does writing to a slow line, whereas the service counts a request when it arrives.
+    Connecting takes time, and so does writing to a slow line, but the service counts a request when it arrives. httpcore reports the
+    progress.
     """
 
-    def __init__(self, grant: Permit, meter: RequestMeter, clock: Clock) -> None:
+    def __init__(self, permit: Permit, meter: RequestMeter, clock: Clock) -> None:
         self.at: float | None = None
-        self._grant = grant
+        self._permit = permit
         self._meter = meter
         self._clock = clock
         self._to_proxy = False
 
     def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Take note of headers that leave, unless they are those of a CONNECT, which only the proxy sees."""
+        """Note that headers leave, unless they are those of a CONNECT, which only the proxy sees."""
         if event.endswith("send_request_headers.started"):
             self._to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
         elif not event.endswith("send_request_headers.complete") or self._left_just_now():
@@ -104,7 +106,7 @@ class _Departure:
 
     def leave(self) -> None:
         """Charge the request as leaving now. May wait: see `Permit.sent`."""
-        self._grant.sent()
+        self._permit.sent()
         if self.at is None:
             self._meter.count()
         self.at = self._clock.monotonic()
@@ -112,11 +114,11 @@ class _Departure:
     def give_up(self) -> None:
         """Give the slot back if the request never left."""
         if self.at is None:
-            self._grant.release()
+            self._permit.release()
 
 
-class Pinned(httpx.BaseTransport):
-    """Refuses whatever would carry credentials away from the tenant's own scheme, host, port and paths (I2, trap A1)."""
+class OriginTransport(httpx.BaseTransport):
+    """Refuses any request that would carry credentials away from the tenant's own scheme, host, port and paths (I2)."""
 
     def __init__(self, inner: httpx.BaseTransport, *, base_url: str) -> None:
         self._inner = inner
@@ -127,7 +129,7 @@ class Pinned(httpx.BaseTransport):
         self._allowed = " or ".join(f"{base.copy_with(raw_path=prefix.encode())}" for prefix in self._prefixes)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it on if it goes to the library; else raise `ForeignOriginError` and send nothing."""
+        """Send the request on if it goes to the library; else raise `ForeignOriginError` and send nothing."""
         url = request.url
         inside = origin_of(url) == self._origin and path_of(url).startswith(self._prefixes) and not climbs(path_of(url))
         if not inside or url.userinfo:
@@ -138,21 +140,21 @@ class Pinned(httpx.BaseTransport):
         return self._inner.handle_request(request)
 
     def close(self) -> None:
-        """Close what is inside."""
+        """Close the inner transport."""
         self._inner.close()
 
 
 def origin_of(url: httpx.URL) -> tuple[str, bytes, int]:
-    """Scheme, host and port, the usual port filled in."""
+    """Returns scheme, host and port, the default port filled in."""
     return url.scheme, url.raw_host, url.port or {"https": 443, "http": 80}.get(url.scheme, 0)
 
 
 def path_of(url: httpx.URL) -> str:
-    """The path as it is sent: `url.path` has %2F decoded, which to a server is no end of a folder."""
+    """Returns the path as it is sent. `url.path` has %2F decoded, which a server does not treat as a separator."""
     return url.raw_path.partition(b"?")[0].decode("ascii")
 
 
 def climbs(path: str) -> bool:
-    """Whether some server on the way might leave the folder, however the dots are written."""
+    """Whether some server on the way might leave the folder, however the dots are encoded."""
     plain = unquote(unquote(path))
     return any(segment.partition(";")[0] in (".", "..") for segment in re.split(r"[/\\]", plain))

@@ -1,1 +1,1 @@
-"""Whole listings, page by page, with the proof that nothing is missing. Single requests are not made here."""
+"""Complete lists, page by page, with the numbers that prove their completeness. Single requests are made elsewhere."""

@@ -1,120 +1,54 @@
-"""Reads one resource page by page, ahead and in order, and gathers what proves that the listing is whole (I4, trap A2).
+"""Reads one resource page by page, ahead and in order, and collects the figures that prove the listing complete (I4).
 
-A walk that was broken off goes on from the pages that its log keeps (I9, trap A10). A collection that moves while it is read is walked
-again where it moved, until the pages fit together.
+An interrupted walk resumes from the pages in its log (I9). If the collection changes during the walk, the walk reads the affected pages
+again until they fit together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import httpx
 import msgspec
 
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.paging import PER_PAGE, LoopGuard, Route, is_unpaged, may_be_last, same_page
-from pipelines.service.listing.drift import Seam, Seen, Window
+from pipelines.service.http.paging import LoopGuard, Route, is_unpaged, may_be_last, same_page
+from pipelines.service.listing.completeness import ListingFacts, Page
+from pipelines.service.listing.drift import Drift, RecentPages, RememberedPage
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
 from pipelines.service.listing.prefetch import Prefetch
 from pipelines.service.redaction import outside_text
+from pipelines.service_limits import PER_PAGE
 
-__all__ = ["PER_PAGE", "CollectionMovedError", "Listing", "ListingFacts", "Page"]
+RESTART_PAGES = 40
+"""Pages: a shorter walk starts again when the collection changes. A longer walk goes back to where it changed."""
 
-NEAR = 40
-"""Pages: a walk that is not further when something moves begins anew. One that is further goes back to where it moved."""
+PAGES_PER_MOVEMENT = 50
+"""Pages for the square of the changes that a walk may settle by going back.
 
-SELDOM = 50
-"""Pages for the square of the movements that a walk may settle by going back. What came and went between the same two requests shows only
-as long as nothing else moves; with one movement in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
+If a record is added and another one deleted between the same two requests, the change shows only as long as nothing else changes. With one
+change in 50 pages, two in 200 or 20 in 20,000, at most one walk in 200 has such a pair."""
 
 
 class CollectionMovedError(Exception):
-    """The collection moved in a way that leaves open where: it has to be walked again from its first page."""
+    """The collection changed in an unknown place: a new walk from the first page is needed."""
 
 
 class _PageGoneError(Exception):
-    """The page that was to come is not there."""
+    """The next page does not exist."""
 
     def __init__(self, refusal: RefusedError) -> None:
         self.refusal = refusal
 
 
-@dataclass(frozen=True)
-class Page:
-    """One answered page."""
-
-    number: int
-    """Its place in the collection: 1 for the first page. One that is read again has the number it had."""
-    url: str
-    records: Sequence[msgspec.Raw]
-    """The records' JSON, byte for byte as received."""
-    ids: Sequence[int | None]
-    """The id of each record; none where it is no whole number."""
-    total: int | None
-    """X-Total as this page gave it."""
-
-
-@dataclass
-class ListingFacts:
-    """What a walk over a listing saw; a snapshot's proof is made from it."""
-
-    endpoint: str = ""
-    pages: int = 0
-    """Pages that the walk is made of, those that were read again counted again."""
-    records: int = 0
-    first_total: int | None = None
-    last_total: int | None = None
-    totals_seen: int = 0
-    """How often X-Total changed, the first sight counted: 0 where the service sends none, 1 where it stood still."""
-    added: int = 0
-    deleted: int = 0
-    """By how much X-Total grew and shrank, change by change."""
-    again: int = 0
-    """Pages that were read again because the collection moved."""
-    movements: int = 0
-    """How often the walk went back to where the collection had moved."""
-    unsettled: bool = False
-    """Whether it moved in a way that the walk could not follow."""
-    resumed: int = 0
-    """Pages that an earlier process had read."""
-    requests: int = 0
-    seconds: float = 0.0
-
-    @property
-    def settled(self) -> bool:
-        """Whether records came or went while it was read, and all that moved was read again."""
-        return self.totals_seen > 1 and not self.unsettled
-
-    def count(self, page: Page) -> None:
-        """Take one more page into account."""
-        self.pages += 1
-        self.records += len(page.records)
-        self.see(page.total)
-
-    def see(self, total: int | None) -> None:
-        """Take note of an X-Total, the newest one."""
-        if total is None:
-            return
-        if self.last_total is None:
-            self.first_total = self.last_total = total
-            self.totals_seen = 1
-        change = total - self.last_total
-        self.totals_seen += change != 0
-        self.added += max(0, change)
-        self.deleted += max(0, -change)
-        self.last_total = total
-
-
 class Listing:
-    """One walk over a resource. Iterate `pages()` once; `facts` is complete when it ended.
+    """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
-    `endpoints` are tried in order, the first one that the service has is walked: service-api.md names a backup endpoint
-    `/publications/all`, but not the version it belongs to. `settles`: pages may be read again where the collection
-    moved. `restless`: a walk that cannot tell what moved ends with `CollectionMovedError`, for another one to begin. `last_page`: the one
-    that an earlier walk found, if there was one.
+    `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_go_back`: the walk may
+    read pages again where the collection changed. `may_restart`: a walk that cannot tell what changed raises `CollectionMovedError`, so
+    that a new walk can start. `last_page`: the last page's address, if an earlier walk found it.
     """
 
     def __init__(
@@ -123,16 +57,16 @@ class Listing:
         endpoints: Sequence[str],
         *,
         log: PageCheckpoints | None = None,
-        restless: bool = False,
-        settles: bool = False,
+        may_restart: bool = False,
+        may_go_back: bool = False,
         last_page: httpx.URL | None = None,
     ) -> None:
         self._client = client
         self._endpoints = endpoints
         self._log = log or NoCheckpoints()
-        self._restless, self._settles = restless, settles
+        self._may_restart, self._may_go_back = may_restart, may_go_back
         self.last_page = last_page
-        self._route, self._guard, self._window = Route(), LoopGuard(), Window()
+        self._route, self._guard, self._recent = Route(), LoopGuard(), RecentPages()
         self._ahead = Prefetch(self._fetch, client.requests_per_minute)
         self._early: SavedPage | None = None
         self._upcoming: httpx.URL | None = None
@@ -142,10 +76,10 @@ class Listing:
         self.facts = ListingFacts()
 
     def pages(self) -> Iterator[Page]:
-        """The pages in order, each with its place; one that is read again comes again.
+        """Yield the pages in order; a page that is read again comes again.
 
-        Raises `PagingLoopError` when the listing repeats itself or goes on without end, and `CollectionMovedError` when nothing less than
-        another walk can tell what it holds.
+        Raises `PagingLoopError` if the listing repeats itself or goes on without end, and `CollectionMovedError` if only another walk can
+        find out what the collection contains.
         """
         self._started, self._sent = self._client.clock.monotonic(), self._client.requests
         with self._ahead:
@@ -160,53 +94,53 @@ class Listing:
             answer = yield from self._go_on(answer, self._upcoming)
 
     def _begin(self) -> Generator[Page, None, SavedPage]:
-        """The first page; or those of the log, of which the last one must be what it was."""
+        """Yield the first page; or the pages of the log, whose last page must be unchanged."""
         answer = yield from self._replayed()
         if answer is None:
             if (guessed := self.last_page) is not None:
                 self._read_early(guessed)
             answer = self._first()
             page = self._keep(1, answer)
-            last = self._route.last_page(answer.signpost, self._upcoming) if answer.oldest_first else None
+            last = self._route.last_page(answer.paging, self._upcoming) if answer.oldest_first else None
             if last is not None and not self._is_early(last):
                 if guessed is not None:
-                    self._give_up(answer)  # the end has moved since it was found
+                    self._give_up(answer)  # the end has moved since the earlier walk
                 self._read_early(last)
             self._look_ahead(answer)
             yield page
         elif self._upcoming is not None:
-            newest = self._now(self._window.newest)
-            if newest is None or not self._window.same(newest.keys, newest.signpost.total):
-                self._restless = True  # what is in the log is no beginning of what is there now
+            newest = self._now(self._recent.newest)
+            if newest is None or not self._recent.is_unchanged(newest.keys, newest.paging.total):
+                self._may_restart = True  # the pages of the log are no beginning of the present collection
                 if (back := self._moved(newest)) is not None:
                     return (yield from back)
         return answer
 
     def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
-        """The page after the newest one, or pages before it where the collection has moved; `None` at the end."""
+        """Yield the page after the newest one, or pages before it if the collection changed; return `None` at the end."""
         if (total := self._moved_early()) is not None and (back := self._moved(answer)) is not None:
             self.facts.see(total)
             return (yield from back)
         try:
             following = self._following(answer, upcoming)
         except _PageGoneError as gone:
-            newest = self._now(self._window.newest)
-            same = newest is not None and newest.signpost.total == self._window.newest.total
+            newest = self._now(self._recent.newest)
+            same = newest is not None and newest.paging.total == self._recent.newest.total
             if same or (back := self._moved(newest)) is None:
                 raise gone.refusal from None
             return (yield from back)
         if following is None:
             return None
-        seam = self._window.seam(following.keys, following.signpost.total)
-        if seam is Seam.MOVED and (back := self._moved(following)) is not None:
+        seam = self._recent.drift(following.keys, following.paging.total)
+        if seam is Drift.COUNT_CHANGED and (back := self._moved(following)) is not None:
             return (yield from back)
-        if seam is Seam.UNSEEN:
+        if seam is Drift.OVERLAP:
             self._give_up(following)
-        yield self._take(self._window.newest.number + 1, following)
+        yield self._take(self._recent.newest.number + 1, following)
         return following
 
     def _take(self, number: int, answer: SavedPage) -> Page:
-        """Make a page part of the walk, and have what comes after it fetched."""
+        """Make a page part of the walk, and prefetch the pages after it."""
         page = self._keep(number, answer)
         self._look_ahead(answer)
         return page
@@ -217,37 +151,37 @@ class Listing:
         return page
 
     def _look_ahead(self, answer: SavedPage) -> None:
-        early = None if self._early is None else self._early.signpost.url
+        early = None if self._early is None else self._early.paging.url
         self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
 
     def _read_early(self, last: httpx.URL) -> None:
         """Read the last page of a list that grows at its end before the pages between.
 
-        Where as many records went as were added, the total does not tell, but by their turn the pages have shifted into the last one.
+        If as many records were deleted as added, X-Total does not change, but by then the pages have shifted into the last one.
         """
         self._early, self.last_page = None, last
         if self._upcoming is None or not same_page(last, self._upcoming):
-            with suppress(RefusedError, ProtocolError):  # not there, whatever was announced
+            with suppress(RefusedError, ProtocolError):  # announced, but not there
                 self._early = self._fetch(last)
                 self._append(0, self._early, early=True)
 
     def _is_early(self, url: httpx.URL) -> bool:
-        return self._early is not None and same_page(self._early.signpost.url, url)
+        return self._early is not None and same_page(self._early.paging.url, url)
 
     def _moved_early(self) -> int | None:
-        """X-Total of the last page, read early, where something moved between it and the newest page."""
-        early, total = self._early, self._window.newest.total
-        if early is None or None in (early.signpost.total, total) or early.signpost.total == total:
+        """Return X-Total of the page that was read early, if it differs from the newest page's."""
+        early, total = self._early, self._recent.newest.total
+        if early is None or None in (early.paging.total, total) or early.paging.total == total:
             return None
         self._early = None
-        return early.signpost.total
+        return early.paging.total
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
-        signpost = answer.signpost
-        self._window.add(Seen(number, signpost.url, signpost.total, frozenset(answer.keys), self._route.seen))
-        self._upcoming = self._route.after(signpost)
-        self._guard.check(signpost, answer.records, self._upcoming)
-        page = Page(number, str(signpost.url), answer.records, answer.ids, signpost.total)
+        paging = answer.paging
+        self._recent.add(RememberedPage(number, paging.url, paging.total, frozenset(answer.keys), self._route.seen))
+        self._upcoming = self._route.after(paging)
+        self._guard.check(paging, answer.records, self._upcoming)
+        page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
         self.facts.again += number <= self._furthest
         self._furthest = max(self._furthest, number)
         self.facts.count(page)
@@ -255,52 +189,56 @@ class Listing:
         return page
 
     def _following(self, answer: SavedPage, upcoming: httpx.URL) -> SavedPage | None:
-        """The next page; `None` where a service without paging headers has shown that there is none."""
+        """Return the next page; `None` if a service without paging headers has shown that there is none."""
         try:
             following = self._next(upcoming)
         except RefusedError as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
-            if may_be_last(answer.signpost):
+            if may_be_last(answer.paging):
                 return None
             raise _PageGoneError(error) from None
-        return None if is_unpaged(answer.signpost, answer.records, following.records) else following
+        return None if is_unpaged(answer.paging, answer.records, following.records) else following
 
     def _next(self, upcoming: httpx.URL) -> SavedPage:
-        """The page that comes next: the one that was read early, if nothing has moved since."""
+        """Return the next page: the one that was read early, if nothing has changed since."""
         early = self._early
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
             self._early = None
-            if early.signpost.total == self._window.newest.total:
+            if early.paging.total == self._recent.newest.total:
                 return early
         return self._ahead.take(upcoming)
 
     # ---- walking back
 
     def _moved(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage] | None:
-        """The way back to where the collection moved, as X-Total tells; `None` where the walk just goes on, and proves nothing any more.
+        """Return the way back to where X-Total changed; `None` if the walk just goes on and proves nothing any more.
 
         `hint`: a page as it is now.
         """
         moves = self.facts.movements + 1
-        if self._settles and self._furthest > NEAR and moves * moves * SELDOM <= self._furthest + SELDOM:
+        if (
+            self._may_go_back
+            and self._furthest > RESTART_PAGES
+            and moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
+        ):
             self.facts.movements = moves
             return self._back(hint)
         self._give_up(hint)
-        self._guard.back_to(self._route.seen)  # what shifted is no loop
+        self._guard.back_to(self._route.seen)  # shifted records are no loop
         return None
 
     def _give_up(self, hint: SavedPage | None) -> None:
-        """Let the collection be walked again, if that is allowed."""
+        """Ask for a new walk if that is allowed."""
         if hint is not None and self.last_page is not None:
-            self.last_page = self._route.last_page(hint.signpost, self._upcoming) or self.last_page
-        if self._restless:
+            self.last_page = self._route.last_page(hint.paging, self._upcoming) or self.last_page
+        if self._may_restart:
             raise CollectionMovedError
         self.facts.unsettled = True
 
-    def _now(self, seen: Seen) -> SavedPage | None:
-        """A page that was read before, as it is now; `None` where there is none any more."""
+    def _now(self, seen: RememberedPage) -> SavedPage | None:
+        """Read a page again; `None` if it does not exist any more."""
         try:
             return self._fetch(seen.url)
         except RefusedError as error:
@@ -309,16 +247,16 @@ class Listing:
             raise
 
     def _back(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage]:
-        """Walk back to a page that overlaps with what was read before the collection moved; from there the walk goes on (trap A10).
+        """Walk back to a page that overlaps with the pages before the change; from there the walk goes on.
 
-        Records keep their order, so that between two pages that overlap nothing is lost. `hint`: a page as it is now, which tells where
-        the collection ends now: the last page is read first, so that from now on it shows what else moves.
+        Records keep their order, so nothing is lost between two overlapping pages. `hint`: a page as it is now, which says where the
+        collection ends now. The last page is read first, so that it shows later changes.
         """
         self._ahead.drop()
-        pages = self._window.back()
+        pages = self._recent.newest_first()
         last = None
         if hint is not None and self.last_page is not None:
-            last = self._route.last_page(hint.signpost, self._upcoming)
+            last = self._route.last_page(hint.paging, self._upcoming)
         if last is not None:
             self._read_early(last)
         for seen in pages:
@@ -326,11 +264,11 @@ class Listing:
             if (
                 now is not None
                 and seen is pages[0]
-                and now.signpost.total == seen.total
-                and not self._window.same(now.keys, seen.total)
+                and now.paging.total == seen.total
+                and not self._recent.is_unchanged(now.keys, seen.total)
             ):
-                break  # as many came as went
-            if now is not None and (seen.number == 1 or self._window.overlaps(now.keys)):
+                break  # as many records were added as deleted
+            if now is not None and (seen.number == 1 or self._recent.overlaps(now.keys)):
                 self._go_back(seen.before)
                 yield self._take(seen.number, now)
                 return now
@@ -350,7 +288,7 @@ class Listing:
             try:
                 answer = self._fetch(url)
             except (RefusedError, ProtocolError, AccessDeniedError) as error:
-                missing = error  # not there, not a listing, or not for this account: the next one may be
+                missing = error  # missing, no listing, or not for this account: try the next endpoint
             else:
                 self.facts.endpoint = endpoint
                 return answer
@@ -370,29 +308,29 @@ class Listing:
     # ---- the log
 
     def _replayed(self) -> Generator[Page, None, SavedPage | None]:
-        """The pages that the log keeps; the last of them is returned."""
+        """Yield the pages of the log; return the last one."""
         answer = None
-        for mark, found in (PageCheckpoint.decode(*kept) for kept in self._log.replay()):
-            self.facts.endpoint, self._before = mark.endpoint, mark
-            if mark.early:
+        for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
+            self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
+            if checkpoint.early:
                 self._early = found
                 continue
-            if mark.number <= self._furthest:
-                self._go_back(mark.before)
+            if checkpoint.number <= self._furthest:
+                self._go_back(checkpoint.before)
             self.facts.resumed += 1
             answer = found
-            yield self._accept(mark.number, answer)
+            yield self._accept(checkpoint.number, answer)
         return answer
 
     def _append(self, number: int, answer: SavedPage, *, early: bool = False) -> None:
-        before = 0 if early else self._window.newest.before
+        before = 0 if early else self._recent.newest.before
         requests, seconds = self.facts.requests, self.facts.seconds
         mark = PageCheckpoint(
             number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds
-        ).encode(answer.signpost)
+        ).encode(answer.paging)
         self._log.append(mark, answer.body)
 
     def _account(self) -> None:
-        """Requests and seconds so far, with those of the processes before this one."""
+        """Add up requests and seconds, including those of earlier processes."""
         self.facts.requests = self._before.requests + self._client.requests - self._sent
         self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started

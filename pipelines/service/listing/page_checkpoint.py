@@ -1,4 +1,4 @@
-"""One answered page of a listing, and how it is kept so that a walk that was broken off goes on from it (I9)."""
+"""One page of a listing, and its stored form, from which an interrupted walk resumes (I9)."""
 
 from __future__ import annotations
 
@@ -18,62 +18,69 @@ from pipelines.service.http.retries import SECONDS
 
 
 class PageCheckpoints(Protocol):
-    """Keeps the pages of a walk. What is in its marks is up to the walk."""
+    """Stores the pages of a walk. Only the walk reads its checkpoints."""
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
-        """What was appended, in order: mark and body of each page."""
+        """Yield the stored pages in order: checkpoint and body."""
 
-    def append(self, mark: bytes, body: bytes) -> None:
-        """Keep one more page; it survives the death of this process when this returns."""
+    def append(self, checkpoint: bytes, body: bytes) -> None:
+        """Store one more page; it survives the death of this process once this returns."""
 
 
 class NoCheckpoints:
-    """For a walk that nobody will go on with."""
+    """Stores nothing: for a walk that nobody resumes."""
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
-        """Nothing."""
+        """Yield nothing."""
         return iter(())
 
-    def append(self, mark: bytes, body: bytes) -> None:
-        """Forget it."""
+    def append(self, checkpoint: bytes, body: bytes) -> None:
+        """Forget the page."""
 
 
 @dataclass(frozen=True)
 class SavedPage:
-    """One page as it was answered."""
+    """One page as the service sent it."""
 
-    signpost: PagingHeaders
+    paging: PagingHeaders
     records: Sequence[msgspec.Raw]
     ids: Sequence[int | None]
     body: bytes
     seconds: float
-    """From sending to the end of the body, without any wait for the budget."""
+    """Seconds from sending to the end of the body, without any wait for the budget."""
 
     @classmethod
     def read(cls, response: httpx.Response, url: httpx.URL) -> Self:
-        """From what the service sent. Raises what `split_records` and `read_paging_headers` raise."""
+        """Read a response. Raises the errors of `split_records` and `read_paging_headers`."""
         records = response.extensions.get(RECORDS)
         if records is None:
             records = split_records(response.content)
-        signpost = read_paging_headers(response, url, len(records))
-        return cls(signpost, records, record_ids(records), response.content, response.extensions[SECONDS])
+        paging = read_paging_headers(response, url, len(records))
+        return cls(paging, records, record_ids(records), response.content, response.extensions[SECONDS])
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """What tells the records apart: the id, else the record itself."""
+        """The keys that tell the records apart: the id, or the whole record if it has no id."""
         if None not in self.ids:
             return self.ids
-        return [identity(record) if one is None else one for one, record in zip(self.ids, self.records, strict=True)]
+        return [
+            identity(record) if record_id is None else record_id
+            for record_id, record in zip(self.ids, self.records, strict=True)
+        ]
 
     @property
     def oldest_first(self) -> bool:
-        """Whether its ids grow, so that what is added comes at the end of the list."""
-        ids = [one for one in self.ids if one is not None]
-        return len(self.ids) > 1 and len(ids) == len(self.ids) and all(one < other for one, other in pairwise(ids))
+        """Whether the ids grow, so that new records appear at the end of the list."""
+        ids = [record_id for record_id in self.ids if record_id is not None]
+        return (
+            len(self.ids) > 1
+            and len(ids) == len(self.ids)
+            and all(record_id < other for record_id, other in pairwise(ids))
+        )
 
 
 class PageCheckpoint(msgspec.Struct, omit_defaults=True):
-    """What a log says of a page, beside its body."""
+    """The log's entry of a page, beside its body."""
 
     number: int
     endpoint: str
@@ -88,28 +95,28 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     """Records that the service had sent before it."""
     requests: int = 0
     seconds: float = 0.0
-    """What the walk had cost by then."""
+    """Requests and seconds of the walk up to this page."""
 
-    def encode(self, signpost: PagingHeaders) -> bytes:
-        """The mark of a page with this signpost."""
-        following = None if signpost.next is None else str(signpost.next)
+    def encode(self, paging: PagingHeaders) -> bytes:
+        """Return the stored form of a page with these paging headers."""
+        following = None if paging.next is None else str(paging.next)
         found = msgspec.structs.replace(
             self,
-            url=str(signpost.url),
-            total=signpost.total,
-            linked=signpost.linked,
+            url=str(paging.url),
+            total=paging.total,
+            linked=paging.linked,
             next=following,
-            last=signpost.last,
+            last=paging.last,
         )
         return msgspec.msgpack.encode(found)
 
     @classmethod
-    def decode(cls, mark: bytes, body: bytes) -> tuple[PageCheckpoint, SavedPage]:
-        """A mark, and the page that it was put on."""
-        found, records = _DECODER.decode(mark), split_records(body)
+    def decode(cls, checkpoint: bytes, body: bytes) -> tuple[PageCheckpoint, SavedPage]:
+        """Return a checkpoint and its page."""
+        found, records = _DECODER.decode(checkpoint), split_records(body)
         following = None if found.next is None else httpx.URL(found.next)
-        signpost = PagingHeaders(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
-        return found, SavedPage(signpost, records, record_ids(records), body, 0.0)
+        paging = PagingHeaders(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
+        return found, SavedPage(paging, records, record_ids(records), body, 0.0)
 
 
 _DECODER = msgspec.msgpack.Decoder(PageCheckpoint)

@@ -1,4 +1,4 @@
-"""Fetches pages before they are asked for, in threads, so that the budget and not the latency is the limit."""
+"""Fetches pages in threads before they are needed, so that the budget is the limit and not the latency."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ MAX_AHEAD = 160
 """Pages in flight at most: enough for 600 requests a minute at 12 s a page."""
 
 QUICK = 6
-"""Pages in flight while the service answers quickly; more when its latency asks for it, and none when it answers at once."""
+"""Pages in flight while the service is quick; more if its latency needs it, and none if it responds at once."""
 
 AT_ONCE = 0.005
-"""Seconds: of a service that answers sooner no page is fetched ahead. Threads that take turns at the interpreter would cost more than
-they gain."""
+"""Seconds: no page is fetched ahead from a service that responds sooner, because threads would cost more than they gain."""
 
 MOST_PAGES_A_SECOND = 100
-"""Where the budget allows more, more pages in flight would only queue in this process."""
+"""Pages a second: if the budget allows more, more pages in flight would only queue in this process."""
 
 AHEAD_BYTES = 256 * 1024 * 1024
-"""Memory for pages in flight, judged by the largest page so far (I11)."""
+"""Bytes of memory for pages in flight, estimated by the largest page so far (I11)."""
 
 _Answer = TypeVar("_Answer")
 
 
 class Prefetch(Generic[_Answer]):
-    """The pages that are in flight, in the order in which they will be wanted."""
+    """The pages in flight, in the order in which they will be needed."""
 
     def __init__(self, fetch: Callable[[httpx.URL], _Answer], requests_per_minute: int) -> None:
         self._fetch = fetch
@@ -45,7 +44,7 @@ class Prefetch(Generic[_Answer]):
     def fill(
         self, route: Route, upcoming: httpx.URL | None, seconds: float, size: int, stop_at: httpx.URL | None = None
     ) -> None:
-        """Ask for what will come after a page that took so long and had so many bytes: `upcoming` and on, up to `stop_at`."""
+        """Fetch the pages after a page that took so many seconds and had so many bytes: `upcoming` and on, up to `stop_at`."""
         if self._pages and (upcoming is None or not same_page(self._pages[0][0], upcoming)):
             self.drop()
             route.stop_foreseeing()
@@ -56,11 +55,11 @@ class Prefetch(Generic[_Answer]):
             following = route.foreseen(following)
 
     def take(self, upcoming: httpx.URL) -> _Answer:
-        """The answer for the page that comes next, in flight or not. Raises what fetching it raised."""
+        """Return the next page, in flight or not. Raises the errors of fetching it."""
         return self._pages.popleft()[1].result() if self._pages else self._fetch(upcoming)
 
     def drop(self) -> None:
-        """Forget what is in flight: it was asked for before something moved."""
+        """Forget the pages in flight: they were requested before the collection changed."""
         self._pages.clear()
 
     def __enter__(self) -> Self:
@@ -71,9 +70,9 @@ class Prefetch(Generic[_Answer]):
 
 
 class PrefetchDepth:
-    """How many pages to have in flight so that the budget, not the latency, is the limit.
+    """How many pages must be in flight so that the budget is the limit and not the latency.
 
-    Little's law, a quarter for good measure, and some for a reader that pauses; none where the service answers at once.
+    Little's law plus a quarter, and some pages for a reader that pauses; none if the service responds at once.
     """
 
     def __init__(self, requests_per_minute: int) -> None:
@@ -82,7 +81,7 @@ class PrefetchDepth:
         self._largest = 1
 
     def after(self, seconds: float, size: int) -> int:
-        """The number, after one more page, which took so long (it counts for a quarter) and had so many bytes."""
+        """Return the number after one more page with these seconds (they count for a quarter) and bytes."""
         self._seconds = seconds if self._seconds is None else self._seconds + (seconds - self._seconds) / 4
         self._largest = max(self._largest, size)
         if self._seconds < AT_ONCE:
@@ -92,7 +91,7 @@ class PrefetchDepth:
 
 
 class _Workers(Generic[_Answer]):
-    """Daemon threads that fetch pages: unlike a pool's, they never keep an interrupted process from ending."""
+    """Daemon threads that fetch pages: unlike the threads of a pool, they never keep an interrupted process from ending."""
 
     def __init__(self, fetch: Callable[[httpx.URL], _Answer]) -> None:
         self._fetch = fetch
@@ -102,7 +101,7 @@ class _Workers(Generic[_Answer]):
         self._lock = threading.Lock()
 
     def submit(self, url: httpx.URL) -> Future[_Answer]:
-        """Have a page fetched at once, by a thread that is free or a new one."""
+        """Fetch a page at once, in a free thread or a new one."""
         future: Future[_Answer] = Future()
         with self._lock:
             self._busy += 1
@@ -117,7 +116,7 @@ class _Workers(Generic[_Answer]):
             url, future = job
             try:
                 future.set_result(self._fetch(url))
-            except BaseException as error:  # noqa: BLE001  whatever it is, the reader of the page must hear it
+            except BaseException as error:  # noqa: BLE001  the reader of the page gets any error
                 future.set_exception(error)
             with self._lock:
                 self._busy -= 1

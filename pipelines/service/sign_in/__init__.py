@@ -1,1 +1,1 @@
-"""OAuth 2.1 and the sign-ins of version 2: registration, login, tokens, their storage and their refresh."""
+"""The sign-in to version 3: OAuth login, stored tokens, their refresh, and the authorization of requests."""

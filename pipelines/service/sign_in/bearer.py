@@ -1,86 +1,87 @@
-"""Signs the requests of v3 tenants: the newest token at the moment a request leaves, and what a 401 or 403 asks for (I3)."""
+"""Authorizes the requests of v3 tenants: the newest token when a request leaves, and a new token after a 401 (I3)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 import httpx
-import msgspec
 
-from pipelines.errors import BookferryError, InsufficientScopeError, SignInError
+from pipelines.errors import BookferryError, SignInError
 from pipelines.service.clock import Clock
 from pipelines.service.http.budget import Budget
+from pipelines.service.http.failures import describe_request
 from pipelines.service.http.responses import REFUSAL
 from pipelines.service.http.transport import RequestMeter
 from pipelines.service.redaction import outside_text
-from pipelines.service.sign_in.oauth import AuthorizationServer
-from pipelines.service.sign_in.token_refresh import Renewal
+from pipelines.service.sign_in.authorization_server import AuthorizationServer
+from pipelines.service.sign_in.missing_scope import insufficient_scope_error, lacks_scope, missing_scopes
+from pipelines.service.sign_in.token_refresh import TokenRefresher
 from pipelines.settings.settings import Settings
 
 TRIES = 10
-"""Times that one request is sent, each time with another token: it may be renewed by others, or age, while the request is under way."""
+"""Sends of one request, each with another token: other processes may refresh the token, or it may expire, while the request is on its
+way."""
 
 
-class OAuth(httpx.Auth):
-    """`Authorization: Bearer <ACCESS_TOKEN>` (service-api.md, Endpoints).
+class BearerAuth(httpx.Auth):
+    """`Authorization: Bearer <ACCESS_TOKEN>` (service.md#oauth).
 
-    A 401 first looks whether somebody else renewed the token, then renews it, then, where new ones are refused as well, is what it is: the
-    answer, with the error that explains it in its extension `refusal`.
+    After a 401 it first checks whether another process refreshed the token, then refreshes it. If new tokens are refused as well, the 401
+    is the response, with the error that explains it in the extension `refusal`.
     """
 
-    def __init__(self, renewal: Renewal) -> None:
-        self._renewal = renewal
+    def __init__(self, refresher: TokenRefresher) -> None:
+        self._refresher = refresher
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Send it signed, and again when another token may help. A 401 had no effect, so a POST may go again, too."""
-        sign(request, self._renewal.access_token())
+        """Send the request with a token, and again if another token may help. A 401 had no effect, so a POST may be repeated, too."""
+        sign(request, self._refresher.access_token())
         response = yield request
         for _ in range(1, TRIES):
             if response.status_code != httpx.codes.UNAUTHORIZED:
-                self._renewal.accepted()
+                self._refresher.accepted()
                 break
             if _is_for_another_target(response):
                 break
-            used = bearer(request)
-            other = self._renewal.instead_of(used)
+            used = bearer_token(request)
+            other = self._refresher.replacement_for(used)
             if other == used:
                 break
             sign(request, other)
             response = yield request
-        response.extensions[REFUSAL] = _refusal(response, self._renewal.tenant)
+        response.extensions[REFUSAL] = _refusal(response, self._refresher.tenant)
 
 
-class Signed(httpx.BaseTransport):
-    """Innermost ring: a request may have waited for the budget longer than its token lives, so it gets the newest as it leaves."""
+class TokenTransport(httpx.BaseTransport):
+    """The innermost layer: a request may wait for the budget longer than its token lives, so it gets the newest token as it leaves."""
 
-    def __init__(self, inner: httpx.BaseTransport, renewal: Renewal) -> None:
+    def __init__(self, inner: httpx.BaseTransport, refresher: TokenRefresher) -> None:
         self._inner = inner
-        self._renewal = renewal
+        self._refresher = refresher
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send it with a token that is good now. A request without a sign-in stays without."""
+        """Send the request with a valid token. A request without a sign-in stays without."""
         if "authorization" in request.headers:
-            sign(request, self._renewal.access_token())
+            sign(request, self._refresher.access_token())
         return self._inner.handle_request(request)
 
     def close(self) -> None:
-        """Close what is inside."""
+        """Close the inner transport."""
         self._inner.close()
 
 
 @contextmanager
-def renewing(
+def open_refresher(
     settings: Settings, tenant: str, *, budget: Budget, clock: Clock, meter: RequestMeter | None = None
-) -> Iterator[Renewal]:
-    """The sign-in of a v3 tenant for the length of a `with` block. Asks nobody until a token is needed."""
+) -> Iterator[TokenRefresher]:
+    """Yields the token refresher of a v3 tenant. It sends nothing until a token is needed."""
     server = AuthorizationServer(settings.tenant(tenant).base_url, budget=budget, clock=clock, meter=meter)
-    renewal = Renewal(settings, tenant, server=server, clock=clock)
+    refresher = TokenRefresher(settings, tenant, server=server, clock=clock)
     try:
-        yield renewal
+        yield refresher
     finally:
-        renewal.close()
+        refresher.close()
 
 
 def sign(request: httpx.Request, token: str) -> None:
@@ -88,18 +89,18 @@ def sign(request: httpx.Request, token: str) -> None:
     request.headers["authorization"] = f"Bearer {token}"
 
 
-def bearer(request: httpx.Request) -> str:
-    """The token that a request was sent with."""
+def bearer_token(request: httpx.Request) -> str:
+    """Returns the token of a request."""
     return str(request.headers.get("authorization", "")).removeprefix("Bearer ")
 
 
 def _is_for_another_target(response: httpx.Response) -> bool:
-    """service-api.md, v3 authentication 6: "`error_description="audience mismatch"`". No refresh changes a token's target."""
+    """Whether the token belongs to another resource: "audience mismatch" (service.md#errors). No refresh changes that."""
     return "audience mismatch" in response.headers.get("www-authenticate", "").lower()
 
 
 def _refusal(response: httpx.Response, tenant: str) -> BookferryError | None:
-    asked = f"{response.request.method} {outside_text(response.request.url)}"
+    asked = describe_request(response.request)
     challenge = response.headers.get("www-authenticate", "")
     if response.status_code == httpx.codes.UNAUTHORIZED and _is_for_another_target(response):
         return SignInError(
@@ -108,47 +109,11 @@ def _refusal(response: httpx.Response, tenant: str) -> BookferryError | None:
             "REST API."
         )
     if response.status_code == httpx.codes.UNAUTHORIZED:
-        said = f" ({outside_text(challenge)})" if challenge else ""
+        reason = f" ({outside_text(challenge)})" if challenge else ""
         return SignInError(
-            f"{asked} answered 401, with a token that is new, too{said}: the sign-in of '{tenant}' was revoked, or base_url is not the "
+            f"{asked} answered 401, with a token that is new, too{reason}: the sign-in of '{tenant}' was revoked, or base_url is not the "
             f"address it was given for. Run `bookferry login {tenant}`."
         )
-    if response.status_code == httpx.codes.FORBIDDEN and _lacks_scope(response, challenge):
-        return _insufficient(asked, missing_scopes(challenge), tenant)
+    if response.status_code == httpx.codes.FORBIDDEN and lacks_scope(response, challenge):
+        return insufficient_scope_error(asked, missing_scopes(challenge), tenant)
     return None
-
-
-def _insufficient(asked: str, scopes: tuple[str, ...], tenant: str) -> InsufficientScopeError:
-    lacking = f"the scope {' '.join(scopes)}" if scopes else "a scope that the service does not name"
-    return InsufficientScopeError(
-        f"{asked} answered 403: the sign-in of '{tenant}' lacks {lacking}. Run `bookferry login {tenant}` and allow it on the consent "
-        "page. A client that an administrator issued must have the scope, too.",
-        scopes=scopes,
-    )
-
-
-def missing_scopes(challenge: str) -> tuple[str, ...]:
-    """The scopes that a `WWW-Authenticate` names (RFC 6750, 3)."""
-    found = re.search(r"""(?i)\bscope\s*=\s*(?:"([^"]*)"|([^\s,"]+))""", challenge)
-    named = (found[1] if found[1] is not None else found[2]) if found else ""
-    return tuple(outside_text(name, 60) for name in named.split()[:20])
-
-
-class _Detail(msgspec.Struct):
-    code: str = ""
-
-
-class _Body(msgspec.Struct):
-    error: _Detail | str
-
-
-def _lacks_scope(response: httpx.Response, challenge: str) -> bool:
-    """service-api.md: "the response is `403` with code `InsufficientScope`, and `WWW-Authenticate` names the missing scope"."""
-    if "insufficient_scope" in challenge.lower():
-        return True
-    try:
-        error = msgspec.json.decode(response.content, type=_Body).error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    code = error.code if isinstance(error, _Detail) else error
-    return code.lower().replace("_", "") == "insufficientscope"

@@ -1,4 +1,4 @@
-"""A person's sign-in to v3, in two steps around the browser: what to ask for, and what to do with the answer. Shows nothing itself."""
+"""A person's sign-in to v3 in two steps: the request for the browser, and the exchange of its response. Prints nothing."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from pathlib import Path
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.sign_in.connection import Connection, Grant, Locked, Registration, TokenStore
+from pipelines.service.sign_in.authorization_response import Challenge, authorization_code
+from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.loopback_redirect import free_addresses, is_free
-from pipelines.service.sign_in.oauth import AuthorizationServer, Challenge, OAuthClient, TokenAnswer, read_callback
-from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostAnswerError
-from pipelines.service.sign_in.token_refresh import client_of, ending, issued_client_refused
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
+from pipelines.service.sign_in.stored_sign_in import Grant, Registration, StoredSignIn
+from pipelines.service.sign_in.token_refresh import current_client, issued_client_refused, refresh_token_end
+from pipelines.service.sign_in.token_response import TokenResponse
+from pipelines.service.sign_in.token_store import LockedSignIn, TokenStore
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES, TenantSettings
 
-ISSUED_REDIRECT = "http://127.0.0.1:8421/callback"
-"""What an administrator registers for an issued client, unless `redirect_uri` says otherwise."""
+DEFAULT_REDIRECT_URI = "http://127.0.0.1:8421/callback"
+"""The redirect URI that an administrator registers for an issued client, unless `redirect_uri` names another."""
 
-ADDRESSES = 3
-"""Redirect addresses of a registration: service-api.md wants "an explicit port", and a port may be taken at the next sign-in."""
+REDIRECT_ADDRESSES = 3
+"""Redirect addresses of a registration: each has a port (service.md#clients), and a port may be taken at the next sign-in."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the person's browser is sent to, and where it will bring the answer."""
+class AuthorizationRequest:
+    """The authorization request for the person's browser, and the data for checking its response."""
 
     url: str
     redirect_uri: str
@@ -38,7 +41,7 @@ class Question:
 
 
 class Login:
-    """One sign-in of a tenant. Make it with `signing_in`."""
+    """One sign-in of a tenant. Create it with `signing_in`."""
 
     def __init__(self, settings: Settings, tenant: str, server: AuthorizationServer, clock: Clock) -> None:
         self._settings = settings
@@ -50,48 +53,48 @@ class Login:
 
     @property
     def place(self) -> str:
-        """Where the sign-in is kept."""
+        """Where the sign-in is stored."""
         return self._store.place
 
     @property
     def is_issued(self) -> bool:
-        """Whether the client is one that an administrator issued."""
+        """Whether an administrator issued the client."""
         return self._chosen.client_id is not None
 
-    def ask(self, scopes: Sequence[str], *, new_client: bool = False) -> Question:
-        """Register if need be, and say where to send the person. A registration is kept before anything else happens."""
+    def ask(self, scopes: Sequence[str], *, new_client: bool = False) -> AuthorizationRequest:
+        """Register if necessary, and return the request for the browser. A registration is stored before anything else happens."""
         client, redirect_uri = self._client(new_client=new_client)
         challenge = Challenge()
         url = self._server.authorize_url(client, redirect_uri, scopes, challenge)
-        return Question(url, redirect_uri, tuple(scopes), client, challenge)
+        return AuthorizationRequest(url, redirect_uri, tuple(scopes), client, challenge)
 
-    def finish(self, question: Question, answer: Mapping[str, str]) -> Grant:
-        """Change the answer for tokens and keep them. What was kept before is replaced only now, and as a whole."""
-        if "state" not in answer and "error" not in answer and question.client.pkce:
-            answer = {**answer, "state": question.challenge.state}  # a code that was pasted alone: PKCE ties it to us
-        code = read_callback(answer, question.challenge, self._chosen.base_url)
-        got = self._exchanged(question, code)
+    def finish(self, request: AuthorizationRequest, parameters: Mapping[str, str]) -> Grant:
+        """Exchange the response for tokens and store them. The old sign-in is replaced only now, and as a whole."""
+        if "state" not in parameters and "error" not in parameters and request.client.pkce:
+            parameters = {**parameters, "state": request.challenge.state}  # a code pasted alone: PKCE ties it to us
+        code = authorization_code(parameters, request.challenge, self._chosen.base_url)
+        tokens = self._exchanged(request, code)
         grant = Grant(
-            client_id=question.client.client_id,
-            access_token=got.access_token,
-            refresh_token=got.refresh_token,
-            scopes=got.scopes if got.scopes is not None else question.scopes,
-            lifetime=got.lifetime,
-            obtained=got.obtained,
+            client_id=request.client.client_id,
+            access_token=tokens.access_token,
+            refresh_token=tokens.refresh_token,
+            scopes=tokens.scopes if tokens.scopes is not None else request.scopes,
+            lifetime=tokens.lifetime,
+            obtained=tokens.obtained,
             signed_in_at=self._clock.now().timestamp(),
-            ends_at=ending(got),
+            ends_at=refresh_token_end(tokens),
         )
-        self._change(lambda kept, _: replace(kept, grant=grant, refreshing_since=None, ended=None))
+        self._change(lambda old, _: replace(old, grant=grant, refreshing_since=None, ended=None))
         return grant
 
-    def _exchanged(self, question: Question, code: str) -> TokenAnswer:
+    def _exchanged(self, request: AuthorizationRequest, code: str) -> TokenResponse:
         again = f"Run `bookferry login {self._tenant}` again"
         try:
-            return self._server.exchange(question.client, code, question.redirect_uri, question.challenge)
+            return self._server.exchange(request.client, code, request.redirect_uri, request.challenge)
         except GrantRefusedError as error:
-            raise SignInError(f"{error} A code is good once, and not for long. {again}.") from None
-        except LostAnswerError as error:
-            raise LostAnswerError(f"{error} The code is used up with it. {again}.") from None
+            raise SignInError(f"{error} A code is valid once, and not for long. {again}.") from None
+        except LostResponseError as error:
+            raise LostResponseError(f"{error} The code is used up with it. {again}.") from None
         except ClientRefusedError as error:
             if self._chosen.client_id is not None:
                 raise issued_client_refused(self._settings, self._tenant, error) from None
@@ -103,52 +106,55 @@ class Login:
         issued = self._settings.oauth_client(self._tenant)
         if issued is not None:
             client = OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
-            return client, self._chosen.redirect_uri or ISSUED_REDIRECT
-        connection = self._change(lambda kept, locked: self._registered(kept, locked, new_client=new_client))
-        registration = connection.registration
+            return client, self._chosen.redirect_uri or DEFAULT_REDIRECT_URI
+        stored = self._change(lambda old, locked: self._registered(old, locked, new_client=new_client))
+        registration = stored.registration
         address = next((each for each in registration.redirect_uris if is_free(each)), None) if registration else None
         if address is None:
             raise ConfigurationError(
-                "No port could be opened on 127.0.0.1 for the browser's answer. Free one, then run this again."
+                "No port could be opened on 127.0.0.1 for the browser's response. Free one, then run this again."
             )
-        return client_of(self._settings, self._tenant, connection), address
+        return current_client(self._settings, self._tenant, stored), address
 
-    def _registered(self, kept: Connection, locked: Locked, *, new_client: bool) -> Connection:
-        """With a registration that can be used now. service-api.md: registrations are "bounded"; "store the `client_id` and reuse it"."""
+    def _registered(self, old: StoredSignIn, locked: LockedSignIn, *, new_client: bool) -> StoredSignIn:
+        """Return the stored sign-in with a usable registration.
+
+        Registrations are limited, so a stored one is reused (service.md#clients).
+        """
         auth = self._chosen.client_auth or "none"
         wanted = self._chosen.scopes or SCOPES
-        if not new_client and kept.registration is not None and _fits(kept.registration, auth, wanted):
-            return kept
-        locked.write(kept)  # a registration that cannot be kept, on a full disk, would be one of the day's few wasted
+        if not new_client and old.registration is not None and _fits(old.registration, auth, wanted):
+            return old
+        locked.write(old)  # on a full disk, a registration that cannot be stored would waste one of the day's few
         try:
-            registration = self._server.register(free_addresses(ADDRESSES), wanted, auth)
-        except LostAnswerError as error:
-            raise LostAnswerError(
+            registration = self._server.register(free_addresses(REDIRECT_ADDRESSES), wanted, auth)
+        except LostResponseError as error:
+            raise LostResponseError(
                 f"{error} Nobody was signed in. Run `bookferry login {self._tenant}` again."
             ) from None
-        return replace(kept, registration=registration)
+        return replace(old, registration=registration)
 
-    def _change(self, change: Callable[[Connection, Locked], Connection]) -> Connection:
+    def _change(self, change: Callable[[StoredSignIn, LockedSignIn], StoredSignIn]) -> StoredSignIn:
         with self._store.locked(self._clock) as locked:
             try:
-                kept = locked.read()
+                old = locked.read()
             except SignInError:  # damaged: this sign-in replaces it
-                kept = Connection(self._chosen.base_url, self._tenant)
-            changed = change(kept, locked)
-            if changed != kept:
+                old = StoredSignIn(self._chosen.base_url, self._tenant)
+            changed = change(old, locked)
+            if changed != old:
                 locked.write(changed)
         return changed
 
 
 def _fits(registration: Registration, auth: str, wanted: Sequence[str]) -> bool:
-    """Whether a client that was registered earlier will do. That it was given fewer scopes than it asked for was the server's decision."""
+    """Whether an earlier registration can be used again. The server may have granted fewer scopes than it was asked for."""
     enough = registration.auth == auth and set(wanted) <= set(registration.asked)
     return enough and any(is_free(each) for each in registration.redirect_uris)
 
 
 @contextmanager
 def signing_in(settings: Settings, tenant: str, *, state: Path, clock: Clock | None = None) -> Iterator[Login]:
-    """A sign-in on the tenant's own budget. Nothing is sent yet."""
+    """Yields a sign-in on the tenant's own budget. Nothing is sent yet."""
     chosen = settings.tenant(tenant)
     if chosen.api != "v3":
         raise ConfigurationError(

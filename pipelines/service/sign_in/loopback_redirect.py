@@ -1,4 +1,4 @@
-"""Where a browser brings the answer of a sign-in: a listener on this machine (RFC 8252, 7.3), or a line that is pasted."""
+"""Receives the authorization response: a listener on 127.0.0.1 that the browser is redirected to (RFC 8252, 7.3), or a pasted line."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from urllib.parse import parse_qsl, urlsplit
 PATH = "/callback"
 
 PORTS = range(20000, 32000)
-"""Below those that systems hand out for outgoing connections, so that a registered port is likely to be free next time."""
+"""Below the ports that systems use for outgoing connections, so that a registered port is likely to be free next time."""
 
-MOST = 16_384
-"""Characters of an answer; a browser brings a few hundred."""
+MAX_CHARACTERS = 16_384
+"""Characters of a response; a browser sends a few hundred."""
 
-ANSWER_SECONDS = 120.0
-"""Seconds for which the browser's window waits to be told how it went."""
+RESULT_SECONDS = 120.0
+"""Seconds for which the browser's window waits for the result."""
 
-SHOWN_SECONDS = 5.0
-"""Seconds for which the end waits until the browser has its page."""
+PAGE_SECONDS = 5.0
+"""Seconds for which the sign-in waits until the browser has its page."""
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} · Bookferry</title>
@@ -45,40 +45,40 @@ HEADERS = {
 }
 
 
-class Arrival:
-    """One answer that arrived. `tell` says to whoever brought it how it went."""
+class AuthorizationResponse:
+    """One authorization response. `show` displays the result to the person who brought it."""
 
-    def __init__(self, answer: Mapping[str, str]) -> None:
-        self.answer = answer
-        self.shown: threading.Event | None = None
-        """Set when a browser has been told; None where nobody waits for it."""
-        self._told: queue.SimpleQueue[tuple[int, str, str]] = queue.SimpleQueue()
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self.parameters = parameters
+        self.delivered: threading.Event | None = None
+        """Set when a browser has the result page; None if no browser waits."""
+        self._results: queue.SimpleQueue[tuple[int, str, str]] = queue.SimpleQueue()
 
-    def tell(self, title: str, text: str, status: int = 200) -> None:
-        """Show this in the browser. Who pasted the answer reads the terminal."""
-        self._told.put((status, title, text))
-        if self.shown is not None:
-            self.shown.wait(SHOWN_SECONDS)
+    def show(self, title: str, text: str, status: int = 200) -> None:
+        """Show this result in the browser. A person who pasted the response reads the terminal."""
+        self._results.put((status, title, text))
+        if self.delivered is not None:
+            self.delivered.wait(PAGE_SECONDS)
 
-    def outcome(self) -> tuple[int, str, str]:
-        """What is to be shown, as soon as it is known."""
+    def result(self) -> tuple[int, str, str]:
+        """Return status, title and text of the result page, as soon as they are known."""
         try:
-            return self._told.get(timeout=ANSWER_SECONDS)
+            return self._results.get(timeout=RESULT_SECONDS)
         except queue.Empty:
             return (
                 200,
                 "Received",
-                "Bookferry has got the answer. The terminal says how it went; you can close this window.",
+                "Bookferry has got the response. The terminal shows the result; you can close this window.",
             )
 
 
-class Listener:
-    """Takes answers at `http://127.0.0.1:PORT/path` from any browser on this machine, one after the other."""
+class RedirectListener:
+    """Receives responses at `http://127.0.0.1:PORT/path` from any browser on this machine, one after the other."""
 
     def __init__(self, redirect_uri: str) -> None:
-        """Raises `OSError` where the port is taken."""
+        """Raises `OSError` if the port is taken."""
         parts = urlsplit(redirect_uri)
-        path, arrived = parts.path or "/", queue.SimpleQueue[Arrival]()
+        path, arrived = parts.path or "/", queue.SimpleQueue[AuthorizationResponse]()
         self._arrived = arrived
         self._read, self._write = os.pipe()
 
@@ -86,20 +86,20 @@ class Listener:
             timeout = 30
 
             def do_GET(self) -> None:
-                asked = urlsplit(self.path)
-                if asked.path != path:
-                    self.show(404, "Not here", "There is nothing at this address.")
+                address = urlsplit(self.path)
+                if address.path != path:
+                    self.send_page(404, "Not here", "There is nothing at this address.")
                     return
-                arrival = Arrival(answer_in(asked.query))
-                arrival.shown = threading.Event()
-                arrived.put(arrival)
+                response = AuthorizationResponse(query_parameters(address.query))
+                response.delivered = threading.Event()
+                arrived.put(response)
                 wake()
                 try:
-                    self.show(*arrival.outcome())
+                    self.send_page(*response.result())
                 finally:
-                    arrival.shown.set()
+                    response.delivered.set()
 
-            def show(self, status: int, title: str, text: str) -> None:
+            def send_page(self, status: int, title: str, text: str) -> None:
                 body = PAGE.format(title=html.escape(title), text=html.escape(text)).encode()
                 self.send_response(status)
                 for name, value in {**HEADERS, "Content-Length": str(len(body))}.items():
@@ -108,7 +108,7 @@ class Listener:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing: the address holds the code (I10)."""
+                """Log nothing: the address contains the code (I10)."""
 
         family = socket.AF_INET6 if ":" in (parts.hostname or "") else socket.AF_INET
 
@@ -118,7 +118,7 @@ class Listener:
             block_on_close = False  # browsers open connections ahead and leave them idle
 
             def handle_error(self, *_: Any) -> None:
-                """A browser that goes away is nobody's business."""
+                """Ignore a browser that goes away."""
 
         wake = self._wake
         try:
@@ -130,20 +130,20 @@ class Listener:
         self._thread.start()
 
     def fileno(self) -> int:
-        """Becomes readable when something has arrived."""
+        """Becomes readable when a response has arrived."""
         return self._read
 
-    def arrived(self) -> Arrival:
-        """The next answer; call it when `fileno` is readable."""
+    def arrived(self) -> AuthorizationResponse:
+        """Return the next response; call it when `fileno` is readable."""
         os.read(self._read, 1)
         return self._arrived.get()
 
     def close(self) -> None:
-        """Answer nobody any more. Whoever waits for an outcome gets it first."""
+        """Stop listening. A browser that waits for a result gets one first."""
         self._server.shutdown()
         with suppress(queue.Empty):
             while True:
-                self._arrived.get_nowait().tell("Too late", "This sign-in is over. The terminal says how it went.", 410)
+                self._arrived.get_nowait().show("Too late", "This sign-in is over. The terminal shows the result.", 410)
         self._server.server_close()
         self._thread.join()
         self._close_pipe()
@@ -164,7 +164,7 @@ class Listener:
 
 
 def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice(PORTS)) -> list[str]:  # noqa: S311  no secret
-    """Redirect addresses whose ports are free now, to be registered: any of them will do at a later sign-in, should one be taken."""
+    """Returns redirect addresses whose ports are free now, for a registration: if one is taken at a later sign-in, another will do."""
     found: list[str] = []
     for _ in range(1000):
         address = f"http://127.0.0.1:{choose()}{PATH}"
@@ -176,18 +176,20 @@ def free_addresses(count: int, choose: Callable[[], int] = lambda: random.choice
 
 
 def is_free(redirect_uri: str) -> bool:
-    """Whether a listener can be had there now."""
+    """Whether a listener can be opened there now."""
     try:
-        Listener(redirect_uri).close()
+        RedirectListener(redirect_uri).close()
     except OSError:
         return False
     return True
 
 
-def next_arrival(listener: Listener | None, pasted: int | None, seconds: float) -> Arrival | None:
-    """Wait for an answer, from the browser or as a line at the file descriptor `pasted`; None when the time is over.
+def next_response(
+    listener: RedirectListener | None, pasted: int | None, seconds: float
+) -> AuthorizationResponse | None:
+    """Wait for a response, from the browser or as a line at the file descriptor `pasted`; None when the time is over.
 
-    Raises `EOFError` when the line can never come. An empty line is no answer.
+    Raises `EOFError` if the line can never come. An empty line is no response.
     """
     sources: list[Any] = [source for source in (listener, pasted) if source is not None]
     ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
@@ -196,22 +198,22 @@ def next_arrival(listener: Listener | None, pasted: int | None, seconds: float) 
     if listener is not None and listener in ready:
         return listener.arrived()
     assert pasted is not None  # noqa: S101  else nothing was ready
-    line = os.read(pasted, MOST)
+    line = os.read(pasted, MAX_CHARACTERS)
     if not line:
         raise EOFError
     words = line.decode("utf-8", "replace").split()
-    return Arrival(pasted_answer(words[-1] if words else ""))
+    return AuthorizationResponse(pasted_parameters(words[-1] if words else ""))
 
 
-def pasted_answer(text: str) -> dict[str, str]:
-    """The answer in what a person copied: the whole address that the browser shows, its query, or the code alone."""
+def pasted_parameters(text: str) -> dict[str, str]:
+    """Returns the parameters of a pasted text: the whole address that the browser shows, its query, or the code alone."""
     if "=" in text:
         _, found, query = text.partition("?")
-        return answer_in(query if found else text)
+        return query_parameters(query if found else text)
     return {"code": text} if text else {}
 
 
-def answer_in(query: str) -> dict[str, str]:
-    """The parameters of an address. One that comes twice is not valid (RFC 6749, 3.1) and counts as the first."""
-    pairs: Iterable[tuple[str, str]] = parse_qsl(query.partition("#")[0][:MOST], keep_blank_values=True)
+def query_parameters(query: str) -> dict[str, str]:
+    """Returns the parameters of a query. A repeated parameter is invalid (RFC 6749, 3.1); the first one counts."""
+    pairs: Iterable[tuple[str, str]] = parse_qsl(query.partition("#")[0][:MAX_CHARACTERS], keep_blank_values=True)
     return dict(reversed(list(pairs)))

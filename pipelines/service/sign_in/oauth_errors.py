@@ -1,4 +1,4 @@
-"""What a refusal of the authorization server means, in plain words, and what to do: RFC 6749 (4.1.2.1, 5.2), 7591 (3.2.2) and 8707."""
+"""Explains refusals of the authorization server, with the remedy: RFC 6749 (4.1.2.1, 5.2), 7591 (3.2.2) and 8707."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pipelines.errors import (
     SignInError,
     TemporaryError,
 )
-from pipelines.service.http.retries import retry_after, status_line
+from pipelines.service.http.failures import describe_request, status_line
+from pipelines.service.http.retry_after import retry_after
 from pipelines.service.redaction import outside_text
 
 
@@ -23,20 +24,20 @@ class NotSentError(TemporaryError):
     """Nothing has left: the request may be repeated."""
 
 
-class LostAnswerError(TemporaryError):
-    """The request may have had its effect, and nobody knows."""
+class LostResponseError(TemporaryError):
+    """The response was lost, so the request may have had its effect."""
 
 
 class GrantRefusedError(SignInError):
-    """The server takes this code or refresh token no more."""
+    """The server does not accept this code or refresh token any more."""
 
 
-class ForeignAnswerError(SignInError):
-    """What arrived at the redirect address is not the answer to our question."""
+class ForeignResponseError(SignInError):
+    """The response at the redirect address does not belong to our request."""
 
 
 class ClientRefusedError(SignInError):
-    """The server does not know this client, or not with this secret. `forgotten`: it says so in OAuth's own words."""
+    """The server does not know this client, or not with this secret. `forgotten`: it says so in OAuth's own error codes."""
 
     def __init__(self, message: str, *, forgotten: bool) -> None:
         super().__init__(message)
@@ -44,14 +45,14 @@ class ClientRefusedError(SignInError):
 
 
 class _Refusal(msgspec.Struct):
-    """RFC 6749, 5.2, or the API's own form: service-api.md, Errors."""
+    """The error body of RFC 6749, 5.2, or of the API (service.md#errors)."""
 
     error: object = None
     error_description: object = None
 
 
-def said(response: httpx.Response) -> tuple[str, str]:
-    """Error code and description of an answer as it came; empty where there are none."""
+def error_and_description(response: httpx.Response) -> tuple[str, str]:
+    """Returns error code and description of a response as they came; empty if there are none."""
     try:
         refusal = msgspec.json.decode(response.content, type=_Refusal)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -61,14 +62,14 @@ def said(response: httpx.Response) -> tuple[str, str]:
     return str(refusal.error or ""), str(refusal.error_description or "")
 
 
-def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911  one for each thing to do
-    """The error for an answer of the token endpoint that is neither a success nor a 5xx."""
-    error, description = said(response)
-    answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
+def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911  one for each remedy
+    """Returns the error for a response of the token endpoint that is neither a success nor a 5xx."""
+    error, description = error_and_description(response)
+    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         return TemporaryError(f"{answered}: too many requests. Nothing was lost: run the same command again later.")
     if error in ("temporarily_unavailable", "server_error") or response.status_code == httpx.codes.REQUEST_TIMEOUT:
-        return LostAnswerError(f"{answered}.")
+        return LostResponseError(f"{answered}.")
     if error in ("invalid_grant", "invalid_token", "access_denied"):
         return GrantRefusedError(f"{answered}.")
     if error in ("invalid_client", "unauthorized_client") or response.status_code == httpx.codes.UNAUTHORIZED:
@@ -86,9 +87,9 @@ def token_refused(response: httpx.Response) -> BookferryError:  # noqa: PLR0911 
 
 
 def registration_refused(response: httpx.Response, now: datetime) -> BookferryError:
-    """The error for a registration that was refused."""
-    error, description = said(response)
-    answered = f"{_shown(response)} answered {status_line(response)}{_quoted(error, description)}"
+    """Returns the error for a refused registration."""
+    error, description = error_and_description(response)
+    answered = f"{describe_request(response.request)} answered {status_line(response)}{_quoted(error, description)}"
     own = "Or ask an administrator of the library for a client, and set client_id and client_secret_env in bookferry.toml."
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         asked = retry_after(response, now)
@@ -109,17 +110,17 @@ def registration_refused(response: httpx.Response, now: datetime) -> BookferryEr
         return ConfigurationError(f"{answered}: the library lets nobody register a program. {own}")
     if error == "invalid_redirect_uri":
         return ConfigurationError(
-            f"{answered}: it takes no answer on this machine (http://127.0.0.1:PORT/callback). {own}"
+            f"{answered}: it takes no redirect to this machine (http://127.0.0.1:PORT/callback). {own}"
         )
     if response.is_client_error:
         return RefusedError(
             f"{answered}: it does not take Bookferry's registration. {own}", status=response.status_code
         )
-    return ProtocolError(f"{answered}, which is no answer to a registration. Is base_url the library's address?")
+    return ProtocolError(f"{answered}, which is no response to a registration. Is base_url the library's address?")
 
 
 def authorization_refused(error: str, description: str) -> BookferryError:
-    """The error for an authorization that came back without a code."""
+    """Returns the error for an authorization response without a code."""
     answered = f"The library did not sign you in{_quoted(error, description)}"
     if error == "access_denied":
         return SignInError(
@@ -146,10 +147,6 @@ def _wrong_target(answered: str) -> ConfigurationError:
         f"{answered}: the library does not know itself by the address in base_url. Write base_url exactly as the library's own pages do "
         "(host, port and path), without /api."
     )
-
-
-def _shown(response: httpx.Response) -> str:
-    return f"{response.request.method} {outside_text(response.request.url)}"
 
 
 def _quoted(error: str, description: str) -> str:

@@ -1,4 +1,4 @@
-"""A sign-in in a row of a Postgres database, for several machines that work for one library (I3)."""
+"""Stores a sign-in in a row of a Postgres database, for several machines that work for one library (I3)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,9 @@ from sqlalchemy.pool import NullPool
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.service.clock import Clock
 from pipelines.service.redaction import keep_secret, outside_text
-from pipelines.service.sign_in.connection import LOCK_SECONDS, Connection, Locked, decoded, encoded, wait_for
-
-CONNECT_SECONDS = 10
-
-_PATIENCE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000}
-"""A server that has gone without a word is noticed within half a minute (libpq's names)."""
+from pipelines.service.sign_in.stored_sign_in import StoredSignIn, decode_sign_in, encode_sign_in
+from pipelines.service.sign_in.token_store import LOCK_SECONDS, LockedSignIn, wait_for_lock
+from pipelines.settings.storage import POSTGRES_TIMEOUTS
 
 TABLE = sa.Table(
     "bookferry_sign_ins",
@@ -27,18 +24,18 @@ TABLE = sa.Table(
     sa.Column("connection", sa.Text, primary_key=True),
     sa.Column("document", sa.Text, nullable=False),
 )
-"""One row a connection; the document is the same JSON that the file would hold."""
+"""One row for each sign-in; the document is the JSON of the file store."""
 
 
 class PostgresTokens:
-    """A connection in a row. The lock is the server's (advisory), of a session: it ends with the process that took it.
+    """A sign-in in a row. The lock is an advisory lock of a database session: it ends with the process that took it.
 
-    What changes is written in the session that holds the lock. When that session breaks, what a refresh brought must not be lost with
-    it: it is written in another one, but only over what was read under the lock, so that nothing newer is ever replaced.
+    A change is written in the session that holds the lock. If that session breaks, the tokens of a refresh must not be lost: they are
+    written in another session, but only over the row that was read under the lock, so that nothing newer is replaced.
     """
 
     def __init__(self, address: str, tenant: str, base_url: str) -> None:
-        self._empty = Connection(base_url, tenant)
+        self._empty = StoredSignIn(base_url, tenant)
         self._key = f"{tenant} {base_url}"
         try:
             url = sa.make_url(address).set(drivername="postgresql+psycopg")
@@ -48,25 +45,24 @@ class PostgresTokens:
             ) from None
         keep_secret(str(url.password or ""))
         self._shown = outside_text(url.render_as_string(hide_password=True).replace("+psycopg", ""))
-        arguments = {"connect_timeout": CONNECT_SECONDS, "application_name": "bookferry", **_PATIENCE}
-        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
+        self._engine = sa.create_engine(url, poolclass=NullPool, connect_args=POSTGRES_TIMEOUTS, hide_parameters=True)
 
     @property
     def place(self) -> str:
         """The database, without its password."""
         return f"{self._shown}, table {TABLE.name}"
 
-    def read(self) -> Connection:
-        """What is kept now."""
+    def read(self) -> StoredSignIn:
+        """Return the stored sign-in."""
         with self.session() as session:
             return _Row(session, self._key, self._empty, self).read()
 
     @contextmanager
-    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[Locked]:
-        """Hold the lock."""
+    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> Iterator[LockedSignIn]:
+        """Hold the lock while the block runs."""
         number = int.from_bytes(hashlib.sha256(f"bookferry {self._key}".encode()).digest()[:8], "big", signed=True)
         with self.session() as session:
-            wait_for(
+            wait_for_lock(
                 lambda: not session.scalar(sa.select(sa.func.pg_try_advisory_lock(number))), clock, seconds, self.place
             )
             try:
@@ -77,7 +73,7 @@ class PostgresTokens:
 
     @contextmanager
     def session(self) -> Iterator[sa.Connection]:
-        """A session of its own, in which every statement is durable when it returns."""
+        """A new session in which every statement is durable when it returns."""
         try:
             with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as session:
                 session.execute(sa.text("SET synchronous_commit = on"))
@@ -88,23 +84,23 @@ class PostgresTokens:
 
 
 class _Row:
-    """The row as one session sees it."""
+    """The row in one session."""
 
-    def __init__(self, session: sa.Connection, key: str, empty: Connection, store: PostgresTokens) -> None:
+    def __init__(self, session: sa.Connection, key: str, empty: StoredSignIn, store: PostgresTokens) -> None:
         self._session = session
         self._key = key
         self._empty = empty
         self._store = store
         self._known: str | None = None
 
-    def read(self) -> Connection:
-        """What is kept now."""
+    def read(self) -> StoredSignIn:
+        """Return the stored sign-in."""
         self._known = self._session.scalar(sa.select(TABLE.c.document).where(TABLE.c.connection == self._key))
-        return self._empty if self._known is None else decoded(self._known, self._empty, self._store.place)
+        return self._empty if self._known is None else decode_sign_in(self._known, self._empty, self._store.place)
 
-    def write(self, connection: Connection) -> None:
+    def write(self, stored: StoredSignIn) -> None:
         """Replace the row."""
-        document = encoded(connection).decode()
+        document = encode_sign_in(stored).decode()
         try:
             self._replace(self._session, document)
         except SQLAlchemyError:
@@ -129,7 +125,7 @@ _REPLACE = sa.text(
 
 
 def _make_table(session: sa.Connection) -> None:
-    """Make the table where it is missing; two that do so at once must not hinder each other."""
+    """Create the table if it is missing; two processes that do so at once must not disturb each other."""
     if session.scalar(sa.text("SELECT to_regclass(:name)"), {"name": TABLE.name}) is None:
         with_lock: dict[str, Any] = {"number": 0x626F6F6B66657272}
         session.execute(sa.text("SELECT pg_advisory_lock(:number)"), with_lock)

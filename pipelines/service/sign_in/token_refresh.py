@@ -1,13 +1,13 @@
-"""Keeps one sign-in alive: which access token to use, and when and how it is renewed (I3, trap A6).
+"""Keeps a sign-in alive: which access token to use, and how the rotating refresh token is exchanged (I3, service.md#tokens).
 
-lock → read again → use it if it is fresh → mark "refreshing" → exchange → keep the answer → unlock. So there is one refresh at a time over
-all threads, processes and machines that share a store, and what came back is durable before it is used.
+lock → read again → return it if it is fresh → mark "refreshing" → exchange → store the response → unlock. So there is one refresh at a time
+over all threads, processes and machines that share a store, and new tokens are durable before they are used.
 
-When the answer to a refresh is lost, nobody knows whether the old refresh token is still good. It is tried again at once, and that is right
-under every policy a server may have. Where the request was never processed, where old tokens are good until the new ones are used, and
-where there is a leeway of seconds, the sign-in is healed. Where an old token ends the whole grant, or is refused, the new tokens were lost
-with the answer, and all that a wait could save is the rest of an access token that was about to end anyway, while it would use up the
-leeway. Then the end is told plainly: a person must sign in.
+If the response to a refresh is lost, nobody knows whether the old refresh token is still valid. It is tried again at once, which is right
+under every policy of a server. If the request was never processed, if old tokens stay valid until the new ones are used, or if there is a
+leeway of seconds, the sign-in recovers. If an old token ends the whole grant, or is refused, the new tokens were lost with the response.
+Waiting would only save the rest of an access token that is about to expire, and would use up the leeway. Then the message says that a
+person must sign in.
 """
 
 from __future__ import annotations
@@ -16,57 +16,52 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.clock import Clock
-from pipelines.service.sign_in.connection import (
-    LOCK_SECONDS,
-    WRITE_TRIES,
-    Connection,
-    Grant,
-    Locked,
-    LockTakenError,
-    Moment,
-    TokenStore,
-    time_of,
-)
-from pipelines.service.sign_in.oauth import AuthorizationServer, OAuthClient, TokenAnswer
-from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostAnswerError
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.oauth_errors import ClientRefusedError, GrantRefusedError, LostResponseError
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn, local_time
+from pipelines.service.sign_in.token_response import TokenResponse
+from pipelines.service.sign_in.token_store import LOCK_SECONDS, WRITE_TRIES, LockedSignIn, LockTakenError, TokenStore
 from pipelines.settings.settings import Settings
 
 MARGIN_SECONDS = 300.0
 MARGIN_SHARE = 0.2
-"""A token is renewed so long before its end, or this part of its life if that is less: tokens of two seconds work, too."""
+"""A token is refreshed `MARGIN_SECONDS` before it expires, or this share of its lifetime before if that is less: tokens of two seconds
+work, too."""
 
-PATIENCE = 5.0
-"""Seconds to wait for somebody else's refresh while the old access token still lives."""
+TURN_SECONDS = 5.0
+"""Seconds to wait for another refresh while the old access token is still valid."""
 
-LOOK_SECONDS = 1.0
-"""Seconds for which what was read from the store is believed: another process may have renewed it since."""
+CACHE_SECONDS = 1.0
+"""Seconds for which a read sign-in is used without reading the store again: another process may refresh it."""
 
-AGAIN_SECONDS = 15.0
-"""Seconds until the next try to renew a token that still lives, after one that came to nothing."""
+PAUSE_SECONDS = 15.0
+"""Seconds until the next try to refresh a token that is still valid, after a try that failed."""
 
-WAITS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds between tries of a refresh whose answer was lost, once nothing else is left: about a minute, as for any request."""
+RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds between tries of a refresh whose response was lost, if the old token is of no use any more: about a minute, as for any
+request."""
 
 
-IN_VAIN = 3
-"""Tokens in a row that may be refused before any was of use: one of several requests may end a token that the others were sent with."""
+MAX_REJECTED = 3
+"""Tokens in a row that may be rejected before any was accepted: one of several requests may end a token that the others were sent with."""
 
 SETTLE_SECONDS = 1.0
-"""Before an old token is tried again that a process died with: its request may still be on the way, and must not come second."""
+"""Seconds before an old token is tried again after the death of a process: its request may still be on the way, and must not arrive
+second."""
 
 
-def margin(grant: Grant) -> float:
-    """Seconds before its end at which an access token is renewed."""
+def refresh_margin(grant: Grant) -> float:
+    """Returns the seconds before its end at which an access token is refreshed."""
     return min(MARGIN_SECONDS, MARGIN_SHARE * grant.lifetime)
 
 
-class Renewal:
-    """The access token of one tenant, always a good one. Safe to use from several threads; close it when done."""
+class TokenRefresher:
+    """The valid access token of one tenant. Safe to use from several threads; close it when done."""
 
     def __init__(self, settings: Settings, tenant: str, *, server: AuthorizationServer, clock: Clock) -> None:
         self.tenant = tenant
@@ -77,78 +72,81 @@ class Renewal:
         self._turn = threading.Lock()
         self._closed = False
         self._running: set[threading.Thread] = set()
-        self._in_vain = 0
+        self._rejected = 0
         self._seen: Grant | None = None
         self._seen_at = self._again_at = float("-inf")
 
     def access_token(self) -> str:
-        """An access token that is good for a while, renewed if need be. Raises `SignInError` where a person must sign in."""
+        """Return an access token that stays valid for a while, refreshed if necessary. Raises `SignInError` if a person must sign in."""
         grant = self._current()
-        left = grant.left(Moment.now(self._clock))
-        if left > margin(grant):
+        left = grant.left(ClockReading.now(self._clock))
+        if left > refresh_margin(grant):
             return grant.access_token
         if left > 0 and (grant.refresh_token is None or self._clock.monotonic() < self._again_at):
             return grant.access_token
         try:
-            return self._renewed(self._is_old, PATIENCE if left > 0 else LOCK_SECONDS, last=left <= 0).access_token
+            return self._renewed(self._is_old, TURN_SECONDS if left > 0 else LOCK_SECONDS, last=left <= 0).access_token
         except TemporaryError:
-            if grant.left(Moment.now(self._clock)) <= 0:
+            if grant.left(ClockReading.now(self._clock)) <= 0:
                 raise
-        self._again_at = self._clock.monotonic() + min(AGAIN_SECONDS, left / 4)
+        self._again_at = self._clock.monotonic() + min(PAUSE_SECONDS, left / 4)
         return grant.access_token
 
-    def instead_of(self, rejected: str) -> str:
-        """The token to use after `rejected` got a 401: the one in the store if it is another, else a new one; after `IN_VAIN`, the same."""
+    def replacement_for(self, rejected: str) -> str:
+        """Return the token to use after `rejected` got a 401.
+
+        It is the stored one if it differs, else a new one; after `MAX_REJECTED` rejected tokens, the same one.
+        """
         grant = self._look()
-        alive = grant.left(Moment.now(self._clock)) > 0
-        if alive and (grant.access_token != rejected or self._in_vain >= IN_VAIN):
+        alive = grant.left(ClockReading.now(self._clock)) > 0
+        if alive and (grant.access_token != rejected or self._rejected >= MAX_REJECTED):
             return grant.access_token
 
-        def is_needed(kept: Grant) -> bool:
-            self._in_vain += kept.access_token == rejected
-            return kept.access_token == rejected or self._is_old(kept)
+        def is_needed(stored_grant: Grant) -> bool:
+            self._rejected += stored_grant.access_token == rejected
+            return stored_grant.access_token == rejected or self._is_old(stored_grant)
 
         return self._renewed(is_needed, last=True).access_token
 
     def accepted(self) -> None:
-        """A request was answered otherwise than with a 401."""
-        self._in_vain = 0
+        """Note that a request got another response than 401."""
+        self._rejected = 0
 
     def keep_alive(self) -> Grant:
-        """Renew now, so that a sign-in that nobody uses does not lapse unseen; what somebody renewed a moment ago is enough."""
+        """Refresh now, so that an unused sign-in does not lapse; a refresh by somebody else a moment ago is enough."""
         before = self._look()
         if before.refresh_token is None:
-            raise SignInError(_only_once(self.tenant))
-        return self._renewed(lambda kept: kept.refreshes == before.refreshes, last=True)
+            raise SignInError(no_refresh_token(self.tenant))
+        return self._renewed(lambda stored_grant: stored_grant.refreshes == before.refreshes, last=True)
 
     def close(self) -> None:
-        """Wait for a refresh that is under way: its answer comes only once, and must be kept."""
+        """Wait for a running refresh: its response comes only once, and must be stored."""
         with self._turn:
             self._closed = True
-        for thread in list(self._running):  # one that a stop has left alone
+        for thread in list(self._running):  # a thread whose caller was stopped
             thread.join()
         self._server.close()
 
     def _is_old(self, grant: Grant) -> bool:
-        return grant.left(Moment.now(self._clock)) <= margin(grant)
+        return grant.left(ClockReading.now(self._clock)) <= refresh_margin(grant)
 
     def _current(self) -> Grant:
         seen, at = self._seen, self._seen_at
-        if seen is not None and self._clock.monotonic() - at < LOOK_SECONDS and not self._is_old(seen):
+        if seen is not None and self._clock.monotonic() - at < CACHE_SECONDS and not self._is_old(seen):
             return seen
         try:
             return self._look()
         except StorageError:
             if seen is None or self._is_old(seen):
                 raise
-            return seen  # a database that is away for a moment
+            return seen  # the database is away for a moment
 
     def _look(self) -> Grant:
         return self._saw(self._store.read())
 
-    def _saw(self, connection: Connection) -> Grant:
-        grant = grant_of(connection)
-        _check_client(client_of(self._settings, self.tenant, connection), grant, self.tenant)
+    def _saw(self, stored: StoredSignIn) -> Grant:
+        grant = current_grant(stored)
+        check_client(current_client(self._settings, self.tenant, stored), grant, self.tenant)
         self._seen_at, self._seen = self._clock.monotonic(), grant
         return grant
 
@@ -163,13 +161,13 @@ class Renewal:
             self._turn.release()
 
     def _to_its_end(self, work: Callable[[], Grant]) -> Grant:
-        """Do it in a thread that no signal reaches and that the end of the program waits for."""
+        """Do the work in a thread that no signal interrupts and that the end of the program waits for."""
         done: Future[Grant] = Future()
 
         def run() -> None:
             try:
                 done.set_result(work())
-            except BaseException as error:  # noqa: BLE001  whoever waits hears it
+            except BaseException as error:  # noqa: BLE001  the waiting thread gets any error
                 done.set_exception(error)
             finally:
                 self._running.discard(thread)
@@ -181,65 +179,65 @@ class Renewal:
 
     def _renew(self, is_needed: Callable[[Grant], bool], seconds: float, *, last: bool) -> Grant:
         with self._store.locked(self._clock, seconds) as locked:
-            connection = locked.read()
-            grant = self._saw(connection)
+            stored = locked.read()
+            grant = self._saw(stored)
             if not is_needed(grant):
                 return grant
-            return self._saw(self._exchanged(locked, connection, grant, last=last))
+            return self._saw(self._exchanged(locked, stored, grant, last=last))
 
-    def _exchanged(self, locked: Locked, connection: Connection, grant: Grant, *, last: bool) -> Connection:
-        """The connection with new tokens, kept. `last`: the old ones are of no use, so it is worth more tries."""
+    def _exchanged(self, locked: LockedSignIn, stored: StoredSignIn, grant: Grant, *, last: bool) -> StoredSignIn:
+        """Return the sign-in with new tokens, stored. `last`: the old tokens are of no use, so more tries are worth it."""
         if grant.refresh_token is None:
-            raise SignInError(_only_once(self.tenant))
-        client, mark = client_of(self._settings, self.tenant, connection), _Mark(locked, connection, self._clock)
+            raise SignInError(no_refresh_token(self.tenant))
+        client, mark = current_client(self._settings, self.tenant, stored), _RefreshMark(locked, stored, self._clock)
         try:
-            answer = self._asked(client, grant.refresh_token, mark, WAITS if last else WAITS[:1])
+            answer = self._asked(client, grant.refresh_token, mark, RETRY_SECONDS if last else RETRY_SECONDS[:1])
         except GrantRefusedError as error:
-            raise self._end(locked, connection, _over(self.tenant, error, mark.lost_at)) from None
+            raise self._end(locked, stored, _grant_ended(self.tenant, error, mark.lost_at)) from None
         except ClientRefusedError as error:
-            raise self._client_refused(locked, connection, error, mark) from None
-        except LostAnswerError as error:
-            raise LostAnswerError(
-                f"{error} The sign-in may still be good: run the same command again. If it is not, that will say so."
+            raise self._client_refused(locked, stored, error, mark) from None
+        except LostResponseError as error:
+            raise LostResponseError(
+                f"{error} The sign-in may still be good: run the same command again. If it is not, that command will say so."
             ) from None
         except BookferryError:
             mark.take_back()
             raise
-        renewed = replace(connection, grant=renewed_grant(grant, answer), refreshing_since=None)
+        renewed = replace(stored, grant=renewed_grant(grant, answer), refreshing_since=None)
         self._keep(locked, renewed)
         return renewed
 
-    def _asked(self, client: OAuthClient, token: str, mark: _Mark, waits: tuple[float, ...]) -> TokenAnswer:
+    def _asked(self, client: OAuthClient, token: str, mark: _RefreshMark, waits: tuple[float, ...]) -> TokenResponse:
         if mark.lost_at is not None:
             self._clock.sleep(SETTLE_SECONDS)
         for seconds in waits:
             try:
                 return self._server.refresh(client, token, mark.set)
-            except LostAnswerError:
+            except LostResponseError:
                 mark.lose()
                 self._clock.sleep(seconds)
         return self._server.refresh(client, token, mark.set)
 
-    def _keep(self, locked: Locked, connection: Connection) -> None:
-        """Write what came back. It comes only once, so a disk that is full for a moment is waited for."""
+    def _keep(self, locked: LockedSignIn, stored: StoredSignIn) -> None:
+        """Store the response. It comes only once, so a disk that is full for a moment is waited for."""
         for _ in range(WRITE_TRIES - 1):
             try:
-                locked.write(connection)
+                locked.write(stored)
             except StorageError:
-                with suppress(TemporaryError):  # we are being stopped: then without the wait
+                with suppress(TemporaryError):  # the run is being stopped: no wait
                     self._clock.sleep(1.0)
             else:
                 return
-        locked.write(connection)
+        locked.write(stored)
 
-    def _end(self, locked: Locked, connection: Connection, message: str) -> SignInError:
-        with suppress(StorageError):  # then the next process finds out for itself
-            locked.write(replace(connection, ended=message, refreshing_since=None))
+    def _end(self, locked: LockedSignIn, stored: StoredSignIn, message: str) -> SignInError:
+        with suppress(StorageError):  # the next process finds out for itself
+            locked.write(replace(stored, ended=message, refreshing_since=None))
         self._seen = None
         return SignInError(message)
 
     def _client_refused(
-        self, locked: Locked, connection: Connection, error: ClientRefusedError, mark: _Mark
+        self, locked: LockedSignIn, stored: StoredSignIn, error: ClientRefusedError, mark: _RefreshMark
     ) -> BookferryError:
         if self._settings.tenant(self.tenant).client_id is not None:
             mark.take_back()
@@ -248,39 +246,42 @@ class Renewal:
             mark.take_back()
             return SignInError(f"{error} Run `bookferry login {self.tenant}`.")
         message = f"The library no longer knows the client that Bookferry registered. {error} Run `bookferry login {self.tenant}`."
-        return self._end(locked, replace(connection, registration=None), message)
+        return self._end(locked, replace(stored, registration=None), message)
 
 
-class _Mark:
-    """The note "refreshing" in the store: made just before a request leaves, taken back when it surely had no effect."""
+class _RefreshMark:
+    """The mark "refreshing" in the store: set just before a request leaves, removed if the request certainly had no effect."""
 
-    def __init__(self, locked: Locked, connection: Connection, clock: Clock) -> None:
+    def __init__(self, locked: LockedSignIn, stored: StoredSignIn, clock: Clock) -> None:
         self._locked = locked
-        self._before = connection
+        self._before = stored
         self._clock = clock
         self._is_set = False
-        self.lost_at = connection.refreshing_since
-        """When the first answer was lost, be it by a process that died."""
+        self.lost_at = stored.refreshing_since
+        """When the first response was lost, perhaps by a process that died."""
 
     def set(self) -> None:
-        """Note that the old refresh token may be used up from now on."""
+        """Mark that the old refresh token may be used up from now on."""
         if self._before.refreshing_since is None and not self._is_set:
             self._locked.write(replace(self._before, refreshing_since=self._clock.now().timestamp()))
             self._is_set = True
 
     def lose(self) -> None:
-        """The answer is lost: the note stays."""
+        """The response is lost: the mark stays."""
         self.lost_at = self.lost_at or self._clock.now().timestamp()
 
     def take_back(self) -> None:
-        """The request had no effect. A note of an earlier one stays."""
+        """The request had no effect. The mark of an earlier request stays."""
         if self._is_set and self.lost_at is None:
             with suppress(StorageError):
                 self._locked.write(self._before)
 
 
-def renewed_grant(grant: Grant, answer: TokenAnswer) -> Grant:
-    """What a refresh makes of a grant. A server may keep the old refresh token, and need not repeat the scopes (RFC 6749, 6)."""
+def renewed_grant(grant: Grant, answer: TokenResponse) -> Grant:
+    """Returns the grant with the tokens of a refresh.
+
+    A server may keep the old refresh token, and may leave out the scopes (RFC 6749, 6).
+    """
     return replace(
         grant,
         access_token=answer.access_token,
@@ -289,29 +290,29 @@ def renewed_grant(grant: Grant, answer: TokenAnswer) -> Grant:
         lifetime=answer.lifetime,
         obtained=answer.obtained,
         refreshes=grant.refreshes + 1,
-        ends_at=ending(answer),
+        ends_at=refresh_token_end(answer),
     )
 
 
-def ending(answer: TokenAnswer) -> float | None:
-    """When the refresh token ends unused, in seconds since 1970, if the server says."""
+def refresh_token_end(answer: TokenResponse) -> float | None:
+    """Returns when the refresh token ends if unused, in seconds since 1970; `None` if the server does not say."""
     return None if answer.refresh_lifetime is None else answer.obtained.wall + answer.refresh_lifetime
 
 
-def grant_of(connection: Connection) -> Grant:
-    """The grant that is in use; `SignInError` with what to do where there is none."""
-    if connection.ended is not None:
-        raise SignInError(connection.ended)
-    if connection.grant is None:
+def current_grant(stored: StoredSignIn) -> Grant:
+    """Returns the grant in use; raises `SignInError` with the remedy if there is none."""
+    if stored.ended is not None:
+        raise SignInError(stored.ended)
+    if stored.grant is None:
         raise SignInError(
-            f"Nobody has signed in to '{connection.tenant}' ({connection.base_url}) yet. Run `bookferry login {connection.tenant}`."
+            f"Nobody has signed in to '{stored.tenant}' ({stored.base_url}) yet. Run `bookferry login {stored.tenant}`."
         )
-    return connection.grant
+    return stored.grant
 
 
-def client_of(settings: Settings, tenant: str, connection: Connection) -> OAuthClient:
-    """Who we are: the client that an administrator issued, else the one that was registered."""
-    issued, registered = settings.oauth_client(tenant), connection.registration
+def current_client(settings: Settings, tenant: str, stored: StoredSignIn) -> OAuthClient:
+    """Returns our OAuth client: the one that an administrator issued, else the registered one."""
+    issued, registered = settings.oauth_client(tenant), stored.registration
     if issued is not None:
         return OAuthClient(issued.client_id, issued.secret, issued.auth, issued.pkce)
     if registered is None:
@@ -320,7 +321,7 @@ def client_of(settings: Settings, tenant: str, connection: Connection) -> OAuthC
 
 
 def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedError) -> ConfigurationError:
-    """What to do where the client that an administrator issued is refused."""
+    """Returns the error for a refused client that an administrator issued, with the remedy."""
     return ConfigurationError(
         f"{error} The library does not accept the client {settings.tenant(tenant).client_id} of tenants.{tenant} in {settings.path}, or "
         f"not with its secret. Was the secret rotated, or the client revoked? Correct client_id, the variable that "
@@ -328,7 +329,8 @@ def issued_client_refused(settings: Settings, tenant: str, error: ClientRefusedE
     )
 
 
-def _check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
+def check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
+    """Raises `SignInError` if the grant belongs to another client than the one in use."""
     if grant.client_id != client.client_id:
         raise SignInError(
             f"The sign-in of '{tenant}' belongs to another client ({grant.client_id}) than the one in use now ({client.client_id}). "
@@ -336,11 +338,11 @@ def _check_client(client: OAuthClient, grant: Grant, tenant: str) -> None:
         )
 
 
-def _over(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:
+def _grant_ended(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:
     run = f"Run `bookferry login {tenant}`."
     if lost_at is not None:
         return (
-            f"The sign-in of '{tenant}' is over: the answer to a refresh on {time_of(lost_at)} was lost (the connection broke, or the "
+            f"The sign-in of '{tenant}' is over: the answer to a refresh on {local_time(lost_at)} was lost (the connection broke, or the "
             f"process was killed), new tokens with it, and the library does not take the old one again. {error} {run}"
         )
     return (
@@ -349,50 +351,6 @@ def _over(tenant: str, error: GrantRefusedError, lost_at: float | None) -> str:
     )
 
 
-def _only_once(tenant: str) -> str:
+def no_refresh_token(tenant: str) -> str:
+    """Returns the message for an expired sign-in without a refresh token."""
     return f"The sign-in of '{tenant}' has ended, and the library gave no refresh token with it. Run `bookferry login {tenant}`."
-
-
-@dataclass(frozen=True)
-class SignInState:
-    """What is known of a sign-in without asking anybody: for `doctor`, `whoami` and the warnings of the nightly job."""
-
-    place: str
-    problem: str | None
-    """Why it cannot be used, and what to do; None where all seems well."""
-    scopes: tuple[str, ...] = ()
-    signed_in_at: float | None = None
-    renewed_at: float | None = None
-    """When the tokens in use were given; both in seconds since 1970."""
-    seconds_left: float | None = None
-    """Until the access token ends; negative when it has ended, which the next request mends."""
-    renewal_in: float | None = None
-    """Until it is renewed, if a request comes; 0 when it is due."""
-    ends_at: float | None = None
-    """When it lapses unless it is renewed, where the server says so."""
-    refreshing_since: float | None = None
-    renewable: bool = False
-
-
-def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
-    """Look at the sign-in of a v3 tenant. Asks nobody and renews nothing. Raises `StorageError` where the store cannot be read."""
-    store = open_tokens(settings, tenant)
-    try:
-        connection = store.read()
-        grant = grant_of(connection)
-        _check_client(client_of(settings, tenant, connection), grant, tenant)
-    except (SignInError, ConfigurationError) as error:
-        return SignInState(store.place, str(error))
-    left = grant.left(Moment.now(clock))
-    return SignInState(
-        place=store.place,
-        problem=_only_once(tenant) if grant.refresh_token is None and left <= 0 else None,
-        scopes=grant.scopes,
-        signed_in_at=grant.signed_in_at,
-        renewed_at=grant.obtained.wall,
-        seconds_left=left,
-        renewal_in=max(0.0, left - margin(grant)),
-        ends_at=grant.ends_at,
-        refreshing_since=connection.refreshing_since,
-        renewable=grant.refresh_token is not None,
-    )

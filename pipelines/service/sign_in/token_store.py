@@ -1,20 +1,70 @@
-"""Opens the store of a tenant's sign-in: a file of this user, or a row of a Postgres database."""
+"""The contract of a token store: where a sign-in is stored, and the lock for changing it (I3).
+
+A store belongs to one tenant at its base_url. `read` returns the stored sign-in. A change needs the lock, which the kernel or the database
+server releases when a process dies. The stores are in file_tokens.py and postgres_tokens.py; one test suite covers both. Refreshing tokens
+is the task of token_refresh.py.
+"""
 
 from __future__ import annotations
 
-from pipelines.service.sign_in.connection import (
-    TokenStore,
-)
-from pipelines.service.sign_in.file_tokens import FileTokens
-from pipelines.settings.settings import Settings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from pipelines.errors import TemporaryError
+from pipelines.service.clock import Clock
+from pipelines.service.sign_in.stored_sign_in import StoredSignIn
+
+LOCK_SECONDS = 900.0
+"""Seconds to wait for another process that changes the sign-in: longer than a refresh takes, including everything that can go wrong."""
+
+POLL_SECONDS = 0.02
+"""Seconds between two tries to take a lock."""
+
+WRITE_TRIES = 10
+"""Tries to write the tokens of a refresh, one second apart: a disk may be full for a moment, and the response comes only once."""
 
 
-def open_tokens(settings: Settings, tenant: str) -> TokenStore:
-    """The store of a tenant's sign-in: in the database where one is configured, else in the user's folder. Opens nothing yet."""
-    base_url = settings.tenant(tenant).base_url
-    address = settings.postgres()
-    if address is None:
-        return FileTokens(settings.tokens_folder(), tenant, base_url)
-    from pipelines.service.sign_in.postgres_tokens import PostgresTokens  # noqa: PLC0415  most have no database
+class LockedSignIn(Protocol):
+    """One sign-in while the lock is held: it may be changed."""
 
-    return PostgresTokens(address, tenant, base_url)
+    def read(self) -> StoredSignIn:
+        """Return the stored sign-in."""
+        ...
+
+    def write(self, stored: StoredSignIn) -> None:
+        """Replace the stored sign-in as a whole; it is durable when this returns."""
+        ...
+
+
+class TokenStore(Protocol):
+    """Where one sign-in is stored. Safe to use from several threads and processes."""
+
+    @property
+    def place(self) -> str:
+        """The location for a message; never with a secret."""
+        ...
+
+    def read(self) -> StoredSignIn:
+        """Return the stored sign-in, an empty one if there is none. Raises `SignInError` if it cannot be understood."""
+        ...
+
+    def locked(self, clock: Clock, seconds: float = LOCK_SECONDS) -> AbstractContextManager[LockedSignIn]:
+        """Hold the lock while the block runs; raise `LockTakenError` if it is not free within `seconds`."""
+        ...
+
+
+class LockTakenError(TemporaryError):
+    """Another process changes this sign-in and does not finish."""
+
+
+def wait_for_lock(is_taken: Callable[[], bool], clock: Clock, seconds: float, place: str) -> None:
+    """Try to take a lock until it is ours. A process that is being stopped stops waiting, because its clock raises."""
+    until = clock.monotonic() + seconds
+    while is_taken():
+        if clock.monotonic() >= until:
+            raise LockTakenError(
+                f"Another process has been renewing the sign-in in {place} for more than {seconds:.0f} s. Nothing was lost: run the same "
+                "command again. If it happens again, look for a bookferry process that hangs or is stopped, and end it."
+            )
+        clock.sleep(POLL_SECONDS)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError
+from pipelines.humanize import MOST_LISTED
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import digest_of
@@ -28,9 +29,6 @@ from pipelines.store.parquet import open_table
 from pipelines.store.snapshots.captures import TableFacts
 from pipelines.store.snapshots.manifest import MANIFEST, Manifest, is_unchanged
 from pipelines.store.snapshots.snapshots import DataFolder, as_snapshot, blob_key
-
-MOST_PROBLEMS = 1000
-"""Problems that are listed; of more, only the number is stored (I11)."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -103,7 +101,7 @@ class _Tally:
 
     def problem(self, text: str) -> None:
         self.count += 1
-        if len(self.problems) < MOST_PROBLEMS:
+        if len(self.problems) < MOST_LISTED:
             self.problems.append(text)
 
 

@@ -13,20 +13,11 @@ from adbc_driver_manager import Error as CopyError
 from sqlalchemy.exc import SQLAlchemyError
 
 from pipelines.errors import ConfigurationError
+from pipelines.settings.storage import POSTGRES_TIMEOUTS
 from pipelines.store.postgres.postgres_errors import connection_errors
 
 OLDEST_VERSION = 13
 """The oldest supported major version."""
-
-_CONNECTION_OPTIONS = {
-    "connect_timeout": "10",
-    "application_name": "bookferry",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "30000",
-}
-"""libpq's options: they detect a silent server within half a minute. The address may override them."""
 
 _SESSION_SETTINGS = (
     "SET statement_timeout = 0",
@@ -81,7 +72,7 @@ class Server:
             ) from None
         self.place = sa.URL.create("postgresql", host=url.host, port=url.port, database=url.database).render_as_string()
         self.secret = url.password or ""
-        patience = {name: value for name, value in _CONNECTION_OPTIONS.items() if name not in url.query}
+        patience = {name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in url.query}
         self._address = url.update_query_dict(patience).render_as_string(hide_password=False)
 
     @contextmanager

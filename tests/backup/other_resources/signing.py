@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.connection import Connection, Grant, Moment
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn
 from pipelines.settings.loading import load_settings
 from tests.sandbox.process import SandboxProcess
 
@@ -23,12 +23,12 @@ def keep_token(config: Path, tenant: str, token: str, scopes: tuple[str, ...] = 
         refresh_token=None,
         scopes=scopes,
         lifetime=3600,
-        obtained=Moment.now(clock),
+        obtained=ClockReading.now(clock),
         signed_in_at=clock.now().timestamp(),
     )
     base_url = settings.tenant(tenant).base_url
     with open_tokens(settings, tenant).locked(clock) as locked:
-        locked.write(Connection(base_url=base_url, tenant=tenant, grant=grant))
+        locked.write(StoredSignIn(base_url=base_url, tenant=tenant, grant=grant))
 
 
 def sign_in(

@@ -1,4 +1,4 @@
-"""One file over HTTP, against servers that do everything wrong (I2, I12, I13)."""
+"""Downloads of one file from servers with every kind of fault (I2, I12, I13)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Serve = Callable[[Script], ScriptedServer]
 
 @pytest.fixture
 def clock() -> ManualClock:
-    """Time that passes at once."""
+    """A clock without real waiting."""
     return ManualClock()
 
 
 def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1:1", **options: Any) -> Any:
-    """The outcome, and what was written."""
+    """Returns the result and the written bytes."""
 
     def no_client() -> Any:
         raise AssertionError("the library's client is not for storages")
@@ -39,16 +39,16 @@ def fetch(clock: ManualClock, address: str, *, base_url: str = "http://127.0.0.1
 
 
 def in_turn(*answers: Answer) -> Script:
-    """The answers one after the other; the last one for ever."""
+    """The responses one after the other; the last one repeats."""
     left = list(answers)
     return lambda _request: left.pop(0) if len(left) > 1 else left[0]
 
 
 class TestGood:
-    """The whole file, its hash and its version."""
+    """A whole file, its hash and its ETag."""
 
     def test_a_file(self, serve: Serve, clock: ManualClock) -> None:
-        """Asked for as it is, without packing."""
+        """Requested without compression."""
         server = serve(in_turn(Answer(CONTENT, headers={"etag": '"v1"'})))
         outcome, written = fetch(clock, f"{server.url}/f?X-Amz-Signature=abc")
         assert outcome == Received(hashlib.sha256(CONTENT).hexdigest(), len(CONTENT), '"v1"')
@@ -63,12 +63,12 @@ class TestGood:
         assert (outcome.size, written) == (0, b"")
 
     def test_without_a_size_the_end_is_the_end(self, serve: Serve, clock: ManualClock) -> None:
-        """A library need not say how large a file is."""
+        """A library need not state the size of a file."""
         outcome, _ = fetch(clock, serve(in_turn(Answer(CONTENT))).url, size=None)
         assert outcome.size == len(CONTENT)
 
     def test_unchanged(self, serve: Serve, clock: ManualClock) -> None:
-        """The storage is told which version we have; 304 without a question is no answer."""
+        """The request names the ETag that we have; a 304 without it is a failure."""
         server = serve(in_turn(Answer(status=304)))
         assert fetch(clock, server.url, etag='"v1"')[0] == Unchanged()
         assert server.received[0].headers["if-none-match"] == '"v1"'
@@ -89,7 +89,7 @@ class TestGood:
 
 
 class TestTriesAgain:
-    """What may pass is tried again, a few times."""
+    """A temporary failure is tried again, a few times."""
 
     @pytest.mark.parametrize(
         "answer",
@@ -105,59 +105,59 @@ class TestTriesAgain:
         ],
     )
     def test_what_passes(self, serve: Serve, clock: ManualClock, answer: Answer) -> None:
-        """Nothing of the broken try is in the file."""
+        """The file contains no byte of the broken try."""
         server = serve(in_turn(answer, answer, Answer(CONTENT)))
         outcome, written = fetch(clock, server.url)
         assert (outcome.size, written, len(server.received)) == (len(CONTENT), CONTENT, 3)
 
     def test_what_does_not_pass(self, serve: Serve, clock: ManualClock) -> None:
-        """Four tries; the next time may be better."""
+        """Four tries; a later run may succeed."""
         server = serve(in_turn(Answer(status=502)))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.passing, len(server.received)) == (True, download.TRIES)
+        assert (outcome.temporary, len(server.received)) == (True, download.TRIES)
 
     def test_retry_after_is_waited_out(self, serve: Serve, clock: ManualClock) -> None:
-        """To the second; one that asks for hours is left for later."""
+        """Exact to the second; a file that must wait for hours is left for a later run."""
         before = clock.monotonic()
         fetch(clock, serve(in_turn(Answer(status=503, headers={"retry-after": "77"}), Answer(CONTENT))).url)
         assert clock.monotonic() - before == 77
         server = serve(in_turn(Answer(status=503, headers={"retry-after": "7200"})))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.passing, len(server.received)) == (True, 1)
+        assert (outcome.temporary, len(server.received)) == (True, 1)
 
     def test_nobody_there(self, clock: ManualClock) -> None:
         """A name or a port where nobody listens."""
         outcome, _ = fetch(clock, "http://127.0.0.1:2/f?X-Amz-Signature=abc")
-        assert outcome.passing
+        assert outcome.temporary
         assert "abc" not in outcome.problem
 
 
 class TestRefuses:
-    """What cannot be the file is not taken; nothing is tried twice that will be the same."""
+    """Wrong content is refused, and a permanent failure is not repeated."""
 
     @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
     def test_refused_by_the_storage(self, serve: Serve, clock: ManualClock, status: int) -> None:
         """Another address may help: the caller asks for one."""
         server = serve(in_turn(Answer(b"<Code>AccessDenied</Code><Signature>abc</Signature>", status=status)))
         outcome, _ = fetch(clock, server.url)
-        assert (outcome.refused, outcome.passing, len(server.received)) == (True, False, 1)
+        assert (outcome.expired, outcome.temporary, len(server.received)) == (True, False, 1)
         assert "(AccessDenied)" in outcome.problem
 
     def test_more_than_declared(self, serve: Serve, clock: ManualClock) -> None:
-        """Ends at once, however much the storage would go on to send (I13)."""
+        """I13: the download ends at once, however much the storage service would send."""
         endless = Answer(raw=b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5_000_000)
         outcome, written = fetch(clock, serve(in_turn(endless)).url, size=1000)
-        assert not outcome.passing
+        assert not outcome.temporary
         assert len(written) <= 1000
 
     def test_more_than_anybody_needs(self, serve: Serve, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Where no size is declared there is a bound all the same."""
-        monkeypatch.setattr(download, "MOST_BYTES", 1000)
+        """A file without a stated size has a limit all the same."""
+        monkeypatch.setattr(download, "MAX_BYTES", 1000)
         outcome, _ = fetch(clock, serve(in_turn(Answer(CONTENT))).url, size=None)
         assert "at most 1,000 are taken" in outcome.problem
 
     def test_packed(self, serve: Serve, clock: ManualClock) -> None:
-        """Where no size is declared, what was packed on the way could not be told from the file."""
+        """Without a stated size, compressed content could not be told from the file."""
         server = serve(in_turn(Answer(CONTENT, headers={"content-encoding": "gzip"})))
         assert isinstance(fetch(clock, server.url, size=None)[0], Failed)
         assert isinstance(fetch(clock, server.url)[0], Received)
@@ -170,7 +170,7 @@ class TestRefuses:
         outcome = transfers.fetch(storage.url, _Slow(clock), size=1000)
         transfers.close()
         assert isinstance(outcome, Failed)
-        assert (outcome.passing, "1,000 bytes in 60 s" in outcome.problem) == (True, True)
+        assert (outcome.temporary, "1,000 bytes in 60 s" in outcome.problem) == (True, True)
 
 
 class _Slow(io.BytesIO):
@@ -186,10 +186,10 @@ class _Slow(io.BytesIO):
 
 
 class TestRedirects:
-    """Each hop is judged anew."""
+    """Each redirect is checked anew."""
 
     def test_followed(self, serve: Serve, clock: ManualClock) -> None:
-        """To another host, too; a relative one is below the one before."""
+        """To another host, too; a relative address is resolved against the previous one."""
         store = serve(in_turn(Answer(status=302, headers={"location": "/there?X-Amz-Signature=x"}), Answer(CONTENT)))
         server = serve(in_turn(Answer(status=307, headers={"location": f"{store.url}/here"})))
         assert fetch(clock, server.url)[0].size == len(CONTENT)
@@ -204,17 +204,17 @@ class TestRedirects:
     @pytest.mark.parametrize(
         "location", ["http://storage.example/f", "ftp://x/f", "file:///etc/passwd", "https://", "//"]
     )
-    def test_not_to_what_is_no_storage(self, serve: Serve, clock: ManualClock, location: str) -> None:
-        """In clear over the network, or what is no address of a file."""
+    def test_not_to_an_unsafe_address(self, serve: Serve, clock: ManualClock, location: str) -> None:
+        """Plain http over the network, or an address that is no address of a file."""
         server = serve(in_turn(Answer(status=302, headers={"location": location})))
         outcome, _ = fetch(clock, server.url)
         assert isinstance(outcome, Failed)
-        assert not outcome.passing
+        assert not outcome.temporary
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
 def test_a_library_far_away_names_no_service_of_this_machine(serve: Serve, clock: ManualClock, host: str) -> None:
-    """Its files cannot be here, but what listens here may trust whoever asks (I13)."""
+    """I13: the library's files cannot be on this machine, but a service on it may trust local requests."""
     server = serve(in_turn(Answer(CONTENT)))
     outcome, _ = fetch(clock, f"http://{host}:{server.port}/f", base_url="https://library.example")
     assert "on this machine" in outcome.problem

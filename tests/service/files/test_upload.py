@@ -1,4 +1,4 @@
-"""Files into the library (traps A1 and A17, I2, I10, I11): the form as a signed policy wants it, over real sockets."""
+"""Uploads (service.md#upload, I2, I10, I11): the form as a signed policy wants it, over real sockets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from pipelines.errors import BookferryError, ProtocolError, RefusedError, StorageError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.files.presigned_form import CHUNK, PresignedForm
-from pipelines.service.files.upload import TRIES, Uploads
+from pipelines.service.files.storage_client import TRIES
+from pipelines.service.files.upload import Uploads
 from sandbox.objects.multipart import MultipartReader, boundary_of
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import ManualClock
@@ -51,7 +52,7 @@ STORED = Answer(b"", status=204)
 
 
 def s3_error(status: int, code: str, message: str) -> Answer:
-    """As S3 refuses."""
+    """An error response of S3."""
     return Answer(f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode(), status=status)
 
 
@@ -63,7 +64,7 @@ def opened(content: bytes = CONTENT) -> Callable[[], AbstractContextManager[Bina
 
 
 class Place:
-    """A library that gives out forms, each with its number in the key, and a storage that answers in turn."""
+    """A library that issues forms, each with its number in the key, and a storage service that responds in turn."""
 
     def __init__(self, serve: Serve, client_for: ClientFor, *answers: Answer | Exception) -> None:
         left = list(answers)
@@ -80,7 +81,7 @@ class Place:
         self.uploads = Uploads(client_for(self.library.url))
 
     def form(self) -> dict[str, Any]:
-        """The next form."""
+        """Return the next form."""
         number = len(self.library.received)
         return {
             "url": f"{self.storage.url}/bucket",
@@ -88,13 +89,13 @@ class Place:
         }
 
     def upload(self, **options: Any) -> dict[str, Any]:
-        """One file."""
+        """Upload one file."""
         with self.uploads as uploads:
-            return uploads.upload(**{"stored": opened(), "presign": "assets/presign", **WANTED, **options})
+            return uploads.upload(**{"open_file": opened(), "presign": "assets/presign", **WANTED, **options})
 
 
 def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, client_for: ClientFor) -> None:
-    """Trap A17: "every field is echoed verbatim", "the `file` part comes last", CRLF, a Content-Length; to the byte."""
+    """service.md#upload: every field unchanged, the part `file` last, CRLF, a Content-Length; to the byte."""
     place = Place(serve, client_for, STORED)
     assert place.upload(sha256=hashlib.sha256(CONTENT).hexdigest()) == {
         "id": "assets/cache/1.pdf",
@@ -118,8 +119,8 @@ def test_the_form_has_every_field_as_it_was_and_the_file_last(serve: Serve, clie
     assert sent.method == "POST"
 
 
-def test_trap_a1_the_storage_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
-    """I2: "credentials go to the tenant's own scheme, host, port"; and the API does see it."""
+def test_the_storage_service_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
+    """I2: the sign-in goes to the tenant's own API only, and the API gets it."""
     place = Place(serve, client_for, STORED)
     place.upload()
     assert "authorization" in place.library.received[0].headers
@@ -128,7 +129,7 @@ def test_trap_a1_the_storage_sees_no_sign_in(serve: Serve, client_for: ClientFor
 
 
 def test_a_storage_on_the_librarys_own_host_is_charged_and_sees_no_sign_in(serve: Serve, client_for: ClientFor) -> None:
-    """I1: each request to that host is one of the sixty."""
+    """I1: each request to that host counts for the budget."""
     forms: list[dict[str, Any]] = []
     library = serve(lambda request: STORED if request.method == "POST" else Answer(forms[0]))
     forms.append({"url": f"{library.url}/api/v2/storage", "fields": FIELDS})
@@ -153,17 +154,17 @@ def test_a_storage_on_the_librarys_own_host_is_charged_and_sees_no_sign_in(serve
     ],
     ids=["500", "503, reset", "idle, 429, closed", "expired twice", "all sorts"],
 )
-def test_what_may_pass_is_tried_again_with_a_form_of_its_own(
+def test_a_temporary_failure_is_tried_again_with_a_new_form(
     *, serve: Serve, client_for: ClientFor, faults: list[Answer | Exception]
 ) -> None:
-    """A form may have expired in the meantime, or written what it may write once: each try asks for a new one."""
+    """A form may have expired, or may be used up: each try asks for a new one."""
     place = Place(serve, client_for, *faults, Answer(b"<PostResponse/>", status=201))
     assert place.upload()["id"] == f"assets/cache/{len(faults) + 1}.pdf"
     assert len(place.library.received) == len(place.storage.received) == len(faults) + 1
 
 
 def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: ClientFor, clock: ManualClock) -> None:
-    """Retry-After; an expired form is replaced without a wait."""
+    """The client waits for Retry-After; an expired form is replaced without a wait."""
     place = Place(serve, client_for, EXPIRED, Answer(b"", status=503, headers={"Retry-After": "17"}), STORED)
     begun = clock.monotonic()
     place.upload()
@@ -178,13 +179,13 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
         (ConnectionError(), TemporaryError, "the connection broke", TRIES),
         (Answer(b"", status=503, headers={"Retry-After": "9999"}), TemporaryError, "503", 1),
         (s3_error(400, "EntityTooLarge", "exceeds the maximum"), RefusedError, "EntityTooLarge: exceeds the max", 1),
-        (Answer(b"", status=404), RefusedError, "404 Not Found: the storage does not take this file", 1),
+        (Answer(b"", status=404), RefusedError, "404 Not Found: the storage service does not take this file", 1),
         (Answer(b"", status=303, headers={"Location": "http://127.0.0.1:1/"}), ProtocolError, "303 .* not followed", 1),
         (Answer(b"", status=202), ProtocolError, "202 Accepted, where 204 was expected", 1),
         (Answer(b"", status=501), ProtocolError, "501 Not Implemented", 1),
     ],
 )
-def test_what_does_not_pass_is_told_without_any_part_of_the_form(
+def test_a_permanent_failure_shows_no_part_of_the_form(
     *,
     serve: Serve,
     client_for: ClientFor,
@@ -193,7 +194,7 @@ def test_what_does_not_pass_is_told_without_any_part_of_the_form(
     said: str,
     tries: int,
 ) -> None:
-    """Bounded tries; the storage's own words, but no policy and no signature, which it may repeat (I10)."""
+    """A limited number of tries; the message has the storage service's words, but no policy and no signature (I10)."""
     place = Place(serve, client_for, answer)
     with pytest.raises(error, match=said) as caught:
         place.upload()
@@ -210,7 +211,7 @@ def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) ->
     place = Place(serve, client_for, s3_error(400, "EntityTooLarge", "exceeds the maximum"))
     with pytest.raises(RefusedError) as caught:
         place.upload()
-    told = (caught.value.status, caught.value.code, caught.value.said)
+    told = (caught.value.status, caught.value.code, caught.value.detail)
     assert told == (400, "EntityTooLarge", "exceeds the maximum")
 
 
@@ -220,14 +221,14 @@ def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) ->
         ({"key": "uploads/cache/1"}, "does not begin with cache/"),
         ({"key": "cache/"}, "does not begin with cache/"),
         ({"key": None}, "fields that are no texts"),
-        ({"file": "x"}, "one named `file`"),
+        ({"file": "x"}, "a field named `file`"),
         ({"x": "y" * 100_000}, "more fields than any form has"),
     ],
 )
 def test_a_form_that_cannot_be_right_is_not_sent(
     *, serve: Serve, client_for: ClientFor, changes: dict[str, Any], said: str
 ) -> None:
-    """Trap A17: a file under another key would never be found."""
+    """service.md#upload: the library would never find a file under another key."""
     place = Place(serve, client_for, STORED)
     place.changes = changes
     with pytest.raises(ProtocolError, match=said):
@@ -248,7 +249,7 @@ def test_a_form_that_cannot_be_right_is_not_sent(
 def test_an_address_where_no_storage_can_be_is_not_used(
     serve: Serve, client_for: ClientFor, form: dict[str, Any]
 ) -> None:
-    """I13: it comes from outside."""
+    """I13: a form comes from outside."""
     server = serve(lambda _: Answer(form))
     with Uploads(client_for(server.url)) as uploads, pytest.raises(ProtocolError):
         uploads.upload(opened(), presign="assets/presign", **WANTED)
@@ -256,9 +257,9 @@ def test_an_address_where_no_storage_can_be_is_not_used(
 
 @pytest.mark.parametrize("content", [CONTENT[:-1], CONTENT + b"x", CONTENT + CONTENT, b"", b"x" + CONTENT[1:]])
 def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_for: ClientFor, content: bytes) -> None:
-    """I12: shorter, longer, or with another byte. The form does not become whole, and the storage takes nothing."""
+    """I12: shorter, longer, or with another byte. The form stays incomplete, and the storage service takes nothing."""
     place = Place(serve, client_for, STORED)
-    with pytest.raises(StorageError, match=r"A kept file was not sent: it has .* should have|its SHA-256 is"):
+    with pytest.raises(StorageError, match=r"A stored file was not sent: it has .* should have|its SHA-256 is"):
         place.upload(stored=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
     assert len(place.library.received) == 1
     assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
@@ -272,7 +273,7 @@ def policy(*conditions: Any) -> dict[str, str]:
 def test_a_file_that_the_policy_does_not_allow_is_not_sent(
     *, serve: Serve, client_for: ClientFor, least: int, most: int, code: str
 ) -> None:
-    """Gigabytes that will be refused need not travel; the size that is allowed is told."""
+    """A file that will be refused is not sent; the message names the allowed size."""
     place = Place(serve, client_for, STORED)
     place.changes = policy({"key": "x"}, ["content-length-range", least, most])
     with pytest.raises(RefusedError, match=rf"has {len(CONTENT):,} bytes.*{code}") as caught:
@@ -295,7 +296,7 @@ def test_a_policy_that_cannot_be_read_is_the_storages_business(
 
 
 class Drain:
-    """A storage that reads a form of any size without keeping it, and says how many bytes came."""
+    """A storage service that reads a form of any size without storing it, and counts its bytes."""
 
     def __init__(self) -> None:
         self.received = 0
@@ -329,7 +330,7 @@ class Drain:
 
 
 def test_a_large_file_is_streamed(serve: Serve, client_for: ClientFor, tmp_path: Path) -> None:
-    """I11: memory has nothing to do with the size of a file."""
+    """I11: memory does not depend on the size of a file."""
     size = 200 * 1024**2
     path = tmp_path / "large"
     with path.open("wb") as file:
@@ -350,7 +351,7 @@ def test_a_large_file_is_streamed(serve: Serve, client_for: ClientFor, tmp_path:
 
 @contextmanager
 def closing_noted(notes: list[str], content: bytes) -> Iterator[BinaryIO]:
-    """A kept file that notes its opening and its closing."""
+    """A file that records its opening and its closing."""
     notes.append("opened")
     try:
         yield io.BytesIO(content)
@@ -368,7 +369,7 @@ def hang_up(listener: socket.socket, times: int) -> None:
 
 
 def test_a_kept_file_is_opened_anew_for_each_try_and_closed(serve: Serve, client_for: ClientFor) -> None:
-    """Also where the storage hangs up in the middle of the form."""
+    """The file is closed also if the storage service hangs up in the middle of the form."""
     notes: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(60)
@@ -390,7 +391,7 @@ def test_a_kept_file_is_opened_anew_for_each_try_and_closed(serve: Serve, client
     content_type=st.sampled_from(["text/plain", "text/plain; charset=utf-8", "a\r\nb: c", "", "x/y\r\n\r\nz"]),
 )
 def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -> None:
-    """I13: read back by the reader of the local service, there are the fields, one file, and nothing else."""
+    """I13: the sandbox's parser finds the fields, one file, and nothing else."""
     content = b'\r\nContent-Disposition: form-data; name="key"\r\n\r\n--x\r\n'
     form = PresignedForm(FIELDS, io.BytesIO(content), filename=filename, content_type=content_type, size=len(content))
     body = b"".join(form)
@@ -411,7 +412,7 @@ def test_no_file_name_breaks_out_of_its_part(filename: str, content_type: str) -
 
 
 def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, client_for: ClientFor) -> None:
-    """The whole upload sequence, to bytes that can be fetched again; a form expires and the storage fails on the way."""
+    """The whole upload sequence, to bytes that can be downloaded again; a form expires and the storage service fails on the way."""
     client = client_for(sandbox.base_url())
     made = client.write("POST", "publications", {"title": "With a file"})
     hostile = 'Ü "x"\r\n; ../b.pdf'
@@ -422,7 +423,7 @@ def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, c
         cover = uploads.upload(
             opened(b"\x89PNG"), presign="publications/cover/presign", filename="c.png", content_type="image/png", size=4
         )
-    assert "cache/" in stored["id"], "trap A17: only the leading one was removed"
+    assert "cache/" in stored["id"], "service.md#upload: only the leading one was removed"
     asset = client.write(
         "POST",
         "assets",

@@ -13,7 +13,8 @@ import pytest
 
 from pipelines.errors import ProtocolError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.bodies import MAX_BODY, MAX_SECONDS, GarbledBodyError, read_body
+from pipelines.service.http.bodies import MAX_BODY, MAX_SECONDS, read_body
+from pipelines.service.http.failures import GarbledBodyError
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
@@ -44,7 +45,7 @@ def slices(data: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [1, 7, 65536])
 @pytest.mark.parametrize("coding", ["", "identity", "gzip", "GZIP", "x-gzip"])
 def test_a_body_is_read_whole(coding: str, size: int) -> None:
-    """I6: byte for byte, in whatever pieces it comes, packed or not."""
+    """I6: byte for byte, in any pieces, packed or not."""
     sent = gzip.compress(PAGE) if "gzip" in coding.lower() else PAGE
     assert read(slices(sent, size), content_encoding=coding) == PAGE
 
@@ -64,14 +65,14 @@ def endless() -> Iterator[bytes]:
 
 
 def test_a_body_without_end_is_refused() -> None:
-    """I13: what is too large for a page of records is not read to its end."""
+    """I13: a body that is too large for a page of records is not read to its end."""
     with pytest.raises(ProtocolError, match="publications answered with more than 64 MiB"):
         read(endless())
 
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(times: int) -> None:
-    """I13: 256 MiB of blanks packed into 1 MB, all of it in one piece; and that packed once more."""
+    """I13: 256 MiB of blanks packed into 1 MB, in one piece; and the same packed once more."""
     pack = zlib.compressobj(1, wbits=31)
     bomb = b"".join([*(pack.compress(b" " * 2**20) for _ in range(256)), pack.flush()])
     coding = ", ".join(["gzip"] * times)
@@ -86,7 +87,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(times: int) -> None:
 
 
 def test_a_body_in_tiny_pieces_takes_no_more_memory_than_a_whole_one() -> None:
-    """I13, I11: two bytes a piece, as a hostile service may send them; as objects of their own they would take twenty times as much."""
+    """I13, I11: chunks of two bytes from a hostile service; as objects of their own they would take twenty times as much memory."""
     pieces = 2**17
     tracemalloc.start()
     read((bytes([32, 32]) for _ in range(pieces)), content_type="text/plain")
@@ -96,8 +97,8 @@ def test_a_body_in_tiny_pieces_takes_no_more_memory_than_a_whole_one() -> None:
 
 
 @pytest.mark.parametrize("coding", ["br", "deflate", "zstd", "gzip, br", "\x1b[2J"])
-def test_a_packing_nobody_asked_for_is_refused(coding: str) -> None:
-    """I13: each library that unpacks is another way to be flooded; we ask for gzip alone."""
+def test_an_unrequested_content_encoding_is_refused(coding: str) -> None:
+    """I13: each decompressor is another way to be flooded; only gzip is accepted."""
     with pytest.raises(ProtocolError, match="only gzip was asked for") as caught:
         read([b"[]"], content_encoding=coding)
     assert str(caught.value).isprintable()
@@ -119,26 +120,26 @@ def test_a_packing_nobody_asked_for_is_refused(coding: str) -> None:
     ],
 )
 def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: str, said: str) -> None:
-    """Trap A5: a GET whose answer was cut is repeated; the error is one that `Retried` repeats."""
+    """I8: a GET whose response was cut is repeated; `RetryTransport` repeats this error."""
     with pytest.raises(GarbledBodyError, match=said):
         read([sent], content_encoding=coding, content_type="application/json; charset=utf-8")
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, "application/json"), (200, "text/html"), (200, "text/plain")])
-def test_what_does_not_say_that_it_is_json_is_not_held_to_it(status: int, kind: str) -> None:
-    """What it is instead is decided by who asked; trying again would not change it."""
+def test_other_content_types_need_not_be_json(status: int, kind: str) -> None:
+    """Only the caller can tell what this body is; another try would not change it."""
     assert read([b"<p>Not here</p>"], status=status, content_type=kind) == b"<p>Not here</p>"
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"records":[', b'[{"a":'])
 def test_json_nested_without_end_is_refused(opening: bytes) -> None:
-    """I13: a parser that gives up is not a bug of ours to be reported, but an answer to be refused."""
+    """I13: a parser that gives up is no bug of ours, but a response to refuse."""
     with pytest.raises(ProtocolError, match="nested too deeply"):
         read([opening * 100_000])
 
 
 def test_a_body_that_drips_is_given_up(clock: ManualClock) -> None:
-    """I13: one byte in a minute never runs into the timeout for silence."""
+    """I13: one byte a minute never runs into the read timeout."""
 
     def drip() -> Iterator[bytes]:
         while True:
@@ -154,7 +155,7 @@ def test_a_body_that_drips_is_given_up(clock: ManualClock) -> None:
 def test_a_real_server_that_packs_is_understood(
     serve: Callable[[Script], ScriptedServer], client_for: Callable[..., LibraryClient]
 ) -> None:
-    """Asked for gzip and nothing else, whatever else this Python could unpack."""
+    """Only gzip is requested, whatever else this Python could unpack."""
     server = serve(lambda _: Answer(gzip.compress(PAGE), headers={"content-encoding": "gzip"}))
     assert client_for(server.url).get(f"{server.url}/api/v2/publications").content == PAGE
     assert server.received[0].headers["accept-encoding"] == "gzip"

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from pipelines.errors import StorageError, TemporaryError
 from pipelines.service.clock import SystemClock
-from pipelines.service.http.budget import LATEST, LEASE, MARGIN, Budget
+from pipelines.service.http.budget import MARGIN, SEND_SECONDS, TICKET_SECONDS, Budget
 from tests.service.manual_clock import ManualClock
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ KEPT = 60 + MARGIN
 
 
 class _LockstepClock(ManualClock):
-    """Time for threads: when `crowd` of them sleep, it jumps to the first who wants to wake. At `end` all of them are stopped."""
+    """A clock for threads: when `crowd` of them sleep, it jumps to the first wake-up time. At `end`, all threads are stopped."""
 
     class EndError(Exception):
         pass
@@ -78,7 +78,7 @@ def budget(path: Path, clock: Clock, limit: int = 1) -> Budget:
 
 
 def most_in_a_window(moments: list[float], window: float = 60.0) -> int:
-    """The most requests in any closed window, by looking at every window that begins with a request."""
+    """Returns the largest number of requests in any closed window: it checks every window that begins with a request."""
     ordered = sorted(moments)
     return max(
         (sum(1 for other in ordered[i:] if other <= begin + window) for i, begin in enumerate(ordered)), default=0
@@ -87,7 +87,7 @@ def most_in_a_window(moments: list[float], window: float = 60.0) -> int:
 
 @dataclass
 class Arrival:
-    """Work that comes `gap` seconds after the last; its request leaves `delay` seconds after it got its slot."""
+    """Work that comes `gap` seconds after the previous work; its request leaves `delay` seconds after it got its slot."""
 
     process: int
     gap: float
@@ -106,7 +106,7 @@ arrivals = st.builds(
 
 @pytest.fixture(scope="module")
 def one_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file for many libraries, kept open: making one takes longer than a thousand requests."""
+    """A file for many libraries, kept open: creating a file takes longer than a thousand requests."""
     path = tmp_path_factory.mktemp("budget") / "state.db"
     keeper = budget(path, ManualClock())
     yield path
@@ -119,7 +119,7 @@ numbers = itertools.count()
 @settings(max_examples=60, deadline=None)
 @given(limit=st.integers(1, 6), late=st.sampled_from([0.0, 0.05]), work=st.lists(arrivals, max_size=40))
 def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, late: float, work: list[Arrival]) -> None:
-    """I1: never more than n requests in any 60-second window, whatever comes when, connects how long, fails or dies."""
+    """I1: never more than n requests in any 60-second window, whatever the arrivals, connection times, failures and deaths."""
     left: list[float] = []
     clock = ManualClock(late=late)
     library = f"library {next(numbers)}"
@@ -133,7 +133,7 @@ def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, la
         grant = processes[arrival.process].acquire()
         leaves_at = clock.monotonic() + arrival.delay
         if arrival.fate == "killed":  # after its headers left, before it could say so
-            clock.at(min(leaves_at, clock.monotonic() + LATEST), leave)
+            clock.at(min(leaves_at, clock.monotonic() + SEND_SECONDS), leave)
         elif arrival.fate == "released":
             clock.at(leaves_at, grant.release)
         else:
@@ -150,7 +150,7 @@ def test_no_window_ever_holds_more_than_the_limit(one_file: Path, limit: int, la
 
 @pytest.mark.parametrize("limit", [1, 60, 600])
 def test_at_least_99_percent_are_used_while_work_waits(path: Path, limit: int) -> None:
-    """I1: at least 99 % used while work waits, with wake-ups 20 ms late and headers that leave 50 ms after the slot is had."""
+    """I1: at least 99 % used while work waits, with wake-ups 20 ms late and headers that leave 50 ms after the slot is taken."""
     clock = ManualClock(late=0.02)
     shared = budget(path, clock, limit)
     left: list[float] = []
@@ -166,9 +166,9 @@ def test_at_least_99_percent_are_used_while_work_waits(path: Path, limit: int) -
 
 
 def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: ManualClock) -> None:
-    """I1: what counts is the moment the request leaves, before or after the time it was expected to need."""
+    """I1: the moment at which the request leaves counts, before or after the expected moment."""
     shared = budget(path, clock)
-    for delay in (0.0, 3.0, LATEST + 5):
+    for delay in (0.0, 3.0, SEND_SECONDS + 5):
         grant = shared.acquire()
         clock.sleep(delay)
         grant.sent()
@@ -177,16 +177,16 @@ def test_a_slot_is_free_a_minute_after_its_request_left(path: Path, clock: Manua
         assert clock.monotonic() - sent == pytest.approx(KEPT)
 
 
-def test_a_killed_process_has_paid_for_what_it_may_have_sent(path: Path, clock: ManualClock) -> None:
-    """I1: a slot that nobody speaks for counts as sent at the latest likely moment, and then becomes free by itself."""
+def test_a_killed_process_has_paid_for_its_possible_request(path: Path, clock: ManualClock) -> None:
+    """I1: a slot without `sent` counts as sent at the latest likely moment, and then becomes free by itself."""
     budget(path, clock).acquire()
     killed = clock.monotonic()
     budget(path, clock).acquire()
-    assert clock.monotonic() - killed == pytest.approx(LATEST + KEPT)
+    assert clock.monotonic() - killed == pytest.approx(SEND_SECONDS + KEPT)
 
 
 def test_a_request_that_leaves_after_its_slot_was_given_away_waits_for_another(path: Path, clock: ManualClock) -> None:
-    """I1: exact at the moment of sending, even for a process that was stopped for longer than its slot is kept."""
+    """I1: exact at the moment of sending, even for a process that was stopped for longer than its slot stays taken."""
     shared = budget(path, clock)
     stopped = shared.acquire()
     clock.sleep(100)
@@ -219,8 +219,8 @@ def test_a_pause_holds_everybody_back_in_full(path: Path, clock: ManualClock) ->
     assert clock.monotonic() - start == pytest.approx(90)
 
 
-def test_a_pause_holds_back_those_who_wait_already(path: Path, clock: ManualClock) -> None:
-    """I1: a pause that is asked for while others wait counts for them, too."""
+def test_a_pause_applies_to_waiting_threads(path: Path, clock: ManualClock) -> None:
+    """I1: a pause that begins while others wait applies to them, too."""
     shared = budget(path, clock)
     shared.acquire().sent()
     start = clock.monotonic()
@@ -241,7 +241,7 @@ def test_a_limit_below_one_is_refused(path: Path, clock: ManualClock) -> None:
 
 
 def test_libraries_in_one_file_have_budgets_of_their_own(path: Path, clock: ManualClock) -> None:
-    """I1: the limit is one library's; another library does not wait for it."""
+    """I1: the limit belongs to one library; another library does not wait for it."""
     start = clock.monotonic()
     budget(path, clock).acquire()
     budget(path, clock).pause(100)
@@ -250,7 +250,7 @@ def test_libraries_in_one_file_have_budgets_of_their_own(path: Path, clock: Manu
 
 
 def test_processes_share_alike_however_many_threads_they_have(path: Path) -> None:
-    """I1, trap B4: a process with one thread gets as much as one with eight."""
+    """I1: a process with one thread gets as much as a process with eight."""
     clock = _LockstepClock(start=60.0, crowd=2, end=660.0)
     before = ManualClock(0.0)
     first = budget(path, before, 60)
@@ -282,10 +282,10 @@ def test_processes_share_alike_however_many_threads_they_have(path: Path) -> Non
     assert most_in_a_window(left) <= 60
 
 
-def test_a_process_that_dies_in_the_queue_holds_up_nobody(
+def test_a_process_that_dies_in_the_queue_delays_no_other(
     path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I1: of two slots that become free one is kept for the dead, until its ticket is void; the other is had at once."""
+    """I1: of two free slots, one is reserved for the dead process until its ticket is void; the other one can be taken at once."""
     shared = budget(path, clock, 2)
     shared.acquire().sent()
     shared.acquire().sent()
@@ -306,11 +306,11 @@ def test_a_process_that_dies_in_the_queue_holds_up_nobody(
     shared.acquire()
     assert clock.monotonic() - start == pytest.approx(KEPT)
     shared.acquire()
-    assert clock.monotonic() - start <= KEPT + LEASE
+    assert clock.monotonic() - start <= KEPT + TICKET_SECONDS
 
 
 def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) -> None:
-    """I1: whoever stops waiting, for whatever reason, keeps no slot from the others."""
+    """I1: a caller that stops waiting, for whatever reason, takes no slot from the others."""
     shared, impatient = budget(path, clock), budget(path, clock)
     shared.acquire().sent()
     start = clock.monotonic()
@@ -325,8 +325,8 @@ def test_an_interrupted_wait_leaves_the_queue(path: Path, clock: ManualClock) ->
     assert clock.monotonic() - start == pytest.approx(KEPT)
 
 
-def test_after_a_boot_nobody_waits_for_hours(path: Path) -> None:
-    """I1: the clock starts anew at boot. Requests of before count as sent just now, once, and a pause begins again."""
+def test_after_a_boot_no_slot_is_taken_for_hours(path: Path) -> None:
+    """I1: the clock starts anew at boot. Earlier requests count as sent just now, once, and a pause begins again."""
     before = ManualClock(1_000_000.0)
     shared = budget(path, before, 2)
     shared.acquire().sent()
@@ -340,32 +340,34 @@ def test_after_a_boot_nobody_waits_for_hours(path: Path) -> None:
     budget(path, before).pause(100)
     rebooted = ManualClock(30.0)
     budget(path, rebooted).acquire()
-    assert 130 <= rebooted.monotonic() <= 130 + LATEST + KEPT
+    assert 130 <= rebooted.monotonic() <= 130 + SEND_SECONDS + KEPT
 
 
 def test_after_a_boot_no_ticket_of_before_is_left(path: Path) -> None:
-    """I1: a ticket of before the boot must not keep a slot idle until its time comes round again."""
+    """I1: a ticket from before the boot must not keep a slot idle until its time comes round again."""
     before, after = ManualClock(1_000_000.0), ManualClock(20.0)
     budget(path, before).close()
     with sqlite3.connect(path) as db:
-        db.execute("INSERT INTO budget_queue (library, void_at) VALUES (?, ?)", (LIBRARY, before.monotonic() + LEASE))
+        db.execute(
+            "INSERT INTO budget_queue (library, void_at) VALUES (?, ?)", (LIBRARY, before.monotonic() + TICKET_SECONDS)
+        )
     db.close()
     budget(path, after).acquire()
     assert after.monotonic() == 20.0
 
 
 def test_on_wait_hears_of_long_waits_once(path: Path, clock: ManualClock) -> None:
-    """Trap B4: waiting is visible, yet not reported at every look; it is reported again when it becomes longer."""
+    """I1: a wait is reported once, and again when it becomes longer."""
     waits: list[float] = []
     shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append)
     shared.acquire().sent()
     clock.at(clock.monotonic() + 30, lambda: shared.pause(60))
     shared.acquire()
-    assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=LEASE / 4)]
+    assert waits == [pytest.approx(KEPT), pytest.approx(60, abs=TICKET_SECONDS / 4)]
 
 
-def test_a_pause_is_told_apart_from_a_budget_that_is_used_up(path: Path, clock: ManualClock) -> None:
-    """Whoever watches is told who asks for the wait: the service, or our own promise to it."""
+def test_the_report_distinguishes_a_pause_from_a_used_up_budget(path: Path, clock: ManualClock) -> None:
+    """The report says who asks for the wait: the service, or our own limit."""
     waits: list[float] = []
     pauses: list[float] = []
     shared = Budget(path, LIBRARY, 1, clock, on_wait=waits.append, on_pause=pauses.append)
@@ -388,7 +390,7 @@ def interrupt_soon() -> Iterator[Callable[[], None]]:
 
 @pytest.mark.parametrize("behind_a_thread", [False, True])
 def test_a_signal_ends_the_wait(path: Path, interrupt_soon: Callable[[], None], behind_a_thread: bool) -> None:
-    """A person who presses Ctrl-C is heard at once, also when another thread of the process waits before."""
+    """Ctrl-C ends the wait at once, also if another thread of the process is ahead in the queue."""
     stop = threading.Event()
     shared = Budget(path, LIBRARY, 1, SystemClock(stop))
     grant = shared.acquire()
@@ -444,17 +446,17 @@ def test_it_works_again_after_close(path: Path, clock: ManualClock) -> None:
 
 
 def output_of(script: str, path: Path) -> tuple[str, str]:
-    """What a Python process of its own writes to standard output and to standard error."""
+    """Runs a Python process; returns its standard output and standard error."""
     command: list[str | Path] = [sys.executable, "-c", script, path]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     return done.stdout, done.stderr
 
 
 def test_it_survives_a_fork(path: Path) -> None:
-    """I1: a forked process shares the budget with its parent, and neither harms the file of the other."""
+    """I1: a forked process shares the budget with its parent, and neither damages the file of the other."""
     script = """if True:
         import os, pathlib, sys
-        from pipelines.service.budget import Budget
+        from pipelines.service.http.budget import Budget
         shared = Budget(pathlib.Path(sys.argv[1]), "library", 100)
         shared.acquire().sent()
         children = []
@@ -475,7 +477,7 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
     """Runs that start together must not fail because SQLite lets only one of them turn WAL on."""
     script = """if True:
         import multiprocessing, os, pathlib, sys
-        from pipelines.service.budget import Budget
+        from pipelines.service.http.budget import Budget
         together = multiprocessing.get_context("fork").Barrier(4)
         children = []
         for _ in range(4):
@@ -491,7 +493,7 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_database_is_a_storage_error(path: Path, clock: ManualClock) -> None:
-    """The message tells the file, what came back and what to do (style rule 6)."""
+    """The message names the file, what came back and what to do."""
     path.write_bytes(b"this is not a database, but long enough to be looked at " * 100)
     with pytest.raises(StorageError, match=r"state\.db .*not a database.* restore it from a copy"):
         budget(path, clock)
@@ -502,7 +504,7 @@ def test_a_missing_folder_is_a_storage_error(path: Path, clock: ManualClock) -> 
         budget(path / "below", clock)
 
 
-def test_a_file_that_somebody_keeps_locked_is_a_storage_error(path: Path, clock: ManualClock) -> None:
+def test_a_locked_file_is_a_storage_error(path: Path, clock: ManualClock) -> None:
     shared = budget(path, clock)
     shared._file._connection.execute("PRAGMA busy_timeout = 1")  # type: ignore[union-attr]
     other = sqlite3.connect(path, isolation_level=None)
@@ -525,7 +527,7 @@ def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: Man
 
 
 def test_the_count_of_slots_is_right_after_everything(path: Path, clock: ManualClock) -> None:
-    """I1: the number kept beside the slots is the number of slots."""
+    """I1: the stored number of slots is the number of rows."""
     shared = budget(path, clock, 50)
     for number in range(200):
         grant = shared.acquire()

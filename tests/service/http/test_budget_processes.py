@@ -1,4 +1,4 @@
-"""I1 with real processes, a real socket and real time: the count is that of the service that receives the requests."""
+"""I1 with real processes, a real socket and real time; the service that receives the requests counts them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LATENCY = 0.02
 
 
 class _Service(ThreadingHTTPServer):
-    """Keeps the moment at which each request arrived, and the process it came from."""
+    """Records when each request arrived, and from which process."""
 
     daemon_threads = True
 
@@ -43,10 +43,10 @@ class _Service(ThreadingHTTPServer):
             self._more.notify_all()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Take it calmly that a killed process does not say goodbye."""
+        """Ignore a killed process that breaks its connection."""
 
     def first(self, count: int) -> list[tuple[float, str]]:
-        """The first so many arrivals; waits for them."""
+        """Wait for the first `count` arrivals and return them."""
         with self._more:
             assert self._more.wait_for(lambda: len(self._arrivals) >= count, timeout=100 * CYCLE), len(self._arrivals)
             return self._arrivals[:count]
@@ -67,7 +67,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def send_for_ever(path: Path, port: int, name: str, together: Barrier) -> None:
-    """What each process does, when all of them are there: one request after the other, as fast as the budget lets it."""
+    """The work of each process when all have started: one request after the other, as fast as the budget allows."""
     budget = Budget(path, "library", LIMIT, window=WINDOW)
     connection = http.client.HTTPConnection("127.0.0.1", port)
     connection.connect()

@@ -1,4 +1,4 @@
-"""I1 with the whole client in real processes, by the count of the service that receives the requests."""
+"""I1 with the whole client in real processes, counted by the service that receives the requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ READER = f"""
 
 @pytest.fixture
 def limited_sandbox() -> Iterator[SandboxProcess]:
-    """A service that refuses what is beyond the limit, and counts what it receives."""
+    """A service that refuses requests beyond the limit, and counts what it receives."""
     with SandboxProcess("--requests-per-minute", str(LIMIT), "--tenant", "library=real:50") as sandbox:
         yield sandbox
 
@@ -60,7 +60,7 @@ def limited_sandbox() -> Iterator[SandboxProcess]:
 def start_reader(
     limited_sandbox: SandboxProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[], subprocess.Popen[str]]]:
-    """Starts a process that asks as fast as the budget lets it, in four threads."""
+    """Starts a process that sends requests as fast as the budget allows, in four threads."""
     monkeypatch.setenv("TEST_USER", USER)
     monkeypatch.setenv("TEST_PASSWORD", PASSWORD)
     config = tmp_path / "bookferry.toml"
@@ -83,7 +83,7 @@ def start_reader(
 
 
 def let_go(*processes: subprocess.Popen[str]) -> float:
-    """Let them begin, as soon as all of them are ready; when that was."""
+    """Let the processes begin when all of them are ready; returns the time."""
     for process in processes:
         assert next_line(process) == "ready\n"
     begun = time.monotonic()
@@ -95,7 +95,7 @@ def let_go(*processes: subprocess.Popen[str]) -> float:
 
 
 def next_line(process: subprocess.Popen[str]) -> str:
-    """What the process tells next: that it is reading, that its budget is used up. Nothing, after minutes."""
+    """Returns the next line of the process: that it is reading, or that its budget is used up. Empty after minutes of silence."""
     assert process.stdout is not None
     guard = threading.Timer(200, process.kill)
     guard.start()
@@ -106,7 +106,7 @@ def next_line(process: subprocess.Popen[str]) -> str:
 
 
 def seconds_to_wait(process: subprocess.Popen[str]) -> int:
-    """How long the process will wait for its next request: until a minute after the first one of all, if it keeps the promise."""
+    """Returns how long the process will wait for its next request: until a minute after the first request, if it keeps the limit."""
     while (line := next_line(process)) == "reading\n":
         pass
     word, seconds, reason = line.rstrip().split(maxsplit=2)
@@ -145,7 +145,7 @@ def test_four_processes_never_exceed_the_limit(
 def test_one_that_is_killed_in_the_middle_has_paid(
     limited_sandbox: SandboxProcess, start_reader: Callable[[], subprocess.Popen[str]]
 ) -> None:
-    """I1: "with a lease that a killed process does not keep": the others get the rest; what it may have sent stays paid."""
+    """I1: a killed process does not keep its lease: the others get the rest, and a request that it may have sent stays paid."""
     killed, *others = (start_reader() for _ in range(PROCESSES))
     let_go(killed)
     assert next_line(killed) == "reading\n"

@@ -1,4 +1,4 @@
-"""A page is cut into its records byte for byte (I6), and one odd record does not cost the page (trap B9)."""
+"""A page is cut into its records byte for byte (I6), and one odd record does not cost the page (I7)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ VALUE = st.recursive(
     ['{{"records": [{}]}}', ' {{ "a": {{"records": 1}}, "records" :[ {} ] , "z": [1, "]"] }} ', "[{}]", " [ {} ] "],
 )
 @given(records=st.lists(VALUE, max_size=4), blank=st.sampled_from(["", " ", "\n\t"]), odd=st.booleans())
-def test_trap_b9_every_record_comes_out_as_it_was_sent(
-    around: str, records: list[object], blank: str, odd: bool
-) -> None:
+def test_every_record_comes_out_byte_for_byte(around: str, records: list[object], blank: str, odd: bool) -> None:
     """Bare or in an envelope, with any white space, with or without half a surrogate pair: each record, byte for byte, in order."""
     texts = [json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() for record in records]
     texts += ['{"id": 7, "title": "\\ud800"}'] if odd else []
@@ -42,7 +40,7 @@ def test_trap_b9_every_record_comes_out_as_it_was_sent(
 
 @pytest.mark.parametrize("name", ["users", "data", "items"])
 def test_a_list_may_be_named_otherwise(name: str) -> None:
-    """Of a list other than publications the document shows no envelope: one array of objects in an object is one."""
+    """service.md#lists shows the envelope of publications only: in another list, the only array of objects counts as the envelope."""
     records = [b'{"id": 1, "x": [1]}', b'{ "id":2 }']
     body = b'{"total": 2, "page": {"next": null}, "%s": [%s]}' % (name.encode(), b" , ".join(records))
     assert [bytes(record) for record in split_records(body)] == records
@@ -71,7 +69,7 @@ def test_a_list_may_be_named_otherwise(name: str) -> None:
         b"\xff",
     ],
 )
-def test_what_is_not_a_listing_is_refused(body: bytes) -> None:
-    """No listing, no records: never an empty one by mistake."""
+def test_a_body_that_is_no_list_is_refused(body: bytes) -> None:
+    """No list, no records: never an empty list by mistake."""
     with pytest.raises((msgspec.DecodeError, ValueError)):
         split_records(body)

@@ -18,8 +18,8 @@ import pytest
 from pipelines.errors import ConfigurationError, TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.budget import Budget
-from pipelines.service.http.network import Network, proxy_for
-from pipelines.service.http.transport import Budgeted, RequestMeter
+from pipelines.service.http.network import NetworkTransport, proxy_for
+from pipelines.service.http.transport import BudgetTransport, RequestMeter
 from tests.service.conftest import PASSWORD
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -51,7 +51,7 @@ LIBRARY = "https://library.example.org"
 def test_the_proxy_of_the_environment(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], base_url: str, expected: str | None
 ) -> None:
-    """As curl does; but what is sent to this machine unencrypted, because nobody can overhear it there, never goes to a proxy."""
+    """As curl does; but unencrypted requests to this machine never go to a proxy, because nobody can overhear them here."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert proxy_for(base_url) == expected
@@ -59,17 +59,17 @@ def test_the_proxy_of_the_environment(
 
 @pytest.mark.parametrize("proxy", ["ftp://me:hunter2@proxy:3128", "http://me:hunter2@proxy:port", "socks5://proxy"])
 def test_an_unusable_proxy_is_a_mistake_in_the_environment(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
-    """Style rule 6, I10: what to correct, without the proxy's password."""
+    """I10: the message says what to correct, without the proxy's password."""
     monkeypatch.setenv("https_proxy", proxy)
     with pytest.raises(ConfigurationError, match="Correct https_proxy or all_proxy") as caught:
-        Network(LIBRARY)
+        NetworkTransport(LIBRARY)
     assert "hunter2" not in f"{caught.value!r}"
 
 
 def test_a_proxy_sees_neither_sign_in_nor_request(
     serve: Serve, tmp_path: Path, client_for: Callable[..., LibraryClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """I2, I1: it is asked for a tunnel and refuses; the library's credentials stay here and its budget is untouched."""
+    """I2, I1: the proxy refuses the tunnel; the library's credentials stay here and its budget is untouched."""
     proxy = serve(lambda _: Answer(status=407))
     monkeypatch.setenv("https_proxy", proxy.url)
     client = client_for(LIBRARY)
@@ -83,7 +83,7 @@ def test_a_proxy_sees_neither_sign_in_nor_request(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for localhost that signs itself, and its key."""
+    """Creates a self-signed certificate for localhost, and its key."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415  not everybody has it
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -132,7 +132,7 @@ def test_a_certificate_authority_can_be_named(
     client_for: Callable[..., LibraryClient],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The remedy that the message names."""
+    """The remedy of the message works."""
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
     client = client_for(secure_server.url)
     assert client.get(f"{secure_server.url}/api/v2/publications").content == b"[]"
@@ -141,7 +141,7 @@ def test_a_certificate_authority_can_be_named(
 
 @contextlib.contextmanager
 def silent_server() -> Iterator[tuple[str, threading.Event]]:
-    """Accepts, reads, and never answers; tells when something arrived."""
+    """Accepts, reads, and never responds; signals when something arrived."""
     arrived = threading.Event()
     taken: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -162,18 +162,18 @@ def silent_server() -> Iterator[tuple[str, threading.Event]]:
         one.close()
 
 
-def test_close_ends_what_another_thread_waits_for() -> None:
-    """A run that is stopped must not hang for the length of a timeout, nor leave a socket behind."""
+def test_close_ends_the_wait_of_another_thread() -> None:
+    """A stopped run must not wait for a timeout, nor leave a socket open."""
     failed: list[BaseException] = []
 
-    def ask(network: Network, url: str) -> None:
+    def ask(network: NetworkTransport, url: str) -> None:
         try:
             network.handle_request(httpx.Request("GET", f"{url}/", headers={"host": "x"}))
         except httpx.TransportError as error:
             failed.append(error)
 
     with silent_server() as (url, arrived):
-        network = Network(url)
+        network = NetworkTransport(url)
         thread = threading.Thread(target=ask, args=(network, url), daemon=True)
         thread.start()
         assert arrived.wait(100)
@@ -184,10 +184,10 @@ def test_close_ends_what_another_thread_waits_for() -> None:
 
 
 def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualClock) -> None:
-    """I1: a thread that got its slot just when the run was stopped gives it back."""
+    """I1: a thread that got its slot just when the run was stopped gives the slot back."""
     server = serve(lambda _: Answer([]))
     shared = Budget(tmp_path / "state.db", "library", 1, clock)
-    ring = Budgeted(Network(server.url), budget=shared, meter=RequestMeter(), clock=clock)
+    ring = BudgetTransport(NetworkTransport(server.url), budget=shared, meter=RequestMeter(), clock=clock)
     ring.close()
     with pytest.raises(TemporaryError, match="stopped before this request was sent"):
         ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
@@ -195,9 +195,9 @@ def test_nothing_leaves_after_close(serve: Serve, tmp_path: Path, clock: ManualC
 
 
 def test_a_connection_that_is_made_during_close_is_closed(serve: Serve) -> None:
-    """The same, for a thread that was connecting: no request, and no socket left open (a warning fails the test)."""
+    """The same for a thread that was connecting: no request, and no socket left open (a warning fails the test)."""
     server = serve(lambda _: Answer([]))
-    network = Network(server.url)
+    network = NetworkTransport(server.url)
 
     def close_meanwhile(event: str, _info: object) -> None:
         if event.endswith("connect_tcp.started"):
@@ -212,7 +212,7 @@ def test_a_connection_that_is_made_during_close_is_closed(serve: Serve) -> None:
 def test_no_log_of_a_library_shows_cookies_or_addresses(
     serve: Serve, client_for: Callable[..., LibraryClient], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """I10: httpcore logs the headers of answers at DEBUG, httpx every address at INFO."""
+    """I10: httpcore logs the headers of responses at DEBUG, and httpx logs every address at INFO."""
     caplog.set_level(logging.DEBUG)
     server = serve(lambda _: Answer([], headers={"Set-Cookie": "_library_session=planted"}))
     client_for(server.url).get(f"{server.url}/api/v2/publications?signature=abc")

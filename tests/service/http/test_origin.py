@@ -1,4 +1,4 @@
-"""I2, trap A1: the sign-in goes to the tenant's own scheme, host, port and `/api/` or `/oauth/` path, and nowhere else."""
+"""I2: the sign-in goes to the tenant's own scheme, host, port and `/api/` or `/oauth/` path, and nowhere else."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.errors import ForeignOriginError, ProtocolError
-from pipelines.service.client import LibraryClient, SessionAuth
-from pipelines.service.http.transport import Pinned
+from pipelines.service.client import LibraryClient, SessionCookieAuth
+from pipelines.service.http.transport import OriginTransport
 from pipelines.service.listing.listing import Listing
 from pipelines.settings.credentials import SessionCookie
 from tests.sandbox.process import SandboxProcess
@@ -25,14 +25,14 @@ BASE = "https://library.example.org/main"
 
 
 def goes_through(url: str, base_url: str = BASE) -> bool:
-    """Whether a pinned transport sends a request to `url`."""
+    """Whether an origin-checked transport sends a request to `url`."""
     sent: list[httpx.Request] = []
 
     def take(request: httpx.Request) -> httpx.Response:
         sent.append(request)
         return httpx.Response(200)
 
-    pinned = Pinned(httpx.MockTransport(take), base_url=base_url)
+    pinned = OriginTransport(httpx.MockTransport(take), base_url=base_url)
     try:
         pinned.handle_request(httpx.Request("GET", url))
     except ForeignOriginError:
@@ -52,7 +52,7 @@ def goes_through(url: str, base_url: str = BASE) -> bool:
     ],
 )
 def test_the_tenants_own_paths_are_allowed(url: str) -> None:
-    """I2: the origin is compared as a browser does, not letter by letter."""
+    """I2: the origin is compared as in a browser, not letter by letter."""
     assert goes_through(url)
 
 
@@ -85,13 +85,13 @@ def test_the_tenants_own_paths_are_allowed(url: str) -> None:
         "https://[::1]/main/api/v2/publications",
     ],
 )
-def test_trap_a1_everything_else_is_refused(url: str) -> None:
-    """Trap A1: API calls are pinned to scheme, host, port, path prefix, however the address is written."""
+def test_every_other_address_is_refused(url: str) -> None:
+    """I2: API calls stay on scheme, host, port and path prefix, however the address is written."""
     assert not goes_through(url)
 
 
 def test_an_ipv6_address_is_an_origin_like_any_other() -> None:
-    """I2: brackets and the scheme's own port are spelling."""
+    """I2: brackets and the default port of the scheme are only spelling."""
     assert goes_through("http://[::1]:80/api/v2/publications", "http://[::1]")
     assert not goes_through("http://[::1]:81/api/v2/publications", "http://[::1]")
 
@@ -108,8 +108,8 @@ addresses = st.builds(
 
 
 @given(addresses)
-def test_trap_a1_no_address_slips_through(address: str) -> None:
-    """Trap A1: whatever goes out goes below the tenant's own folder, as another reader of addresses understands it."""
+def test_no_address_leaves_the_tenants_folder(address: str) -> None:
+    """I2: every request stays below the tenant's own folder, also as another parser reads the address."""
     base = httpx.URL(f"{BASE}/api/v2/publications")
     try:
         url = str(base.join(address))
@@ -126,7 +126,7 @@ def test_trap_a1_no_address_slips_through(address: str) -> None:
 
 
 def page_with_link(link: str) -> Script:
-    """A listing of which the first page leads to `link`."""
+    """A list whose first page leads to `link`."""
 
     def script(_: Received) -> Answer:
         return Answer({"records": [{"id": 1}]}, headers={"X-Total": "100", "Link": f'<{link}>; rel="next"'})
@@ -149,10 +149,10 @@ def page_with_link(link: str) -> Script:
         "ftp://127.0.0.1:{own_port}/api/v2/publications?page=2",
     ],
 )
-def test_trap_a1_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
+def test_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     serve: Serve, client_for: ClientFor, link: str
 ) -> None:
-    """Trap A1, I2: "not to a Link on another origin (that stops the run)"; both servers tell what they received."""
+    """I2: a Link to another origin stops the run; both servers report what they received."""
     other = serve(lambda _: Answer({"records": []}))
     leads: list[Script] = []
     own = serve(lambda request: leads[0](request))  # noqa: PLW0108  its own address is known only when it runs
@@ -165,8 +165,10 @@ def test_trap_a1_a_foreign_link_ends_the_listing_and_nothing_is_sent_there(
     assert client.requests == 1
 
 
-def test_trap_a1_the_sandboxs_foreign_link(sandbox: SandboxProcess, serve: Serve, client_for: ClientFor) -> None:
-    """Trap A1 against the sandbox: what it says is on another origin stays unasked."""
+def test_the_foreign_link_of_the_sandbox_is_not_followed(
+    sandbox: SandboxProcess, serve: Serve, client_for: ClientFor
+) -> None:
+    """I2 against the sandbox: the page on another origin is not requested."""
     other = serve(lambda _: Answer({"records": []}))
     sandbox.change(variations={"link": "foreign", "foreign_origin": other.url})
     with pytest.raises(ForeignOriginError, match=f":{other.port}"):
@@ -175,8 +177,8 @@ def test_trap_a1_the_sandboxs_foreign_link(sandbox: SandboxProcess, serve: Serve
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_trap_a1_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor, status: int) -> None:
-    """I2: not even within the own origin; the message tells where the service wanted to send us."""
+def test_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor, status: int) -> None:
+    """I2: not even within the own origin; the message names the target of the redirect."""
     other = serve(lambda _: Answer({"records": []}))
     own = serve(lambda _: Answer(status=status, headers={"Location": f"{other.url}/api/v2/publications"}))
     with pytest.raises(ProtocolError, match=f"redirects to {other.url}/api/v2/publications.*correct base_url"):
@@ -185,23 +187,23 @@ def test_trap_a1_a_redirect_is_not_followed(serve: Serve, client_for: ClientFor,
 
 
 def test_the_sign_in_goes_to_the_own_origin(serve: Serve, client_for: ClientFor) -> None:
-    """service-api.md, v2 authentication: "HTTP Basic authentication with the normal account credentials"."""
+    """service.md#v2: HTTP Basic with user name and password."""
     own = serve(lambda _: Answer([]))
     client_for(own.url, auth=httpx.BasicAuth("Aladdin", "open sesame")).get(f"{own.url}/api/v2/publications")
     assert own.received[0].headers["Authorization"] == "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
 
 
 def test_the_session_cookie_is_sent_as_it_is(serve: Serve, client_for: ClientFor) -> None:
-    """service-api.md, v2 authentication: "Session cookie `_library_session`"."""
+    """service.md#v2: the session cookie `_library_session`."""
     own = serve(lambda _: Answer([]))
-    client_for(own.url, auth=SessionAuth(SessionCookie("ab12"))).get(f"{own.url}/api/v2/publications")
+    client_for(own.url, auth=SessionCookieAuth(SessionCookie("ab12"))).get(f"{own.url}/api/v2/publications")
     assert own.received[0].headers["Cookie"] == "_library_session=ab12"
     assert "Authorization" not in own.received[0].headers
 
 
-@pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionAuth(SessionCookie("ab12"))])
+@pytest.mark.parametrize("auth", [httpx.BasicAuth("me", "pw"), SessionCookieAuth(SessionCookie("ab12"))])
 def test_cookies_set_by_answers_never_travel(serve: Serve, client_for: ClientFor, auth: httpx.Auth) -> None:
-    """I2, I10: a session that an answer begins is nobody's sign-in, and must not replace ours."""
+    """I2, I10: a session that a response starts must not replace our sign-in."""
     cookies = {"Set-Cookie": "_library_session=planted; Path=/; Domain=127.0.0.1"}
     own = serve(lambda _: Answer([], headers=cookies))
     client = client_for(own.url, auth=auth)

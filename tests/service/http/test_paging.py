@@ -1,4 +1,4 @@
-"""Trap A2: what the paging headers say, where the next page is, and what is no progress."""
+"""service.md#lists: the paging headers, the next page, and loops."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pipelines.service.http.paging import LoopGuard, PagingHeaders, Route, read_
 PAGE = httpx.URL("https://library.example.org/api/v2/publications?per_page=50&page=3")
 
 
-def signpost(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> PagingHeaders:
+def paging_headers(link: str = "", total: str | None = None, url: httpx.URL = PAGE) -> PagingHeaders:
     headers = [(b"Link", link.encode()), *([] if total is None else [(b"X-Total", total.encode())])]
     return read_paging_headers(httpx.Response(200, headers=headers), url, 50)
 
@@ -53,49 +53,49 @@ def page(number: int) -> httpx.URL:
     ],
 )
 def test_next_is_read_from_link(link: str, expected: httpx.URL | None) -> None:
-    """service-api.md, Limits: "`Link` (first, previous, next, last page URLs)"; RFC 8288 allows every one of these spellings."""
-    assert signpost(link).next == expected
+    """service.md#lists: `Link` has first, previous, next and last; RFC 8288 allows every one of these spellings."""
+    assert paging_headers(link).next == expected
 
 
 def test_a_link_that_names_a_page_but_no_size_means_our_pages() -> None:
-    """Trap A2: page 4 of 25 a page is not page 4 of 50 a page; records would come twice."""
-    assert dict(signpost("<?page=4>; rel=next").next.params) == {"page": "4", "per_page": "50"}  # type: ignore[union-attr]
+    """I4: page 4 of 25 records is not page 4 of 50 records; records would come twice."""
+    assert dict(paging_headers("<?page=4>; rel=next").next.params) == {"page": "4", "per_page": "50"}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("link", ["", "</style.css>; rel=preload", "<?page=4>; title=next", "nonsense"])
 def test_a_link_header_about_something_else_is_none_about_pages(link: str) -> None:
-    """Trap A2: a proxy that adds `preload` must not end the listing after its first page."""
-    assert not signpost(link).linked
+    """I4: a proxy that adds `preload` must not end the listing after its first page."""
+    assert not paging_headers(link).linked
 
 
 def test_a_link_header_without_next_is_the_last_page() -> None:
-    """service-api.md, Limits: "while a next link exists, more pages remain"."""
-    last = signpost('<?page=1>; rel="first"')
+    """service.md#lists: while there is a next link, more pages remain."""
+    last = paging_headers('<?page=1>; rel="first"')
     assert last.linked
     assert Route().after(last) is None
 
 
 @pytest.mark.parametrize("link", ["http://library.example.org:port/", "http://h\x01/", "?" + "x" * 70_000])
 def test_an_address_that_cannot_be_understood_is_one_clear_error(link: str) -> None:
-    """I13: not an exception of a library that nobody catches."""
+    """I13: no uncaught exception of a library."""
     with pytest.raises(ProtocolError, match="address cannot be understood") as caught:
-        signpost(f"<{link}>; rel=next")
+        paging_headers(f"<{link}>; rel=next")
     assert len(str(caught.value)) < 1000
 
 
 def test_thousands_of_links_are_read_in_no_time() -> None:
-    """I13: a header is 100 kB at most, and is looked at once."""
+    """I13: a header is 100 kB at most, and is parsed once."""
     header = ", ".join(f'<?page={number}>; rel="x{number}"' for number in range(4000)) + ", <?page=4>; rel=next"
-    assert signpost(header).next is not None
-    assert signpost("<" * 100_000).next is None
-    assert signpost("<>;" + " " * 100_000).next is None
+    assert paging_headers(header).next is not None
+    assert paging_headers("<" * 100_000).next is None
+    assert paging_headers("<>;" + " " * 100_000).next is None
 
 
 @given(st.text(st.sampled_from('<>;, ="relnxtpag?/&1\\\x7f:'), max_size=60))
 def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
     """I13: page links from outside are untrusted."""
     try:
-        found = signpost(header)
+        found = paging_headers(header)
     except ProtocolError:
         return
     assert found.next is None or found.linked
@@ -107,8 +107,8 @@ def test_any_link_header_is_understood_or_one_clear_error(header: str) -> None:
     + [(text, None) for text in ("", "-5", "+5", "1e3", "1,234", "1.0", "many", "٣", "9" * 16, "9" * 5000, None)],
 )
 def test_x_total_is_a_number_or_nothing(text: str | None, expected: int | None) -> None:
-    """service-api.md, Limits: "`X-Total` (total number of entries)"; what is no number counts as not sent."""
-    assert signpost(total=text).total == expected
+    """service.md#lists: `X-Total` is the number of entries; any other text counts as not sent."""
+    assert paging_headers(total=text).total == expected
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_x_total_is_a_number_or_nothing(text: str | None, expected: int | None) 
     ],
 )
 def test_the_number_of_the_last_page(link: str, expected: int | None) -> None:
-    """It is used to foresee, never to go there: an odd one is no error."""
-    assert signpost(link).last == expected
+    """`last` is used for foreseeing pages, never for reaching them: an odd value is no error."""
+    assert paging_headers(link).last == expected
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_the_number_of_the_last_page(link: str, expected: int | None) -> None:
     ],
 )
 def test_a_page_is_the_same_however_its_address_is_written(one: str, other: str, same: bool) -> None:
-    """Performance goal "requests at the floor": a page fetched ahead is the next one even if Link orders parameters otherwise."""
+    """As few requests as pages: a prefetched page is the next one even if Link orders the parameters differently."""
     assert same_page(httpx.URL(one), httpx.URL(other)) is same
 
 
 def foreseen(route: Route, url: httpx.URL | None) -> list[int]:
-    """The numbers of the pages that follow `url`, as far as they are foreseen."""
+    """Returns the numbers of the pages after `url`, as far as they are foreseen."""
     found = []
     while url is not None and (url := route.foreseen(url)) is not None:
         found.append(paging.page_number(url))
@@ -173,13 +173,13 @@ def walk(route: Route, **says: object) -> httpx.URL | None:
     ],
 )
 def test_pages_are_foreseen_up_to_the_known_end_and_no_further(says: dict[str, object], expected: list[int]) -> None:
-    """Performance goal "requests at the floor": the smaller of X-Total and `last` is believed; where neither is, nothing is foreseen."""
+    """As few requests as pages: the smaller of X-Total and `last` counts; without both, nothing is foreseen."""
     route = Route()
     assert foreseen(route, walk(route, **says)) == expected
 
 
 def test_the_end_is_that_of_the_latest_page() -> None:
-    """A collection that grows or shrinks is followed, not mourned."""
+    """A collection that grows or shrinks is followed."""
     route = Route()
     assert foreseen(route, walk(route, total=200)) == [3, 4]
     assert foreseen(route, walk(route, url=page(2), total=250)) == [4, 5]
@@ -187,7 +187,7 @@ def test_the_end_is_that_of_the_latest_page() -> None:
 
 
 def test_after_a_surprise_nothing_is_foreseen() -> None:
-    """Trap A2, "follow `Link`": guessing on would waste requests."""
+    """service.md#lists: Link decides; further guesses would waste requests."""
     route = Route()
     walk(route, total=1000)
     route.stop_foreseeing()
@@ -207,8 +207,8 @@ def test_after_a_surprise_nothing_is_foreseen() -> None:
         ([{"records": 0, "total": 7}], [None]),
     ],
 )
-def test_trap_a2_without_link_pages_are_counted(pages: list[dict[str, object]], expected: list[int | None]) -> None:
-    """Trap A2: "Where there is no `Link`, step until `X-Total` is reached; where there is neither, until an empty page"."""
+def test_without_link_pages_are_counted(pages: list[dict[str, object]], expected: list[int | None]) -> None:
+    """service.md#lists: without `Link`, count pages until `X-Total` is reached; without both, until an empty page."""
     route, found = Route(), []
     for number, says in enumerate(pages, start=1):
         following = walk(route, url=page(number), **says)
@@ -226,8 +226,8 @@ def test_a_proper_listing_passes_the_guard() -> None:
         guard.check(PagingHeaders(page(number), 2, 198), records(2 * number, 2 * number + 1), page(number + 1))
 
 
-def test_trap_a2_a_page_that_repeats_is_a_loop() -> None:
-    """Trap A2: "A page that repeats the last one is a loop: stop with an error", although its signed addresses are new."""
+def test_a_repeated_page_is_a_loop() -> None:
+    """I13: a page that repeats the previous one is a loop, although its signed addresses are new."""
     guard = LoopGuard()
     guard.check(PagingHeaders(page(1), 2), records(1, 2), page(2))
     with pytest.raises(PagingLoopError, match=r"repeats an earlier page: .*page=2, page 2 of the walk, with 4 records"):
@@ -235,8 +235,8 @@ def test_trap_a2_a_page_that_repeats_is_a_loop() -> None:
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
-def test_trap_a2_a_circle_of_addresses_is_a_loop(length: int) -> None:
-    """I13, "no endless paging": A→B→A, before the first page of the circle is asked for again."""
+def test_a_circle_of_addresses_is_a_loop(length: int) -> None:
+    """I13: A→B→A stops before the first page of the circle is requested again."""
     guard = LoopGuard()
     for number in range(1, length):
         guard.check(PagingHeaders(page(number), 1), records(number), page(number + 1))
@@ -246,7 +246,7 @@ def test_trap_a2_a_circle_of_addresses_is_a_loop(length: int) -> None:
 
 
 def test_one_empty_page_may_be_followed_but_not_a_second() -> None:
-    """I13: a service that filters after paging may send one; one that sends only those would do so for ever."""
+    """I13: a service that filters after paging may send an empty page; a service that sends only empty pages would do so for ever."""
     guard = LoopGuard()
     guard.check(PagingHeaders(page(1), 0), [], page(2))
     guard.check(PagingHeaders(page(2), 1), records(1), page(3))
@@ -262,7 +262,7 @@ def test_two_empty_pages_may_end_a_listing() -> None:
 
 
 def test_a_listing_far_beyond_its_own_count_is_endless() -> None:
-    """I13: always new records, far more than X-Total says."""
+    """I13: always new records, far more than X-Total."""
     guard, read = LoopGuard(), 0
     with pytest.raises(PagingLoopError, match="far beyond its own count"):  # noqa: PT012  it happens on some page
         for number in range(1, 1000):
@@ -281,7 +281,7 @@ def test_a_listing_without_count_ends_some_day(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("record", [b"{}", b'{"id": null}', b"17", b'"x"', b"null", b"[" * 100_000, b'{"id": '])
-def test_records_without_an_id_are_told_apart_by_what_they_are(record: bytes) -> None:
+def test_records_without_an_id_are_identified_by_their_content(record: bytes) -> None:
     """I13: a record of any shape passes; the same page again does not."""
     guard = LoopGuard()
     guard.check(PagingHeaders(page(1), 1), [msgspec.Raw(record)], page(2))

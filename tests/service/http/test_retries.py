@@ -1,4 +1,4 @@
-"""Traps A5 and A7: what is tried again, when, and for how long."""
+"""I8 and I1: which requests are tried again, when, and for how long."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, MAX_WAIT, UNTOLD, Retried, retry_after
-from pipelines.service.listing.listing import Listing, Page
+from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
+from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, retry_after
+from pipelines.service.listing.completeness import Page
+from pipelines.service.listing.listing import Listing
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
@@ -27,14 +29,14 @@ Outcome = httpx.Response | Exception
 
 
 class Service(httpx.BaseTransport):
-    """Answers in order; the last answer stands for all that follow."""
+    """Responses in order; the last one repeats."""
 
     def __init__(self, *outcomes: Outcome) -> None:
         self._outcomes = list(outcomes)
         self.tries = 0
 
     def handle_request(self, _request: httpx.Request) -> httpx.Response:
-        """The next outcome."""
+        """Return the next response."""
         outcome = self._outcomes[min(self.tries, len(self._outcomes) - 1)]
         self.tries += 1
         if isinstance(outcome, Exception):
@@ -49,13 +51,13 @@ def answer(status: int = 200, content: bytes = b"[]", **headers: str) -> httpx.R
 
 
 def send(clock: ManualClock, service: Service, method: str = "GET", **options: object) -> httpx.Response:
-    return Retried(service, clock=clock, **options).handle_request(httpx.Request(method, URL))  # type: ignore[arg-type]
+    return RetryTransport(service, clock=clock, **options).handle_request(httpx.Request(method, URL))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", [408, 425, 500, 502, 503, 504, 520, 524, 599])
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-def test_trap_a5_what_may_be_repeated_is(clock: ManualClock, method: str, status: int) -> None:
-    """Trap A5: "GET, PATCH and DELETE may be repeated"; 500 is what service-api.md calls an internal server error."""
+def test_repeatable_methods_are_repeated(clock: ManualClock, method: str, status: int) -> None:
+    """I8: GET, PATCH and DELETE may be repeated."""
     service = Service(answer(status), answer(status), answer(content=b'{"records": []}'))
     response = send(clock, service, method)
     assert (response.status_code, response.content, service.tries) == (200, b'{"records": []}', 3)
@@ -71,8 +73,8 @@ def test_trap_a5_what_may_be_repeated_is(clock: ManualClock, method: str, status
         httpx.RemoteProtocolError("cut"),
     ],
 )
-def test_trap_a5_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualClock, outcome: Outcome) -> None:
-    """Trap A5: "POST repeated after 5xx or a timeout creates twice"; whoever posts has to look the record up first."""
+def test_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualClock, outcome: Outcome) -> None:
+    """I8: a POST that is repeated after a 5xx or a timeout creates twice; its caller has to look the record up first."""
     service = Service(outcome)
     try:
         send(clock, service, "POST")
@@ -85,15 +87,15 @@ def test_trap_a5_a_post_that_may_have_had_its_effect_is_never_repeated(clock: Ma
     "outcome", [answer(429), httpx.ConnectError("refused"), httpx.ConnectTimeout("slow"), httpx.ProxyError("no")]
 )
 def test_a_post_that_certainly_had_no_effect_is_repeated(clock: ManualClock, outcome: Outcome) -> None:
-    """It was put off unread, or never left."""
+    """The service put it off unread, or it never left."""
     service = Service(outcome, answer(201))
     assert (send(clock, service, "POST").status_code, service.tries) == (201, 2)
 
 
-def test_trap_a5_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
-    """Trap A5: a server that breaks off sees the GET again and the POST once."""
+def test_repetitions_over_a_real_socket(serve: Callable[[Script], ScriptedServer], clock: ManualClock) -> None:
+    """I8: a server that breaks off sees the GET again and the POST once."""
     server = serve(lambda _: Answer(raw=b""))
-    with Retried(httpx.HTTPTransport(), clock=clock) as ring:
+    with RetryTransport(httpx.HTTPTransport(), clock=clock) as ring:
         for method, error in (("GET", TemporaryError), ("POST", httpx.RemoteProtocolError)):
             request = httpx.Request(method, f"{server.url}/", headers={"host": "library.test", "content-length": "0"})
             with pytest.raises(error):
@@ -103,7 +105,7 @@ def test_trap_a5_over_a_real_socket(serve: Callable[[Script], ScriptedServer], c
 
 @pytest.mark.parametrize("status", [200, 204, 301, 304, 400, 401, 403, 404, 405, 409, 410, 422, 501, 505])
 def test_answers_that_waiting_does_not_change_are_returned(clock: ManualClock, status: int) -> None:
-    """Style rule 7: retries are bounded, and only where they may help."""
+    """Retries are bounded, and only for failures that may pass."""
     service = Service(answer(status))
     assert send(clock, service).status_code == status
     assert service.tries == 1
@@ -113,7 +115,7 @@ def test_answers_that_waiting_does_not_change_are_returned(clock: ManualClock, s
     "error", [httpx.LocalProtocolError("bad header"), httpx.UnsupportedProtocol("ftp"), RuntimeError("a mistake")]
 )
 def test_our_own_mistakes_are_not_repeated(clock: ManualClock, error: Exception) -> None:
-    """Style rule 7: the next try would be the same."""
+    """The next try would be the same."""
     service = Service(error)
     with pytest.raises(type(error)):
         send(clock, service)
@@ -121,7 +123,7 @@ def test_our_own_mistakes_are_not_repeated(clock: ManualClock, error: Exception)
 
 
 def test_a_certificate_that_is_not_trusted_is_not_tried_again(clock: ManualClock) -> None:
-    """I2: somebody else may be answering; asking seven times does not make it the library."""
+    """I2: another server may have responded; seven requests do not make it the library."""
     error = httpx.ConnectError("CERTIFICATE_VERIFY_FAILED")
     error.__cause__ = ssl.SSLCertVerificationError("self-signed certificate")
     service = Service(error)
@@ -131,7 +133,7 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again(clock: ManualClock
 
 
 def test_the_waits_become_longer_and_end(clock: ManualClock) -> None:
-    """Style rule 7: bounded; about a minute of trouble, then one message with what was tried, what came back, what to do."""
+    """About a minute of trouble, then one message with what was tried, what came back, what to do."""
     told: list[tuple[str, float]] = []
     service, begun = Service(httpx.ConnectError("refused")), clock.monotonic()
     with pytest.raises(TemporaryError) as caught:
@@ -147,7 +149,7 @@ def test_the_waits_become_longer_and_end(clock: ManualClock) -> None:
 
 
 def date_after(seconds: float) -> str:
-    """An HTTP date so many seconds after the beginning of the test's time."""
+    """Returns the HTTP date so many seconds after the start of the test's clock."""
     return format_datetime(MIDNIGHT + timedelta(seconds=seconds), usegmt=True)
 
 
@@ -180,15 +182,15 @@ def date_after(seconds: float) -> str:
         ({"Retry-After": "9" * 5000}, 999_999_999_999_999_999.0),
     ],
 )
-def test_trap_a7_retry_after(headers: dict[str, str], expected: float | None) -> None:
-    """Trap A7: "comes as seconds or as an HTTP date, may be missing, absurd or in the past"; a date counts from the answer's own."""
+def test_retry_after_is_seconds_or_a_date(headers: dict[str, str], expected: float | None) -> None:
+    """I1: seconds or an HTTP date, perhaps missing, absurd or in the past; a date is compared with the response's own Date."""
     response = httpx.Response(429, headers=[(name.encode(), value.encode()) for name, value in headers.items()])
     assert retry_after(response, MIDNIGHT) == expected
 
 
 @given(text=st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=60), date=st.booleans())
-def test_trap_a7_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) -> None:
-    """Trap A7: "github-backup's `int()` would crash on a date": nothing crashes."""
+def test_any_retry_after_is_a_positive_number_or_nothing(text: str, date: bool) -> None:
+    """I1: an unusual Retry-After never crashes the client."""
     names = [b"Retry-After", b"Date"] if date else [b"Retry-After"]
     response = httpx.Response(429, headers=[(name, text.encode("latin-1")) for name in names])
     seconds = retry_after(response, MIDNIGHT)
@@ -196,56 +198,56 @@ def test_trap_a7_any_retry_after_is_a_positive_number_or_nothing(text: str, date
 
 
 @pytest.mark.parametrize("text", ["7", date_after(1007)])
-def test_trap_a7_a_503_waits_as_long_as_it_asks(clock: ManualClock, text: str) -> None:
-    """Trap A7: "dlt shortens it"; we do not."""
+def test_a_503_waits_for_its_retry_after(clock: ManualClock, text: str) -> None:
+    """I1: the wait is never shortened."""
     service, begun = Service(answer(503, retry_after=text), answer()), clock.monotonic()
     send(clock, service)
     assert clock.monotonic() - begun == pytest.approx(7)
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_trap_a7_an_absurd_retry_after_ends_the_run_with_the_time_it_named(clock: ManualClock, status: int) -> None:
-    """Trap A7: "contentful-import waited Infinity ms"; a person decides whether to come back after two hours."""
+def test_an_absurd_retry_after_ends_the_run_and_names_the_time(clock: ManualClock, status: int) -> None:
+    """I1: after a request to wait two hours, a person decides whether to come back."""
     service, begun = Service(answer(status, retry_after="7200")), clock.monotonic()
     with pytest.raises(TemporaryError, match=r"Retry-After: 7200.*again after 20 November 2026 02:16 UTC"):
         send(clock, service)
     assert (service.tries, clock.monotonic()) == (1, begun)
 
 
-def test_trap_a7_a_number_without_measure_is_no_date(clock: ManualClock) -> None:
-    """Trap A7: 10^18 seconds are not added to any calendar."""
+def test_a_huge_retry_after_is_no_date(clock: ManualClock) -> None:
+    """I1: 10^18 seconds are not added to any date."""
     with pytest.raises(TemporaryError, match="again when the service answers"):
         send(clock, Service(answer(429, retry_after="9" * 400)))
 
 
-def test_trap_a7_long_waits_in_a_row_end(clock: ManualClock) -> None:
-    """Style rule 7: bounded also for a service that asks for forty minutes each time."""
+def test_long_waits_in_a_row_end(clock: ManualClock) -> None:
+    """The retries end also for a service that asks for forty minutes each time."""
     service, begun = Service(answer(503, retry_after="2400")), clock.monotonic()
     with pytest.raises(TemporaryError):
         send(clock, service)
     assert clock.monotonic() - begun <= MAX_WAIT
 
 
-def test_being_told_to_wait_is_not_failing_but_must_end(clock: ManualClock) -> None:
-    """Trap B4: 429 does not count as one of the few tries; thirty in a row outlast any one-minute window all the same."""
+def test_429s_are_no_failures_but_must_end(clock: ManualClock) -> None:
+    """I1: 429 does not count as one of the few tries; thirty in a row outlast any window of one minute."""
     told: list[tuple[str, float]] = []
     service = Service(answer(429))
     with pytest.raises(TemporaryError, match="failed after 30 tries"):
         send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
     assert service.tries == MAX_THROTTLED
-    assert told == [("429 Too Many Requests", UNTOLD)] * (MAX_THROTTLED - 1)
-    assert MAX_THROTTLED * UNTOLD > 60
+    assert told == [("429 Too Many Requests", DEFAULT_PAUSE)] * (MAX_THROTTLED - 1)
+    assert MAX_THROTTLED * DEFAULT_PAUSE > 60
 
 
-def test_a_person_is_told_why_nothing_moves(clock: ManualClock) -> None:
-    """Trap B4: "shared, paced, visible": how long everybody waits, although this request waits in the budget's queue."""
+def test_every_wait_is_reported(clock: ManualClock) -> None:
+    """I1: the report says how long everybody waits, although this request waits in the budget's queue."""
     told: list[tuple[str, float]] = []
     service = Service(answer(429, retry_after="33"), answer())
     send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
     assert told == [("429 Too Many Requests (Retry-After: 33)", 33.0)]
 
 
-def test_what_a_service_says_cannot_forge_a_message(clock: ManualClock) -> None:
+def test_text_of_a_service_cannot_forge_a_message(clock: ManualClock) -> None:
     """I13: a reason phrase and a Retry-After are text from outside."""
     shown = httpx.Response(
         599, headers={"Retry-After": "\x1b[2J" + "9" * 500}, extensions={"reason_phrase": b"x" * 500}
@@ -258,7 +260,7 @@ def test_what_a_service_says_cannot_forge_a_message(clock: ManualClock) -> None:
 
 @pytest.fixture
 def listing(sandbox: SandboxProcess, client_for: Callable[..., LibraryClient]) -> Listing:
-    """The whole real library, by the sandbox."""
+    """The whole real library, from the sandbox."""
     return Listing(client_for(sandbox.base_url()), ["publications/all"])
 
 
@@ -279,7 +281,7 @@ def listing(sandbox: SandboxProcess, client_for: Callable[..., LibraryClient]) -
 def test_a_listing_survives_each_fault(
     sandbox: SandboxProcess, listing: Listing, fault: str, details: dict[str, Any]
 ) -> None:
-    """Trap A5, I9: a GET is repeated and the listing is whole, whatever went wrong on two of its pages."""
+    """I8, I9: a GET is repeated and the listing is complete, whatever went wrong on two of its pages."""
     sandbox.fault(fault, path=r"page=3(&|$)", times=2, **details)
     sandbox.fault(fault, path=r"page=109(&|$)", times=1, **details)
     assert sum(len(page.records) for page in listing.pages()) == 5445
@@ -291,7 +293,7 @@ def numbers(requests: Sequence[dict[str, object]]) -> list[object]:
 
 
 def test_a_service_that_goes_down_ends_the_listing_in_one_message(sandbox: SandboxProcess, listing: Listing) -> None:
-    """Wanted, "service down in the middle of the listing": one clear error; the pages before it were read."""
+    """The service fails in the middle of the listing: one clear error; the pages before it were read."""
     sandbox.fault("status", status=503, path=r"[?&]page=50(&|$)", times=1000)
     pages: list[Page] = []
     with pytest.raises(TemporaryError, match=r"&page=50 failed after 7 tries in .*; last: 503 Service Unavailable"):

@@ -13,19 +13,20 @@ import pytest
 from pipelines.errors import TemporaryError
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import MARGIN, Budget
-from pipelines.service.http.retries import LEFT_AT, UNTOLD
-from pipelines.service.http.transport import Budgeted, RequestMeter
+from pipelines.service.http.retries import LEFT_AT
+from pipelines.service.http.retry_after import DEFAULT_PAUSE
+from pipelines.service.http.transport import BudgetTransport, RequestMeter
 from tests.service.manual_clock import ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer
 
 Step = tuple[float, str, bytes]
-"""Seconds to wait, what httpcore then tells, and the method of the request it tells it of."""
+"""Seconds to wait, the event that httpcore then reports, and the method of its request."""
 
 STARTED, COMPLETE = "http11.send_request_headers.started", "http11.send_request_headers.complete"
 
 
 class SteppedTransport(httpx.BaseTransport):
-    """Takes the steps that it is told, each after its time, and then answers or fails."""
+    """Runs the given steps, each after its time, and then responds or fails."""
 
     def __init__(self, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception) -> None:
         self._clock = clock
@@ -55,9 +56,9 @@ def budget(tmp_path: Path, clock: ManualClock) -> Budget:
 def send(
     budget: Budget, clock: ManualClock, steps: list[Step], outcome: httpx.Response | Exception
 ) -> tuple[RequestMeter, httpx.Response | Exception]:
-    """One request through the ring."""
+    """Sends one request through the transport."""
     meter = RequestMeter()
-    ring = Budgeted(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
+    ring = BudgetTransport(SteppedTransport(clock, steps, outcome), budget=budget, meter=meter, clock=clock)
     try:
         return meter, ring.handle_request(httpx.Request("GET", "http://library.test/api/v2/publications"))
     except httpx.TransportError as error:
@@ -65,14 +66,14 @@ def send(
 
 
 def seconds_until_free(budget: Budget, clock: ManualClock) -> float:
-    """How long the next request has to wait."""
+    """Returns how long the next request has to wait."""
     asked = clock.monotonic()
     budget.acquire().release()
     return clock.monotonic() - asked
 
 
 def test_the_later_moment_of_leaving_counts(budget: Budget, clock: ManualClock) -> None:
-    """I1: "counted at the moment of sending": connecting took 3 s, writing the headers another 2 s; one request is one."""
+    """I1: charged at the moment of sending: connecting took 3 s, writing the headers another 2 s; one request counts once."""
     steps = [(3.0, STARTED, b"GET"), (2.0, COMPLETE, b"GET")]
     meter, response = send(budget, clock, steps, httpx.Response(200))
     assert isinstance(response, httpx.Response)
@@ -89,7 +90,7 @@ def test_a_transport_that_tells_nothing_has_sent_it_when_it_answers(budget: Budg
 
 
 def test_a_request_that_never_left_costs_nothing(budget: Budget, clock: ManualClock) -> None:
-    """I1: what the service never saw takes no slot from what it could see."""
+    """I1: a request that the service never saw takes no slot."""
     meter, error = send(budget, clock, [(3.0, "connection.connect_tcp.failed", b"")], httpx.ConnectError("refused"))
     assert isinstance(error, httpx.ConnectError)
     assert meter.requests == 0
@@ -116,19 +117,24 @@ def test_a_request_whose_answer_was_lost_is_charged(budget: Budget, clock: Manua
 
 @pytest.mark.parametrize(
     ("headers", "seconds"),
-    [({"Retry-After": "90"}, 90.0), ({}, UNTOLD), ({"Retry-After": "soon"}, UNTOLD), ({"Retry-After": "999999"}, 0.0)],
+    [
+        ({"Retry-After": "90"}, 90.0),
+        ({}, DEFAULT_PAUSE),
+        ({"Retry-After": "soon"}, DEFAULT_PAUSE),
+        ({"Retry-After": "999999"}, 0.0),
+    ],
 )
-def test_trap_a7_a_429_stops_everybody_for_the_full_time(
+def test_a_429_stops_every_request_for_the_full_time(
     tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
 ) -> None:
-    """I1: "A 429 waits the full Retry-After"; where it says none, a little; an absurd one ends the run and stops no other."""
+    """I1: a 429 waits the full Retry-After; without one, a few seconds; an absurd one ends the run and stops no other run."""
     told, other = (Budget(tmp_path / "state.db", "library", 60, clock) for _ in range(2))
     send(told, clock, [], httpx.Response(429, headers=headers))
     assert seconds_until_free(other, clock) == pytest.approx(seconds)
 
 
 def test_the_meter_counts_all_threads() -> None:
-    """`requests` of the contract is the number that left, whoever sent them."""
+    """`requests` is the number of requests that left, whoever sent them."""
     meter = RequestMeter()
 
     def work() -> None:
@@ -146,11 +152,11 @@ def test_the_meter_counts_all_threads() -> None:
 def test_over_a_real_socket_each_request_is_charged_once(
     tmp_path: Path, serve: Callable[[Script], ScriptedServer]
 ) -> None:
-    """I1: httpcore really tells when the headers leave; meter, budget and server agree, also on a connection used again."""
+    """I1: httpcore really reports when the headers leave; meter, budget and server agree, also on a reused connection."""
     server = serve(lambda _: Answer([]))
     clock = SystemClock()
     shared, meter = Budget(tmp_path / "state.db", "library", 100, clock), RequestMeter()
-    with Budgeted(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
+    with BudgetTransport(httpx.HTTPTransport(), budget=shared, meter=meter, clock=clock) as ring:
         for _ in range(3):
             asked = clock.monotonic()
             response = ring.handle_request(httpx.Request("GET", f"{server.url}/", headers={"host": "x"}))
@@ -162,12 +168,12 @@ def test_over_a_real_socket_each_request_is_charged_once(
 
 
 def test_a_run_that_is_stopped_while_it_waits_keeps_no_slot(tmp_path: Path) -> None:
-    """I1: what was not sent because of Ctrl-C takes nothing from the next run."""
+    """I1: a request that Ctrl-C stopped takes nothing from the next run."""
     stop = threading.Event()
     shared = Budget(tmp_path / "state.db", "library", 1, SystemClock(stop))
     shared.acquire().sent()
     stop.set()
-    ring = Budgeted(
+    ring = BudgetTransport(
         httpx.MockTransport(lambda _: httpx.Response(200)), budget=shared, meter=RequestMeter(), clock=SystemClock()
     )
     with pytest.raises(TemporaryError, match="stopped"):

@@ -1,4 +1,4 @@
-"""I4: a library that people work on while it is listed, as a model: whatever happens between which pages, what is called complete is."""
+"""I4: a model of a library that people change while it is listed: a listing that counts as complete is complete, whatever changes when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pipelines.backup.read import prove
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.listing.listing import CollectionMovedError, Listing, ListingFacts
+from pipelines.service.listing.completeness import ListingFacts
+from pipelines.service.listing.listing import CollectionMovedError, Listing
 from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
@@ -25,12 +26,12 @@ BASE = "https://library.example.org"
 WALKS = 3
 
 Change = tuple[str, int]
-"""What somebody does (add, delete, edit), and a number that says where."""
+"""One change (add, delete, edit), and a number that says where."""
 
 
 @dataclass
 class MovingLibrary(httpx.BaseTransport):
-    """Ids in an order that keeps, which change as written down before each answer. Knows nothing of how the client walks."""
+    """Ids in a stable order, with the given changes before each response. Knows nothing of the client's walk."""
 
     size: int
     page_size: int
@@ -47,7 +48,7 @@ class MovingLibrary(httpx.BaseTransport):
         self.versions = dict.fromkeys(self.ids, 0)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """One page, after what happens before it."""
+        """Return one page, after the changes before it."""
         number = int(request.url.params["page"])
         if self.asked and len(self.asked) <= len(self.changes):
             self._change(self.changes[len(self.asked) - 1])
@@ -78,12 +79,15 @@ class MovingLibrary(httpx.BaseTransport):
                 self.versions[self.ids[where % len(self.ids)]] += 1
 
     def _balanced_unseen(self) -> bool:
-        """Whether nobody could see that as many came as went: in the middle of the list, or before there is anything to compare with."""
+        """Whether no client could see that as many records were deleted as added.
+
+        That is so in the middle of the list, or before there is anything to compare.
+        """
         return self.order == "any" or len(self.asked) == 1
 
 
 def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[int], int]:
-    """What a backup makes of it, as `backup.read_raw` does it, without the disk: the proof, the ids kept, walks."""
+    """Does the work of `backup.read_raw` without the disk: returns the proof, the stored ids and the number of walks."""
     client = LibraryClient(
         base_url=BASE,
         api="v2",
@@ -95,22 +99,22 @@ def listed(library: MovingLibrary, budget: Budget) -> tuple[ResourceFacts, list[
     )
     before, last_page = None, None
     for walk in range(1, WALKS + 1):
-        listing = Listing(client, ["publications"], restless=walk < WALKS, settles=True, last_page=last_page)
+        listing = Listing(client, ["publications"], may_restart=walk < WALKS, may_go_back=True, last_page=last_page)
         try:
             rows = [(one, page.number) for page in listing.pages() for one in page.ids if one is not None]
         except CollectionMovedError:
             last_page = listing.last_page
             continue
         facts, ids = proved(listing.facts, rows)
-        restless = len(ids) != len(set(ids)) or (listing.facts.totals_seen > 1 and not facts.complete)
-        if not restless or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
+        restart = len(ids) != len(set(ids)) or (listing.facts.totals_seen > 1 and not facts.complete)
+        if not restart or (found := (facts.records, facts.distinct_ids, facts.x_total)) == before:
             break
         before, last_page = found, listing.last_page
     return facts, ids, walk
 
 
 def proved(listing: ListingFacts, rows: list[tuple[int, int]]) -> tuple[ResourceFacts, list[int]]:
-    """The verdict, and the ids that the raw table would hold."""
+    """Returns the verdict, and the ids in the raw table."""
     pages: dict[int, list[int]] = {}
     for one, page in rows:
         pages.setdefault(one, []).append(page)
@@ -126,7 +130,7 @@ def proved(listing: ListingFacts, rows: list[tuple[int, int]]) -> tuple[Resource
 
 @pytest.fixture(scope="module")
 def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
-    """A budget without limit for many clients."""
+    """A budget without a limit for many clients."""
     shared = Budget(tmp_path_factory.mktemp("moving") / "state.db", BASE, 10_000_000, SystemClock())
     yield shared
     shared.close()
@@ -148,10 +152,8 @@ libraries = st.builds(
 @example(MovingLibrary(20, 5, "oldest first", [[], [], [("delete", 0), ("add", 0)]]))
 @example(MovingLibrary(20, 5, "oldest first", [[], [("delete", 0)]]))
 @example(MovingLibrary(20, 5, "newest first", [[], [("add", 0)] * 4]))
-def test_i4_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(
-    one_budget: Budget, library: MovingLibrary
-) -> None:
-    """Wanted: "the snapshot holds every record that lived throughout, none twice, or is marked partial"; and it ends."""
+def test_a_complete_listing_has_every_record_that_lived_throughout(one_budget: Budget, library: MovingLibrary) -> None:
+    """I4: the snapshot has every record that lived throughout, none twice, or is marked partial; and the listing ends."""
     library.__post_init__()
     library.asked.clear()
     facts, ids, _walks = listed(library, one_budget)
@@ -165,7 +167,7 @@ def test_i4_what_is_complete_holds_what_was_there_from_the_beginning_to_the_end(
 @settings(max_examples=100, deadline=None)
 @given(size=st.integers(0, 60), page_size=st.integers(3, 10), link=st.booleans())
 def test_where_nothing_moves_no_request_is_added(one_budget: Budget, size: int, page_size: int, *, link: bool) -> None:
-    """Wanted: "Cost when nothing moves: no extra request"."""
+    """A collection that does not change costs no extra request."""
     library = MovingLibrary(size, page_size, "oldest first", [], link)
     facts, ids, walks = listed(library, one_budget)
     assert (facts.complete, ids, walks) == (True, list(range(1, size + 1)), 1)
@@ -173,7 +175,7 @@ def test_where_nothing_moves_no_request_is_added(one_budget: Budget, size: int, 
 
 
 def test_one_record_deleted_is_settled_by_two_requests(one_budget: Budget) -> None:
-    """The affected part alone is walked again: the page before, and the one that follows it."""
+    """Only the affected part is read again: the page before, and the page after it."""
     library = MovingLibrary(5000, 50, "oldest first", [[]] * 60 + [[("delete", 7)]])
     facts, ids, walks = listed(library, one_budget)
     assert (facts.complete, walks, facts.deleted, facts.x_total, len(ids)) == (True, 1, 1, 4999, 5000)

@@ -1,4 +1,4 @@
-"""Traps A2 and A3, I4, I13: every record once, in order, with as few requests as there are pages, whatever the service is like."""
+"""I4, I13: every record once, in order, with as few requests as there are pages, whatever the service is like."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ENDPOINTS = ("publications/all", "publications")
 
 
 def ids(listing: Listing) -> list[int]:
-    """The ids of all records, in the order in which they came."""
+    """Returns the ids of all records, in the order of their arrival."""
     return [msgspec.json.decode(record)["id"] for page in listing.pages() for record in page.records]
 
 
@@ -52,7 +52,7 @@ def ids(listing: Listing) -> list[int]:
 
 @dataclass
 class ModelService(httpx.BaseTransport):
-    """A service with `total` records that pages as its settings say. Knows nothing of how the client walks."""
+    """A service with `total` records that pages as its settings say. Knows nothing of the client's walk."""
 
     total: int
     page_size: int = 50
@@ -68,7 +68,7 @@ class ModelService(httpx.BaseTransport):
         self._lock = threading.Lock()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """One page, or that there is none."""
+        """Return one page, or an error that it does not exist."""
         endpoint = request.url.path.removeprefix("/api/v2/")
         number, size = int(request.url.params["page"]), min(int(request.url.params["per_page"]), self.page_size)
         with self._lock:
@@ -86,7 +86,7 @@ class ModelService(httpx.BaseTransport):
         return httpx.Response(200, json=chosen if self.bare else {"records": chosen}, headers=headers)
 
     def total_at(self, _page: int) -> int:
-        """How many records there are when this page is answered."""
+        """Return the number of records when this page is requested."""
         return self.total
 
     def _link(self, url: httpx.URL, number: int, size: int) -> str:
@@ -108,7 +108,7 @@ class ModelService(httpx.BaseTransport):
         return f"{'' if self.link == 'relative' else url.copy_with(query=None)}?{query}"
 
     def requests_needed(self) -> int:
-        """One for each page, one that finds /publications/all missing, one for the empty page where nothing else tells the end."""
+        """Returns one for each page, one for a missing /publications/all, one for the empty page if nothing else shows the end."""
         pages = max(1, ceil(self.total / self.page_size))
         no_link = self.link == "none" or (self.link == "next only" and pages == 1)
         return pages + (not self.has_all) + (no_link and not self.x_total and self.total > 0)
@@ -128,7 +128,7 @@ models = st.builds(
 
 @pytest.fixture(scope="module")
 def one_budget(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Budget]:
-    """A budget without limit for many clients: making one takes longer than a walk."""
+    """A budget without a limit for many clients: creating one takes longer than a walk."""
     shared = Budget(tmp_path_factory.mktemp("listing") / "state.db", BASE, 10_000_000, SystemClock())
     yield shared
     shared.close()
@@ -151,10 +151,10 @@ def listing_of(service: httpx.BaseTransport, budget: Budget, endpoints: tuple[st
 @given(models)
 @example(ModelService(400, page_size=10, link="none", latencies=[0.004, 0.0, 0.001]))
 @example(ModelService(101, page_size=25, link="without size", x_total=False, has_all=False))
-def test_trap_a2_every_record_once_in_order_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
-    """Traps A2 and A3, I4: whatever the page size, the links, the count and the latencies are.
+def test_every_record_comes_once_in_order_with_one_request_a_page(one_budget: Budget, service: ModelService) -> None:
+    """I4: every page size, form of links, count and latency.
 
-    Wanted: "the number of requests is ceil(N/50) for the listing (+1 at most)"; here for a size of the service's own.
+    The listing takes ceil(N/50) requests, at most one more; here with the service's own page size.
     """
     service.asked.clear()
     listing = listing_of(service, one_budget)
@@ -171,7 +171,7 @@ def test_trap_a2_every_record_once_in_order_with_one_request_a_page(one_budget: 
 @given(order=st.permutations(range(1, 21)))
 @settings(max_examples=15, deadline=None)
 def test_pages_come_out_in_order_whatever_order_they_come_in(one_budget: Budget, order: list[int]) -> None:
-    """Wanted, "pages are fetched ahead in parallel": a page that overtakes another waits for it."""
+    """Pages are prefetched in parallel: a page that overtakes another waits for it."""
 
     class Reordering(ModelService):
         def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -188,7 +188,7 @@ def test_pages_come_out_in_order_whatever_order_they_come_in(one_budget: Budget,
 
 @pytest.fixture
 def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
-    """The real library of the sandbox: 5,445 records."""
+    """A walk over the real library of the sandbox: 5,445 records."""
     return Listing(client_for(sandbox.base_url()), ENDPOINTS)
 
 
@@ -207,10 +207,10 @@ def library(sandbox: SandboxProcess, client_for: ClientFor) -> Listing:
         ({"x_total_error": 1000}, 109),
     ],
 )
-def test_trap_a2_the_sandbox_in_all_its_variations(
+def test_the_sandbox_in_all_its_variations(
     sandbox: SandboxProcess, library: Listing, variations: dict[str, Any], requests: int
 ) -> None:
-    """Trap A2 over a real socket, by the sandbox's own count: ceil(5,445 / 50) = 109, +1 where it cannot be helped."""
+    """I4 over a real socket, counted by the sandbox: ceil(5,445 / 50) = 109 requests, one more if it is unavoidable."""
     sandbox.change(variations=variations)
     found = ids(library)
     assert len(found) == len(set(found)) == 5445
@@ -220,21 +220,21 @@ def test_trap_a2_the_sandbox_in_all_its_variations(
 
 @pytest.mark.parametrize("size", [25, 10])
 @pytest.mark.parametrize("link", ["absolute", "none"])
-def test_trap_a2_page_size_clamped(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
-    """Trap A2: "a client that strides by its own arithmetic then skips records (one public tool missed 48 %)"."""
+def test_a_clamped_page_size_loses_nothing(sandbox: SandboxProcess, library: Listing, size: int, link: str) -> None:
+    """I4: a client that counts pages with its own page size skips records (one public tool missed 48 %)."""
     sandbox.change(variations={"per_page_limit": size, "link": link})
     assert len(set(ids(library))) == 5445
     assert sandbox.counts()["requests"] == ceil(5445 / size)
 
 
-def test_trap_a2_it_asks_for_fifty(sandbox: SandboxProcess, library: Listing) -> None:
-    """service-api.md, Limits: "25 entries by default, 50 at most"; trap A2: "Ask for 50"."""
+def test_pages_of_fifty_are_requested(sandbox: SandboxProcess, library: Listing) -> None:
+    """service.md#lists: 25 by default, 50 at most; the client asks for 50."""
     ids(library)
     assert {request["query"].split("&")[0] for request in sandbox.requests()} == {"per_page=50"}
 
 
-def test_trap_a2_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -> None:
-    """Trap A2: "A page that repeats the last one is a loop: stop with an error", before it is asked for again."""
+def test_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Listing) -> None:
+    """I13: a page that repeats the previous one is a loop: it stops with an error, before the page is requested again."""
     sandbox.change(variations={"link": "loop"})
     with pytest.raises(PagingLoopError, match="leads back"):
         ids(library)
@@ -242,7 +242,7 @@ def test_trap_a2_a_link_to_itself_is_a_loop(sandbox: SandboxProcess, library: Li
 
 
 def test_a_collection_that_moves_is_noticed(client_for: ClientFor) -> None:
-    """I4: "the collection did not move while it was read": somebody adds and removes records; the facts tell it."""
+    """I4: the collection changes while it is read: somebody adds and deletes records, and the facts show it."""
     with SandboxProcess("--requests-per-minute", "0", "--tenant", "library=real:320") as sandbox:
         sandbox.fault("edit", path=r"[?&]page=4(&|$)", add=30, remove=[320])
         listing = Listing(client_for(sandbox.base_url()), ENDPOINTS)
@@ -269,7 +269,7 @@ def test_a_count_that_changes_on_the_way_is_followed(one_budget: Budget, link: s
 
 
 class Leading(ModelService):
-    """Links lead where `road` says: page → page."""
+    """A service whose links lead where `road` says: page → page."""
 
     road: dict[int, int]
 
@@ -283,10 +283,8 @@ class Leading(ModelService):
 
 
 @pytest.mark.parametrize("road", [{1: 3}, {5: 7}, {5: 9, 10: 20}, {2: 12, 13: 3, 11: 21}])
-def test_trap_a2_link_is_followed_where_it_leads_elsewhere_than_foreseen(
-    one_budget: Budget, road: dict[int, int]
-) -> None:
-    """Trap A2, "follow `Link`": nothing is skipped that it names, nothing comes twice; what was fetched in vain stays bounded."""
+def test_an_unforeseen_link_is_followed(one_budget: Budget, road: dict[int, int]) -> None:
+    """service.md#lists, "Link decides": no linked page is skipped, none comes twice, and wasted requests stay bounded."""
     service = Leading(1500, latencies=[0.002, 0.0])
     service.road = road
     expected, number = [], 1
@@ -298,8 +296,8 @@ def test_trap_a2_link_is_followed_where_it_leads_elsewhere_than_foreseen(
     assert len(service.asked) <= len(expected) + MAX_AHEAD
 
 
-def test_trap_a2_a_link_that_says_more_than_a_number_is_followed_to_the_letter(one_budget: Budget) -> None:
-    """Trap A2, "follow `Link`": each page has a token that nobody can foresee; after one attempt nobody tries to."""
+def test_a_link_with_a_token_is_followed_unchanged(one_budget: Budget) -> None:
+    """service.md#lists, "Link decides": each page has an unforeseeable token; after one attempt, prefetching stops."""
     tokens: list[str | None] = []
 
     class WithToken(ModelService):
@@ -318,12 +316,12 @@ def test_trap_a2_a_link_that_says_more_than_a_number_is_followed_to_the_letter(o
 
 
 class Watched(ModelService):
-    """Tells how many requests were under way at once."""
+    """Counts the requests that are under way at once."""
 
     now = most = 0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer, and count meanwhile."""
+        """Respond, and count meanwhile."""
         with self._lock:
             self.now += 1
             self.most = max(self.most, self.now)
@@ -335,7 +333,7 @@ class Watched(ModelService):
 
 
 def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget) -> None:
-    """Wanted: "at 2 seconds of latency per page the budget still is the only limit": many pages are asked for at once."""
+    """At 2 seconds of latency per page, the budget still is the only limit: many pages are in flight at once."""
     service = Watched(3000, latencies=[0.1])
     assert len(ids(listing_of(service, one_budget))) == 3000
     assert QUICK <= service.most <= MAX_AHEAD
@@ -344,7 +342,7 @@ def test_latency_is_hidden_by_pages_fetched_ahead(one_budget: Budget) -> None:
 @pytest.mark.parametrize("seconds", [AT_ONCE, 0.3, 1.0, 2.0, 5.0, 10.0])
 @pytest.mark.parametrize("limit", [60, 600])
 def test_enough_pages_are_in_flight_at_any_latency(limit: int, seconds: float) -> None:
-    """Performance goal: "≥ 99 % of the budget used at any latency up to 10 s": rate times latency, and more."""
+    """At least 99 % of the budget is used at any latency up to 10 s: rate times latency, and more."""
     depth = PrefetchDepth(limit)
     for _ in range(40):
         wanted = depth.after(seconds, 100_000)
@@ -352,7 +350,7 @@ def test_enough_pages_are_in_flight_at_any_latency(limit: int, seconds: float) -
 
 
 def test_nothing_is_fetched_ahead_from_a_service_that_answers_at_once() -> None:
-    """Performance: threads that take turns at the interpreter cost more than an answer that is there already."""
+    """Threads cost more than a response that is there already."""
     depth = PrefetchDepth(1_000_000)
     assert depth.after(AT_ONCE / 2, 100_000) == 0
     assert depth.after(1.0, 100_000) > QUICK
@@ -366,7 +364,7 @@ def test_large_pages_are_not_piled_up() -> None:
 
 
 def test_a_reader_that_stops_asks_for_nothing_more(one_budget: Budget) -> None:
-    """I9: what was in flight is all that was spent."""
+    """I9: only the pages in flight are wasted."""
     service = ModelService(50_000, latencies=[0.01])
     pages = listing_of(service, one_budget).pages()
     next(pages)
@@ -376,7 +374,7 @@ def test_a_reader_that_stops_asks_for_nothing_more(one_budget: Budget) -> None:
 
 
 def wait_for_workers() -> None:
-    """Threads of listings end soon after their listing."""
+    """Waits until the listing's threads have ended."""
     for thread in threading.enumerate():
         if thread.name == "listing":
             thread.join(5)
@@ -403,7 +401,7 @@ def test_the_error_of_a_page_comes_where_the_page_would(one_budget: Budget) -> N
 
 
 def without_all(answer: Answer) -> Script:
-    """A service whose /publications/all answers this."""
+    """A service whose /publications/all responds with this."""
 
     def script(request: Received) -> Answer:
         return answer if request.path.endswith("/all") else Answer({"records": [{"id": 1}]}, headers={"X-Total": "1"})
@@ -428,7 +426,7 @@ ERROR = {"error": {"code": "RecordNotFound", "message": "Requested record not fo
 def test_where_publications_all_is_missing_publications_is_read(
     serve: Serve, client_for: ClientFor, answer: Answer
 ) -> None:
-    """service-api.md: "The version it belongs to, and its parameters: not shown": whatever says "not here" costs one request."""
+    """service.md#not-shown: the version of /publications/all is unknown; any refusal costs one request."""
     server = serve(without_all(answer))
     listing = Listing(client_for(server.url), ENDPOINTS)
     assert ids(listing) == [1]
@@ -443,7 +441,7 @@ def test_where_publications_all_is_missing_publications_is_read(
 def test_where_publications_all_fails_for_another_reason_nothing_else_is_tried(
     serve: Serve, client_for: ClientFor, answer: Answer, error: type[BookferryError]
 ) -> None:
-    """I6: /publications may show less than /publications/all; trouble must not silently make a smaller backup of it."""
+    """I6: /publications may contain less than /publications/all; a failure must not silently make a smaller backup."""
     server = serve(without_all(answer))
     with pytest.raises(error):
         ids(Listing(client_for(server.url), ENDPOINTS))
@@ -463,7 +461,7 @@ def test_where_no_endpoint_is_there_the_last_one_is_named(serve: Serve, client_f
 
 
 def paged(size: int, total: int, beyond: Answer) -> Script:
-    """Pages without a header about them; `beyond` the last one."""
+    """Pages without paging headers; `beyond` is the response after the last one."""
 
     def script(request: Received) -> Answer:
         first = (number_of(request) - 1) * size + 1
@@ -486,7 +484,7 @@ UNPAGED: dict[str, tuple[Script, int, int]] = {
 
 @pytest.mark.parametrize("name", UNPAGED)
 def test_a_list_without_paging_headers(serve: Serve, client_for: ClientFor, name: str) -> None:
-    """service-api.md shows `X-Total` and `Link` for publications; a list without both ends where the service shows that it does."""
+    """service.md#lists shows `X-Total` and `Link` for publications; a list without both ends where the service shows its end."""
     script, expected, requests = UNPAGED[name]
     listing = Listing(client_for(serve(script).url), ("users",))
     assert ids(listing) == list(range(1, expected + 1))
@@ -495,7 +493,7 @@ def test_a_list_without_paging_headers(serve: Serve, client_for: ClientFor, name
 
 @pytest.mark.parametrize("size", [25, 50])
 def test_a_full_page_and_then_a_404_is_no_end(serve: Serve, client_for: ClientFor, size: int) -> None:
-    """I6: behind a full page there may be more; what is not certain is not called complete."""
+    """I6: more records may follow a full page; an uncertain end does not count as complete."""
     with pytest.raises(RefusedError):
         ids(Listing(client_for(serve(paged(size, size, Answer(ERROR, status=404))).url), ("users",)))
 
@@ -504,12 +502,12 @@ def test_a_full_page_and_then_a_404_is_no_end(serve: Serve, client_for: ClientFo
 
 
 def records(*numbers: int) -> dict[str, Any]:
-    """A page of which every answer is different, as signed addresses make it."""
+    """A page whose every response differs, as signed addresses make it."""
     return {"records": [{"id": number, "url": f"signed {random.random()}"} for number in numbers]}
 
 
 def linked(page: object, body: Any, **headers: str) -> Answer:
-    """An answer that names a next page."""
+    """A response that names a next page."""
     return Answer(body, headers={"Link": f'<?per_page=50&page={page}>; rel="next"', **headers})
 
 
@@ -592,7 +590,7 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_service_ends_in_one_clear_error(serve: Serve, client_for: ClientFor, name: str) -> None:
-    """I13: "page links, JSON and sizes from outside are untrusted: no unbounded read, no endless paging"."""
+    """I13: page links, JSON and sizes from outside are untrusted: no unbounded read, no endless paging."""
     script, error, message = HOSTILE[name]
     server = serve(script)
     client = client_for(server.url)
@@ -609,7 +607,7 @@ def test_a_hostile_service_ends_in_one_clear_error(serve: Serve, client_for: Cli
 def test_an_x_total_that_is_no_number_counts_as_not_sent(
     serve: Serve, client_for: ClientFor, total: str, with_link: bool
 ) -> None:
-    """I13, trap A2: three pages are read all the same."""
+    """I13: three pages are read all the same."""
 
     def script(request: Received) -> Answer:
         number = number_of(request)
@@ -630,7 +628,7 @@ def test_an_x_total_that_is_no_number_counts_as_not_sent(
 
 @pytest.mark.parametrize("total", ["999999999999999", "100000"])
 def test_an_absurd_x_total_ends_with_the_first_empty_page(serve: Serve, client_for: ClientFor, total: str) -> None:
-    """I13, I4: what it announces is not there; the proof will say so, and few requests go beyond the end."""
+    """I13, I4: the announced end is not there; the proof says so, and few requests go beyond the end."""
     server = serve(
         lambda request: Answer(
             records(*([number_of(request)] if number_of(request) < 4 else [])), headers={"X-Total": total}
@@ -644,7 +642,7 @@ def test_an_absurd_x_total_ends_with_the_first_empty_page(serve: Serve, client_f
 
 @pytest.mark.parametrize("page", ["99999999999999999999", "-1", "0", "two", "1e9", ""])
 def test_an_absurd_page_in_link_is_followed_once(serve: Serve, client_for: ClientFor, page: str) -> None:
-    """I13: it is the service's own address; where it leads is seen, and nothing is computed from it."""
+    """I13: an odd address of the service itself is followed, and nothing is computed from it."""
 
     def script(request: Received) -> Answer:
         return (
@@ -660,14 +658,14 @@ def test_an_absurd_page_in_link_is_followed_once(serve: Serve, client_for: Clien
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/octet-stream", "application/vnd.api+json", ""])
 def test_a_listing_under_another_content_type_is_a_listing(serve: Serve, client_for: ClientFor, kind: str) -> None:
-    """service-api.md: "Data is exchanged as JSON"; it does not say under which name."""
+    """I6: the API sends JSON, under any content type."""
     server = serve(lambda _: Answer(records(1), headers={"content-type": kind, "X-Total": "1"}))
     assert ids(Listing(client_for(server.url), ["publications"])) == [1]
 
 
 @pytest.mark.parametrize("record", [None, 17, {}, {"id": None}, {"id": 1, "hidden": True}])
-def test_trap_a3_what_the_server_sent_is_counted(serve: Serve, client_for: ClientFor, record: object) -> None:
-    """Trap A3: "Filtering before counting ends a walk early … Count what the server sent", whatever it is good for."""
+def test_records_are_counted_before_any_filter(serve: Serve, client_for: ClientFor, record: object) -> None:
+    """service.md#lists: count what the server sent, before any filter; else the walk ends early."""
 
     def script(request: Received) -> Answer:
         good = [{"id": 100 * number_of(request) + one} for one in range(40)]
@@ -680,7 +678,7 @@ def test_trap_a3_what_the_server_sent_is_counted(serve: Serve, client_for: Clien
 
 
 def test_records_of_any_shape_are_kept_byte_for_byte(serve: Serve, client_for: ClientFor) -> None:
-    """I6: "The raw payload is kept byte for byte"; trap A9: one odd record does not stop the rest."""
+    """I6: the raw payload is stored byte for byte; I7: one odd record does not stop the rest."""
     body = b'{"records": [ {"id" : 1.0} , null,17, "x\\u00e9", [[]], {"id":"\xc3\xbf"}], "extra": true}'
     server = serve(lambda _: Answer(body, headers={"X-Total": "6"}))
     (page,) = Listing(client_for(server.url), ["publications"]).pages()
@@ -711,7 +709,7 @@ def test_records_of_any_shape_are_kept_byte_for_byte(serve: Serve, client_for: C
 )
 @pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf"], ids=["", "byte order mark"])
 def test_one_odd_record_does_not_cost_its_page(serve: Serve, client_for: ClientFor, odd: bytes, start: bytes) -> None:
-    """Trap B9, "one bad record stops everything": it is read at the first try and kept as it is; whoever stages it decides."""
+    """I7: an odd record is read at the first try and stored as it is; staging decides about it."""
     record = b'{"id":2,"title":' + odd + b"}"
     body = start + b'{"records":[{"id":1},' + record + b',{"id":3}]}'
     server = serve(lambda _: Answer(body, headers={"X-Total": "3"}))
@@ -720,8 +718,8 @@ def test_one_odd_record_does_not_cost_its_page(serve: Serve, client_for: ClientF
     assert len(server.received) == 1
 
 
-def test_a_foreseen_page_that_fails_in_vain_is_nobodys_error(one_budget: Budget) -> None:
-    """Trap A2: Link ends the listing at page 3, X-Total promised ten pages, and those beyond are refused."""
+def test_a_failed_prefetch_of_an_unneeded_page_is_no_error(one_budget: Budget) -> None:
+    """service.md#lists: Link ends the listing at page 3, X-Total promised ten pages, and the others are refused."""
 
     class Short(ModelService):
         def handle_request(self, request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""One sandbox for all sign-ins, and a configuration of one's own for each test."""
+"""One sandbox for all sign-ins, and a configuration for each test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.service.sign_in.home import Home
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy of the machine that runs the tests, no configuration of a person, and no secret that another test has kept."""
+    """No proxy of this machine, no configuration of a person, and no kept secret of another test."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("BOOKFERRY_")]:
         if name != "BOOKFERRY_TEST_POSTGRES":
             monkeypatch.delenv(name)
@@ -28,7 +28,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def running_sandbox() -> Iterator[SandboxProcess]:
-    """One process for all tests; use `sandbox`."""
+    """One sandbox process for all tests; use `sandbox`."""
     options = ("--tenant", "library=real:120", "--requests-per-minute", "0", "--oauth", "registrations_per_day=100000")
     with SandboxProcess(*options) as process:
         yield process
@@ -36,7 +36,7 @@ def running_sandbox() -> Iterator[SandboxProcess]:
 
 @pytest.fixture
 def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
-    """The service as new; earlier sign-ins are over."""
+    """The sandbox, reset; earlier sign-ins are over."""
     running_sandbox.reset()
     running_sandbox.control("POST", "oauth/grants/end", {"tenant": "library"})
     return running_sandbox
@@ -50,7 +50,7 @@ def home(sandbox: SandboxProcess, tmp_path: Path) -> Home:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], ScriptedServer]]:
-    """Starts servers that answer by script; they end with the test."""
+    """Starts scripted servers; they end with the test."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedServer(script))
 
@@ -68,6 +68,6 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture
 def postgres_database(postgres: str) -> Iterator[str]:
-    """Address of a database of one's own."""
+    """Address of a new database."""
     with database(postgres) as address:
         yield address

@@ -1,4 +1,7 @@
-"""Another library service, written from the document and the RFCs and from nothing of ours, with the liberties that servers take."""
+"""Another library service, with the liberties that servers take.
+
+|It follows the documentation of the API and the RFCs, and shares no code with the product.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,20 @@ Token = dict[str, Any]
 
 @dataclass
 class Liberties:
-    """What this server does in its own way."""
+    """How this server differs."""
 
     token: Callable[[Token], Token] = lambda answer: answer
-    """Changes an answer of the token endpoint."""
+    """Changes a response of the token endpoint."""
     rotates: bool = True
-    """Whether a refresh gives a new refresh token; the old one is then good no more."""
+    """Whether a refresh issues a new refresh token and ends the old one."""
     content_type: str = "application/json"
     iss: str | None = None
-    """Sent with the answer of an authorization (RFC 9207)."""
+    """Sent with an authorization response (RFC 9207)."""
     registration: Callable[[Token], Token] = lambda answer: answer
     refusal: tuple[int, bytes] | None = None
-    """Status and body of every token request, where it refuses them all."""
+    """Status and body of every token response, if the server refuses all token requests."""
     secret: str | None = None
-    """The secret that a confidential client must show, by `auth`."""
+    """The secret that a confidential client must send, by `auth`."""
     auth: str = "none"
     challenge: str = 'Bearer error="invalid_token", error_description="expired"'
 
@@ -47,7 +50,7 @@ class Asked:
 
 
 class ForeignService:
-    """Listens on 127.0.0.1 for the length of a `with` block; a path before the API, as a proxy would have it."""
+    """Listens on 127.0.0.1 while the block runs; its API has a path prefix, as behind a proxy."""
 
     def __init__(self, liberties: Liberties | None = None) -> None:
         self.liberties = liberties or Liberties()
@@ -87,7 +90,7 @@ class ForeignService:
                 self.wfile.write(content)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.base_url = f"http://127.0.0.1:{self._server.server_port}/lib"
@@ -103,15 +106,15 @@ class ForeignService:
         self._server.server_close()
 
     def count(self, path: str) -> int:
-        """Requests to a path."""
+        """Return the requests to a path."""
         return sum(asked.path == path for asked in self.asked)
 
     def tokens_asked(self, grant_type: str) -> list[Asked]:
-        """Token requests of a kind."""
+        """Return the token requests of a grant type."""
         return [asked for asked in self.asked if asked.form.get("grant_type") == grant_type]
 
     def handle(self, asked: Asked, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        """Route it."""
+        """Route the request."""
         if asked.path == "/oauth/clients":
             return self.register(json.loads(body))
         if asked.path == "/oauth/token":
@@ -121,7 +124,7 @@ class ForeignService:
         return 404, {}, b""
 
     def register(self, metadata: Mapping[str, Any]) -> tuple[int, dict[str, str], bytes]:
-        """RFC 7591: as asked for."""
+        """Register as requested (RFC 7591)."""
         answer = {"client_id": "foreign client", **metadata}
         if metadata["token_endpoint_auth_method"] != "none":
             answer["client_secret"] = self.liberties.secret = "se:cret/+ ü&"
@@ -129,7 +132,7 @@ class ForeignService:
         return 201, {"Content-Type": "application/json"}, json.dumps(self.liberties.registration(answer)).encode()
 
     def authorize(self, url: str, **changes: str | None) -> str:
-        """The person says yes: the address that the browser goes to."""
+        """Allow the request as a person; return the address that the browser goes to."""
         query = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert query["resource"] == f"{self.base_url}/api/v3"
         code = secrets.token_urlsafe(8)
@@ -140,7 +143,7 @@ class ForeignService:
         )
 
     def token(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
-        """RFC 6749, 4.1.3 and 6."""
+        """Issue tokens (RFC 6749, 4.1.3 and 6)."""
         kind = {"Content-Type": self.liberties.content_type}
         if self.liberties.refusal is not None:
             return self.liberties.refusal[0], kind, self.liberties.refusal[1]
@@ -157,7 +160,7 @@ class ForeignService:
         return 200, kind, json.dumps(self.liberties.token(self.mint(asked))).encode()
 
     def knows(self, asked: Asked) -> bool:
-        """Whether the client is who it says, in the way it registered."""
+        """Whether the client authenticates in the registered way."""
         method, secret = self.liberties.auth, self.liberties.secret
         if method == "client_secret_basic":
             pair = base64.b64decode(asked.headers.get("authorization", "Basic ")[6:]).decode().split(":")
@@ -167,7 +170,7 @@ class ForeignService:
         return asked.form.get("client_id") == "foreign client"
 
     def mint(self, asked: Asked) -> Token:
-        """A new pair."""
+        """Issue a new pair of tokens."""
         access = secrets.token_urlsafe(16)
         refresh = secrets.token_urlsafe(16) if self.liberties.rotates else asked.form.get("refresh_token", "the one")
         self.access.add(access)
@@ -182,7 +185,7 @@ class ForeignService:
         }
 
     def api(self, asked: Asked) -> tuple[int, dict[str, str], bytes]:
-        """200 pages of nothing much, to whoever has a token that lives."""
+        """Return one of 200 pages, for any valid token."""
         token = asked.headers.get("authorization", "").removeprefix("Bearer ")
         if token not in self.access:
             return (

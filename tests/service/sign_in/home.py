@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 
 from pipelines.service.client import LibraryClient, open_client
-from pipelines.service.sign_in.connection import Connection, Grant
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.login import signing_in
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import Grant, StoredSignIn
 from pipelines.settings.loading import load_settings
 from pipelines.settings.settings import Settings
 from pipelines.settings.tenant import SCOPES
@@ -42,7 +42,10 @@ requests_per_minute = 100000
 
 
 def consent(url: str, sandbox: SandboxProcess, scopes: Sequence[str] | None = None, decision: str = "allow") -> str:
-    """What a person does with the consent page: sign in, tick `scopes` (None: what is ticked), decide. The address of the answer."""
+    """Use the consent page as a person: sign in, tick `scopes` (None: leave the page's choice), decide.
+
+    Returns the address of the response.
+    """
     with httpx.Client(timeout=SECONDS) as browser:
         page = browser.get(url)
         token = re.search(r'name="form_token" value="(\w+)"', page.text)
@@ -55,7 +58,7 @@ def consent(url: str, sandbox: SandboxProcess, scopes: Sequence[str] | None = No
 
 
 def answer_in(address: str) -> dict[str, str]:
-    """What the browser brings."""
+    """Returns the parameters of the response."""
     return dict(parse_qsl(urlsplit(address).query))
 
 
@@ -79,27 +82,27 @@ class Home:
 
     @property
     def settings(self) -> Settings:
-        """The configuration, read anew."""
+        """The configuration, read again."""
         return load_settings(self.folder / "bookferry.toml")
 
     @property
     def state(self) -> Path:
-        """Where the budget is."""
+        """The file of the budget."""
         return self.folder / "library-data" / "state.db"
 
     @property
-    def kept(self) -> Connection:
-        """The sign-in as it is kept now."""
+    def kept(self) -> StoredSignIn:
+        """The stored sign-in."""
         return open_tokens(self.settings, TENANT).read()
 
     @property
     def grant(self) -> Grant:
-        """The tokens that are kept now."""
+        """The stored tokens."""
         assert self.kept.grant is not None
         return self.kept.grant
 
     def sign_in(self, scopes: Sequence[str] = SCOPES) -> Grant:
-        """The whole way of a sign-in, with a person at the sandbox's consent page."""
+        """Sign in completely, with a person at the sandbox's consent page."""
         assert self.sandbox is not None
         with signing_in(self.settings, TENANT, state=self.state) as login:
             question = login.ask(scopes)
@@ -112,17 +115,17 @@ class Home:
             yield client
 
     def read(self, path: str = "publications") -> httpx.Response:
-        """One page, as a job reads it."""
+        """Read one page, as a job does."""
         with self.client() as client:
             return client.get(f"{client.api_url}/{path}")
 
     def refreshes(self) -> int:
-        """Requests to the token endpoint so far."""
+        """Return the number of requests to the token endpoint."""
         assert self.sandbox is not None
         return sum(seen["path"].endswith("/oauth/token") for seen in self.sandbox.requests())
 
     def start(self, code: str, **options: Any) -> subprocess.Popen[str]:
-        """Python code in a process of its own that has this home as `home`."""
+        """Start Python code in a process of its own, with this home as `home`."""
         head = (
             "from pathlib import Path; from tests.service.sign_in.home import *\n"
             f"home = Home(Path({str(self.folder)!r}), {self.base_url!r})\n"
@@ -136,7 +139,7 @@ class Home:
         )
 
     def run(self, code: str) -> tuple[int, str]:
-        """Such a process to its end: status and what it said."""
+        """Run such a process to its end; return its status and output."""
         process = self.start(code)
         out, err = process.communicate(timeout=SECONDS)
         return process.returncode, out + err

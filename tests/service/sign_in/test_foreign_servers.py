@@ -1,4 +1,4 @@
-"""What only passes against our own sandbox is no proof: another server, and every liberty that the RFCs leave to it."""
+"""Another server than our own sandbox, with every liberty that the RFCs leave to a server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 
 from pipelines.errors import BookferryError, ConfigurationError, SignInError, StorageError, TemporaryError
 from pipelines.service.listing.listing import Listing
-from pipelines.service.sign_in.connection import Grant
 from pipelines.service.sign_in.login import signing_in
-from pipelines.service.sign_in.token_refresh import IN_VAIN, sign_in_state
+from pipelines.service.sign_in.sign_in_state import sign_in_state
+from pipelines.service.sign_in.stored_sign_in import Grant
+from pipelines.service.sign_in.token_refresh import MAX_REJECTED
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.foreign import ForeignService, Liberties
 from tests.service.sign_in.home import Home, answer_in
@@ -25,7 +26,7 @@ Visit = Callable[..., tuple[Home, ForeignService]]
 
 @pytest.fixture
 def visit(tmp_path: Path) -> Iterator[Visit]:
-    """Starts such a server, and a configuration for it."""
+    """Starts such a server, and creates a configuration for it."""
     with ExitStack() as stack:
 
         def start(liberties: Liberties | None = None, more: str = "") -> tuple[Home, ForeignService]:
@@ -36,7 +37,7 @@ def visit(tmp_path: Path) -> Iterator[Visit]:
 
 
 def sign_in(home: Home, service: ForeignService, **changes: str | None) -> Grant:
-    """A person who says yes."""
+    """Signs in as a person who allows everything."""
     with signing_in(home.settings, "new", state=home.state) as login:
         question = login.ask(SCOPES)
         return login.finish(question, answer_in(service.authorize(question.url, **changes)))
@@ -88,7 +89,7 @@ def test_liberties_of_an_authorization_server(visit: Visit, liberties: Liberties
 
 
 def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
-    """The document says one comes with it; without one the sign-in lasts as long as its access token, and then says so."""
+    """service.md#tokens: a refresh token is issued; without one, the sign-in lasts as long as its access token, and then says so."""
     home, service = visit(Liberties(token=without("refresh_token")))
     sign_in(home, service)
     assert home.read().status_code == 200
@@ -99,7 +100,10 @@ def test_a_server_that_forgets_the_refresh_token(visit: Visit) -> None:
 
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
 def test_confidential_clients(visit: Visit, auth: str) -> None:
-    """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials; the secret is kept, since it comes once."""
+    """RFC 6749, 2.3.1: id and secret are form-encoded before they become Basic credentials.
+
+    The secret is stored, because it is issued once.
+    """
     home, service = visit(more=f'client_auth = "{auth}"')
     sign_in(home, service)
     service.access.clear()
@@ -112,7 +116,7 @@ def test_confidential_clients(visit: Visit, auth: str) -> None:
 
 
 def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """service-api.md, Clients: "Always confidential"; "PKCE is selectable at creation". A rotated secret is told, exit 2."""
+    """service.md#clients: an issued client is always confidential, and PKCE is optional. A rotated secret is reported, exit 2."""
     more = 'client_id = "foreign client"\nclient_secret_env = "FOREIGN_SECRET"\npkce = false\nredirect_uri = "https://connector.example/callback"'
     home, service = visit(Liberties(secret="s3cret of the administrator", auth="client_secret_basic"), more)
     with pytest.raises(ConfigurationError, match="FOREIGN_SECRET, which is not set"):
@@ -135,7 +139,7 @@ def test_a_client_that_an_administrator_issued(visit: Visit, monkeypatch: pytest
 
 
 def test_a_library_that_forgot_our_client(visit: Visit) -> None:
-    """The next login registers anew, once."""
+    """The next login registers a new client, once."""
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
@@ -155,31 +159,31 @@ def test_a_library_that_forgot_our_client(visit: Visit) -> None:
             (401, b'{"error": "invalid_client"}'),
             r"client that Bookferry registered.*bookferry login new` again, with --new-client",
         ),
-        ((400, b'{"error": "invalid_grant"}'), r"invalid_grant.*good once.*bookferry login new` again"),
+        ((400, b'{"error": "invalid_grant"}'), r"invalid_grant.*valid once.*bookferry login new` again"),
         ((502, b"<h1>Bad gateway</h1>"), r"502 Bad Gateway.*bookferry login new` again"),
     ],
 )
-def test_a_code_that_is_refused_says_what_to_do(visit: Visit, refusal: tuple[int, bytes], expected: str) -> None:
-    """A person sits in front of it: each refusal names the command that helps."""
+def test_a_refused_code_names_the_remedy(visit: Visit, refusal: tuple[int, bytes], expected: str) -> None:
+    """Each refusal names the command that helps."""
     home, service = visit(Liberties(refusal=refusal))
     with pytest.raises(BookferryError, match=expected):
         sign_in(home, service)
 
 
-def test_a_registration_whose_answer_is_lost_says_what_to_do(visit: Visit) -> None:
-    """The connection breaks in the middle of `POST /oauth/clients`: nobody repeats it, for registrations are few."""
+def test_a_lost_registration_names_the_remedy(visit: Visit) -> None:
+    """The connection breaks in the middle of `POST /oauth/clients`: it is not repeated, because registrations are few."""
 
     def break_off(_: dict[str, Any]) -> dict[str, Any]:
         raise ConnectionResetError
 
     home, service = visit(Liberties(registration=break_off))
-    with pytest.raises(TemporaryError, match=r"answer did not arrive.*bookferry login new` again"):
+    with pytest.raises(TemporaryError, match=r"response did not arrive.*bookferry login new` again"):
         sign_in(home, service)
     assert service.count("/oauth/clients") == 1
 
 
 def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The secret is wrong, or the client is: that is mended in the configuration."""
+    """The secret or the client is wrong: a person corrects the configuration."""
     monkeypatch.setenv("ISSUED", "not-the-secret-of-this-client")
     refusal = (401, b'{"error": "invalid_client"}')
     home, service = visit(Liberties(refusal=refusal), 'client_id = "issued"\nclient_secret_env = "ISSUED"')
@@ -189,7 +193,7 @@ def test_an_issued_client_that_is_refused_at_sign_in(visit: Visit, monkeypatch: 
 
 
 def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None:
-    """service-api.md: "A bounded number of registrations per day"; a full or broken disk must not use them up."""
+    """service.md#clients: registrations a day are limited; a full or broken disk must not use them up."""
     home, service = visit()
     (home.folder / "sign-ins").mkdir()
     with signing_in(home.settings, "new", state=home.state) as login:
@@ -223,7 +227,7 @@ def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None
     ],
 )
 def test_an_answer_that_is_refused(visit: Visit, changes: dict[str, str | None], expected: str) -> None:
-    """RFC 6749, 4.1.2.1 and 10.12; RFC 9207. What was kept before stays."""
+    """RFC 6749, 4.1.2.1 and 10.12; RFC 9207. The stored sign-in stays."""
     home, service = visit()
     before = sign_in(home, service)
     with pytest.raises(BookferryError, match=expected):
@@ -261,7 +265,7 @@ def test_an_issuer_that_is_the_library(visit: Visit) -> None:
 def test_a_refresh_that_is_refused(
     visit: Visit, refusal: tuple[int, bytes], kind: type[BookferryError], expected: str
 ) -> None:
-    """Each is told in words that say what to do; none is taken for a success, and no secret is shown."""
+    """Each message says what to do; no response counts as a success, and no message shows a secret."""
     home, service = visit()
     grant = sign_in(home, service)
     service.access.clear()
@@ -276,7 +280,7 @@ def test_a_refresh_that_is_refused(
 
 
 def test_a_token_for_something_else(visit: Visit) -> None:
-    """service-api.md, v3 authentication 6: "audience mismatch". No refresh is wasted on it."""
+    """service.md#errors: "audience mismatch". No refresh is wasted on it."""
     home, service = visit(Liberties(challenge='Bearer error="invalid_token", error_description="audience mismatch"'))
     sign_in(home, service)
     service.access.clear()
@@ -293,7 +297,7 @@ def test_a_library_that_accepts_no_token(visit: Visit) -> None:
     service.access.clear()
     with pytest.raises(SignInError, match=r"answered 401, with a token that is new, too.*bookferry login new"):
         home.read()
-    assert len(service.tokens_asked("refresh_token")) == IN_VAIN
+    assert len(service.tokens_asked("refresh_token")) == MAX_REJECTED
 
 
 def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> None:
@@ -301,14 +305,14 @@ def test_tokens_that_die_early_cost_refreshes_and_no_person(visit: Visit) -> Non
     home, service = visit()
     sign_in(home, service)
     with home.client() as client:
-        for _ in range(3 * IN_VAIN):
+        for _ in range(3 * MAX_REJECTED):
             assert client.get(f"{client.api_url}/publications").status_code == 200
             service.access.clear()
-    assert home.grant.refreshes == 3 * IN_VAIN - 1
+    assert home.grant.refreshes == 3 * MAX_REJECTED - 1
 
 
 def test_a_token_that_ends_in_the_middle_of_200_pages(visit: Visit) -> None:
-    """Task: it "costs one refresh and no page", with many pages in flight."""
+    """I3: a 401 costs one refresh and no page, with many pages in flight."""
     home, service = visit()
     sign_in(home, service)
     read = 0

@@ -26,7 +26,7 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-backgroun
 
 @pytest.fixture
 def chromium(tmp_path: Path) -> Iterator[webdriver.Chrome]:
-    """A browser that a person sits at."""
+    """A browser page."""
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER or ""
     for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}"):
@@ -40,7 +40,7 @@ def chromium(tmp_path: Path) -> Iterator[webdriver.Chrome]:
 
 @pytest.fixture
 def waiting(home: Home, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """`bookferry login new --json`, whose $BROWSER hands the address on: to the file that is named."""
+    """`bookferry login new --json`, whose $BROWSER writes the address to the named file."""
     address, script = tmp_path / "address", tmp_path / "browser"
     script.write_text(
         f"#!{sys.executable}\nimport os, sys\nfrom pathlib import Path\n"
@@ -62,7 +62,7 @@ def waiting(home: Home, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str],
 
 
 def go(chromium: webdriver.Chrome, address: Path) -> None:
-    """Open the address that the command asked for."""
+    """Open the address of the command."""
     WebDriverWait(chromium, SECONDS).until(lambda _: address.exists())
     chromium.get(address.read_text())
 
@@ -73,7 +73,7 @@ def press(chromium: webdriver.Chrome, name: str) -> None:
 
 
 def test_the_whole_way(home: Home, chromium: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
-    """The consent page names Bookferry; who allows it comes to a page that says it is done; and the sign-in works."""
+    """The consent page names Bookferry; after consent the browser shows that the sign-in is done; and the sign-in works."""
     process, address = waiting
     assert home.sandbox is not None
     go(chromium, address)
@@ -94,7 +94,7 @@ def test_the_whole_way(home: Home, chromium: webdriver.Chrome, waiting: tuple[su
 
 
 def test_refusing(home: Home, chromium: webdriver.Chrome, waiting: tuple[subprocess.Popen[str], Path]) -> None:
-    """Who refuses is told so in the browser, and the command ends with 4."""
+    """After a refusal the browser says so, and the command ends with 4."""
     process, address = waiting
     go(chromium, address)
     press(chromium, "Refuse")

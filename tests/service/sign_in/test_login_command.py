@@ -19,8 +19,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
-from pipelines.service.sign_in.loopback_redirect import answer_in as read_answer
-from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_answer
+from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
+from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
 from pipelines.settings.loading import load_settings
 from pipelines.settings.tenant import SCOPES
 from tests.cli import command
@@ -37,7 +37,7 @@ sys.path.insert(0, {root!r})
 os.environ.update(NO_PROXY="*")
 import httpx
 from pathlib import Path
-from tests.signin.home import consent, answer_in
+from tests.service.sign_in.home import consent, answer_in
 from types import SimpleNamespace
 print("noise of a browser on its stdout")
 get = lambda address: httpx.get(address, timeout={seconds})
@@ -50,7 +50,7 @@ person = SimpleNamespace(user={user!r}, password={password!r})
 
 @pytest.fixture
 def browser(home: Home, sandbox: SandboxProcess) -> Callable[..., dict[str, str]]:
-    """Makes a "browser" for $BROWSER: a program that does `act` with the address it is given."""
+    """Creates a "browser" for $BROWSER: a program that does `act` with its address."""
 
     def make(act: str = "get(consent(url, person))") -> dict[str, str]:
         script = home.folder / "browser"
@@ -68,12 +68,12 @@ def browser(home: Home, sandbox: SandboxProcess) -> Callable[..., dict[str, str]
 
 
 def run(home: Home, *arguments: str, variables: dict[str, str] | None = None, stdin: str = "") -> Outcome:
-    """Run `bookferry ARGUMENTS` to its end."""
+    """Runs `bookferry ARGUMENTS` to its end."""
     return command.run(*arguments, folder=home.folder, variables=variables or {}, typed=stdin, seconds=2 * SECONDS)
 
 
 def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
-    """Task 5: the browser of $BROWSER is opened, the answer taken on a loopback address, and exactly one JSON document printed."""
+    """$BROWSER opens, the response arrives at a loopback address, and the command prints exactly one JSON document."""
     done = run(home, "login", "new", "--json", variables=browser())
     assert done.status == 0, done.err
     assert done.document["person"]["email"] == sandbox.user
@@ -93,7 +93,7 @@ def test_login_by_a_browser(home: Home, browser: Callable[..., dict[str, str]], 
 def test_logging_in_again_registers_nothing(
     home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
 ) -> None:
-    """service-api.md: "A bounded number of registrations per day is accepted per tenant; store the `client_id` and reuse it"."""
+    """service.md#clients: registrations a day are limited, so the stored client is reused."""
     for options in ([], ["--for", "backup"], ["--new-client"]):
         assert run(home, "login", "new", *options, variables=browser()).status == 0
     registrations = sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests())
@@ -112,13 +112,13 @@ def test_logging_in_again_registers_nothing(
 def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
     home: Home, browser: Callable[..., dict[str, str]], ticked: list[str], options: list[str], status: int, said: str
 ) -> None:
-    """service-api.md: a token carries what "the signing-in person released on the consent screen"."""
+    """service.md#scopes: a token has the scopes that the person released on the consent page."""
     done = run(home, "login", "new", *options, variables=browser(f"get(consent(url, person, {ticked!r}))"))
     assert (done.status, said in done.out) == (status, True), done.out + done.err
     assert set(home.grant.scopes) == set(ticked)
 
 
-def test_only_what_is_needed_is_asked_for(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+def test_only_the_needed_scopes_are_requested(home: Home, browser: Callable[..., dict[str, str]]) -> None:
     """`--for backup`, and `scopes` of the file."""
     run(home, "login", "new", "--for", "backup", variables=browser())
     assert home.grant.scopes == BACKUP_SCOPES
@@ -129,7 +129,7 @@ def test_only_what_is_needed_is_asked_for(home: Home, browser: Callable[..., dic
 
 
 def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """Exit 4; the browser is told, too."""
+    """Exit 4; the browser shows the refusal, too."""
     act = 'print(get(consent(url, person, decision="refuse")).text, file=sys.stderr)'
     done = run(home, "login", "new", "--json", variables=browser(act))
     assert done.status == 4
@@ -141,7 +141,7 @@ def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -
 def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
     home: Home, browser: Callable[..., dict[str, str]]
 ) -> None:
-    """RFC 6749, 10.12: what somebody else slips in is not used, and cannot end the sign-in either."""
+    """RFC 6749, 10.12: a foreign response is not used, and cannot end the sign-in either."""
     act = (
         "answer = consent(url, person)\n"
         "forged = get(re.sub('state=[^&]*', 'state=forged', answer))\n"
@@ -152,18 +152,18 @@ def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
         "print('the browser is content', file=sys.stderr)\n"
     )
     done = run(home, "login", "new", variables=browser(act))
-    assert (done.status, "Refused: The answer" in done.err) == (0, True), done.err
+    assert (done.status, "Refused: The response" in done.err) == (0, True), done.err
     assert home.read().status_code == 200
 
 
-def test_nobody_comes(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """The wait has an end, and says how to go on."""
+def test_a_login_without_a_response_ends(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """The wait ends, and the message says how to go on."""
     done = run(home, "login", "new", "--timeout", "1", variables=browser("pass"))
     done.assert_failed(4, "Nobody answered within 1 s", "--timeout", "--new-client")
 
 
-def test_nobody_comes_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
-    """Where the library does not know an issued client, its page says so, and a new registration would not help."""
+def test_a_login_without_a_response_for_an_issued_client(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """If the library does not know an issued client, its page says so, and a new registration would not help."""
     issued = Home.make(home.folder, home.base_url, more='client_id = "nobody"\nclient_secret_env = "ISSUED"')
     variables = {"ISSUED": "of-nobody-at-all", **browser("pass")}
     done = run(issued, "login", "new", "--timeout", "1", variables=variables)
@@ -172,7 +172,7 @@ def test_nobody_comes_for_an_issued_client(home: Home, browser: Callable[..., di
 
 
 def test_pasting_without_a_screen(home: Home) -> None:
-    """`--no-browser` with the answer on standard input: the whole address, a line that is none first; and an end of the input."""
+    """`--no-browser` with the response on standard input: a wrong line first, then the whole address; and an end of the input."""
     process = subprocess.Popen(
         [*BOOKFERRY, "login", "new", "--no-browser"],
         cwd=home.folder,
@@ -190,8 +190,8 @@ def test_pasting_without_a_screen(home: Home) -> None:
     assert "Signed in to 'new' as Backup" in out
 
 
-def test_an_input_that_ends_is_told(home: Home, sandbox: SandboxProcess) -> None:
-    """A redirect address elsewhere can only be pasted: from cron, where nothing is, the command ends at once."""
+def test_the_end_of_the_input_is_an_error(home: Home, sandbox: SandboxProcess) -> None:
+    """A response at another redirect address must be pasted; from cron, without a terminal, the command ends at once."""
     body = {
         "tenant": "library",
         "client_name": "C",
@@ -206,7 +206,7 @@ def test_an_input_that_ends_is_told(home: Home, sandbox: SandboxProcess) -> None
 
 
 def read_until(terminal: int, pattern: str) -> str:
-    """What a terminal shows up to a pattern."""
+    """Returns the terminal's text up to a pattern."""
     shown, until = "", time.monotonic() + SECONDS
     while not re.search(pattern, shown):
         ready, _, _ = select.select([terminal], [], [], max(0.0, until - time.monotonic()))
@@ -241,7 +241,7 @@ def terminal(home: Home) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
 
 
 def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
-    """A person without a browser at hand copies the code alone; PKCE ties it to this sign-in."""
+    """A person copies only the code; PKCE ties it to this sign-in."""
     ours, process = terminal
     shown = read_until(ours, r"paste it here:")
     address = re.search(r"(?m)^http\S+$", shown)
@@ -254,7 +254,7 @@ def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subproc
 
 
 def test_the_browser_may_also_come_by_itself(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
-    """`--no-browser` on a machine that has one after all: nothing has to be pasted."""
+    """`--no-browser` on a machine that has a browser: nothing has to be pasted."""
     ours, process = terminal
     address = re.search(r"(?m)^http\S+$", read_until(ours, r"paste it here:"))
     assert address
@@ -265,7 +265,7 @@ def test_the_browser_may_also_come_by_itself(home: Home, terminal: tuple[int, su
 
 
 def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
-    """Who, scopes, jobs, ages; and what to run where nobody is."""
+    """User, scopes, jobs, ages; and the command to run if nobody is signed in."""
     run(home, "whoami", "new", "--json").assert_failed(4, "Nobody has signed in to 'new'", "bookferry login new")
     home.sign_in(["library:read"])
     said = run(home, "whoami", "new", "--json").document
@@ -278,7 +278,7 @@ def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
 
 
 def test_whoami_and_login_of_a_v2_tenant(home: Home, sandbox: SandboxProcess) -> None:
-    """v2 tells nobody who they are, and has nothing to log in to; both are said."""
+    """v2 does not say who is signed in, and has no login; the messages say both."""
     config = home.folder / "bookferry.toml"
     names = 'username_env = "OLD_USER"\npassword_env = "OLD_PASSWORD"'
     config.write_text(config.read_text().replace('api = "v3"', f'api = "v2"\n{names}'))
@@ -290,7 +290,7 @@ def test_whoami_and_login_of_a_v2_tenant(home: Home, sandbox: SandboxProcess) ->
 
 
 def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess) -> None:
-    """service-api.md: "A bounded number of registrations per day"; who waits and what else helps is said."""
+    """service.md#clients: registrations a day are limited; the message says how long to wait and what else helps."""
     sandbox.change(oauth={"registrations_per_day": 1})
     done = run(home, "login", "new", "--new-client", variables=browser())
     if done.status == 0:
@@ -303,7 +303,7 @@ def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str
 def test_an_issued_client(
     home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess, method: str
 ) -> None:
-    """A client of an administrator, confidential, with the redirect address that it was issued for."""
+    """A confidential client of an administrator, with the redirect address of its registration."""
     address = free_addresses(1)[0]
     body = {
         "tenant": "library",
@@ -334,8 +334,8 @@ def test_an_issued_client(
         ("http://127.0.0.1:1/callback?code=a&code=b", {"code": "a"}),
     ],
 )
-def test_what_a_person_may_paste(text: str, expected: dict[str, str]) -> None:
-    assert pasted_answer(text) == expected
+def test_pasted_texts(text: str, expected: dict[str, str]) -> None:
+    assert pasted_parameters(text) == expected
 
 
 def test_an_answer_is_never_read_without_end() -> None:
@@ -344,14 +344,14 @@ def test_an_answer_is_never_read_without_end() -> None:
 
 
 def test_init_for_v3(tmp_path: Path) -> None:
-    """A configuration that loads, and the command to sign in with."""
+    """A configuration that loads, and the command to sign in."""
     done = run(Home(tmp_path, "https://library.example.org"), "init", "--tenant", "new", "--api", "v3", "--json")
     assert done.document["next"].endswith("login new")
     assert load_settings(tmp_path / "bookferry.toml").tenant("new").api == "v3"
 
 
 def test_json_is_json(home: Home) -> None:
-    """Also where it fails before anything is asked."""
+    """Also if the command fails before it sends anything."""
     done: Any = run(home, "login", "unknown", "--json")
     assert json.loads(done.out)["exit_status"] == done.status == 2
     assert Path(home.folder, "bookferry.toml").exists()

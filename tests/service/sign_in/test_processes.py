@@ -35,19 +35,19 @@ except BookferryError as error:
     sys.exit(int(error.exit_status))
 print(pages)
 """
-"""Reads pages until the time is over, not as fast as it can: the service keeps its last 1,000 requests."""
+"""Reads pages until the time is over, slowly enough: the service records only its last 1,000 requests."""
 
 
 @pytest.fixture
 def short_lived(home: Home, sandbox: SandboxProcess) -> Home:
-    """Signed in, with tokens that live two seconds, at a service that ends everything when a refresh token is used twice."""
+    """Signed in, with tokens that live two seconds, at a service that ends everything if a refresh token is used twice."""
     sandbox.change(oauth={"refresh_policy": "strict", "access_token_seconds": 2})
     home.sign_in()
     return home
 
 
 class Watch:
-    """Gathers what the service saw, beyond the last 1,000 requests that it keeps."""
+    """Collects the service's requests beyond the last 1,000 that it records."""
 
     def __init__(self, sandbox: SandboxProcess) -> None:
         self._sandbox = sandbox
@@ -55,7 +55,7 @@ class Watch:
         self._known: set[str] = set()
 
     def look(self) -> None:
-        """Count what is new."""
+        """Count the new requests."""
         for request in self._sandbox.requests():
             key = repr(sorted(request.items(), key=str))
             if request["status"] is not None and key not in self._known:  # one without is still to be answered
@@ -82,8 +82,8 @@ def test_four_processes_share_one_sign_in(short_lived: Home, sandbox: SandboxPro
     assert len(sandbox.control_get("oauth/grants?tenant=library")) == 1
 
 
-def test_four_processes_and_somebody_who_kills_them(short_lived: Home, sandbox: SandboxProcess) -> None:
-    """Kill -9 every second. The sign-in survives, unless an answer was really lost: then all of them say just that."""
+def test_four_processes_survive_kills(short_lived: Home, sandbox: SandboxProcess) -> None:
+    """Kill -9 every second. The sign-in survives, unless a response was really lost: then every process says just that."""
     pick, crew = random.Random(1), [short_lived.start(WORK.format(seconds=DURATION)) for _ in range(PROCESSES)]
     until, killed, over = time.monotonic() + DURATION, 0, list[str]()
     try:
@@ -106,13 +106,13 @@ def test_four_processes_and_somebody_who_kills_them(short_lived: Home, sandbox: 
 
 
 def _ended(process: subprocess.Popen[str]) -> list[str]:
-    """Wait for a process; what it said if a person must sign in."""
+    """Waits for a process; returns its message if a person must sign in."""
     _out, err = process.communicate(timeout=SECONDS + DURATION)
     assert process.returncode in (0, -9, SIGN_IN), err
     return [err] if process.returncode == SIGN_IN else []
 
 
 def _lost_an_answer(sandbox: SandboxProcess, home: Home) -> bool:
-    """Whether the service gave tokens that never arrived: more refreshes than we know of, and then one that it refused."""
+    """Whether the service issued tokens that never arrived: it has more refreshes than we know of, and then refused one."""
     statuses = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/oauth/token")]
     return statuses[-1] == 400 and home.kept.ended is not None

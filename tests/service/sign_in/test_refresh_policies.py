@@ -1,4 +1,4 @@
-"""Trap A6: what servers do with old tokens, four policies, and what may happen to a refresh. A client must survive all."""
+"""I3: four policies of servers for old tokens, and every fault of a refresh. The client must survive all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.service.sign_in.home import SECONDS, Home
 
 POLICIES = ["strict", "leeway", "until_used", "at_once"]
 HEALS = {"leeway", "until_used"}
-"""Policies under which an old refresh token may be used again after its answer was lost."""
+"""Policies that accept an old refresh token again after a lost response."""
 
 LOST = r"the answer to a refresh on .* was lost.*Run `bookferry login new`"
 
@@ -23,7 +23,7 @@ every_policy = pytest.mark.parametrize("policy", POLICIES)
 
 @pytest.fixture
 def signed_in(home: Home, sandbox: SandboxProcess, policy: str) -> Home:
-    """Signed in, at a service with this policy whose clock then jumps by more than an hour: the access token is over."""
+    """Signed in, at a service with this policy whose clock then jumps by more than an hour: the access token has expired."""
     sandbox.change(oauth={"refresh_policy": policy})
     home.sign_in()
     sandbox.reset("counts")
@@ -33,7 +33,7 @@ def signed_in(home: Home, sandbox: SandboxProcess, policy: str) -> Home:
 
 @every_policy
 def test_a_token_that_ends_is_renewed_once(signed_in: Home, policy: str) -> None:
-    """A token that we thought fresh gets a 401: the store is looked at, then it is renewed once, and the page arrives."""
+    """A seemingly fresh token gets a 401: the store is read, the token is refreshed once, and the page arrives."""
     before = signed_in.grant
     assert signed_in.read().headers["x-total"] == "120"
     after = signed_in.grant
@@ -48,16 +48,16 @@ def test_a_token_that_ends_is_renewed_once(signed_in: Home, policy: str) -> None
 
 KILLED = """
 import os, signal
-from pipelines.service.renewal import Renewal
-Renewal._keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from pipelines.service.sign_in.token_refresh import TokenRefresher
+TokenRefresher._keep = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 home.read()
 """
-"""Reads a page, and dies by kill -9 when the server has answered the refresh and before anything of it is kept."""
+"""Reads a page, and dies by kill -9 after the server's response and before it is stored."""
 
 
 @every_policy
 def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -> None:
-    """I3: healed where the server allows it; else "a plain message with the command to run", and exit 4."""
+    """I3: recovers if the server allows it; else a plain message with the command to run, and exit 4."""
     assert signed_in.run(KILLED)[0] == -9
     assert signed_in.kept.refreshing_since is not None
     if policy in HEALS:
@@ -72,7 +72,7 @@ def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -
     "fault", [{"fault": "reset"}, {"fault": "cut"}, {"fault": "garble"}, {"fault": "status", "status": 502}]
 )
 def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]) -> None:
-    """Trap A6: "The refresh answer is lost after the server rotated the token"; the old token is tried once more, and no third time."""
+    """I3: the response is lost after the server rotated the token; the old token is tried once more, and no third time."""
     details = {"when": "after"} if fault["fault"] in ("reset", "status") else {}
     sandbox.fault(path="/oauth/token", **fault, **details)
     if policy in HEALS:
@@ -92,7 +92,7 @@ def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: st
 def test_a_refresh_that_had_no_effect_costs_nothing(
     signed_in: Home, sandbox: SandboxProcess, policy: str, fault: dict[str, object]
 ) -> None:
-    """Where the server never processed it, the old token is as good as ever, under every policy."""
+    """If the server never processed the request, the old token is still valid, under every policy."""
     sandbox.fault(path="/oauth/token", when="before", **fault)
     assert signed_in.read().status_code == 200
     assert signed_in.refreshes() == 2
@@ -111,7 +111,7 @@ with home.client() as client:
 
 @pytest.mark.parametrize("policy", ["strict", "at_once"])  # those that forgive less than the others
 def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> None:
-    """Trap A6: under the strict policy two refreshes at once would end "the winner's tokens", too."""
+    """I3: under the strict policy, two refreshes at once would end the tokens of both."""
     processes = [signed_in.start(TOGETHER, stdin=-1) for _ in range(2)]
     for process in processes:
         assert process.stdout is not None
@@ -129,7 +129,7 @@ def test_two_processes_at_once_refresh_once(signed_in: Home, policy: str) -> Non
 
 @every_policy
 def test_a_sign_in_that_was_revoked_says_so(signed_in: Home, sandbox: SandboxProcess, policy: str) -> None:
-    """Exit 4, and the next process is told without asking the service again."""
+    """Exit 4, and the next process reports it without another request."""
     sandbox.control("POST", "oauth/grants/end", {"tenant": "library"})
     with pytest.raises(
         SignInError, match=r"takes its refresh token no more.*invalid_grant.*Run `bookferry login new`"
@@ -145,7 +145,7 @@ def test_a_sign_in_that_was_revoked_says_so(signed_in: Home, sandbox: SandboxPro
 
 
 def assert_over(home: Home) -> None:
-    """A person must sign in, is told so plainly each time, and can."""
+    """A person must sign in, gets the same message each time, and can sign in."""
     for _ in range(2):
         with pytest.raises(SignInError, match=LOST) as caught:
             home.read()
@@ -155,13 +155,13 @@ def assert_over(home: Home) -> None:
 
 
 def read_pages(client: LibraryClient, pages: int) -> int:
-    """That many requests."""
+    """Reads so many pages."""
     return sum(client.get(f"{client.api_url}/publications").status_code == 200 for _ in range(pages))
 
 
 @every_policy
 def test_renewed_while_it_works_when_it_ages(home: Home, sandbox: SandboxProcess, policy: str) -> None:
-    """Tokens of two seconds work, too: each is renewed near its end, and the work goes on."""
+    """Tokens of two seconds work, too: each is refreshed near its end, and the work goes on."""
     sandbox.change(oauth={"refresh_policy": policy, "access_token_seconds": 2})
     home.sign_in()
     with home.client() as client:

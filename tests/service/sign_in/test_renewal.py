@@ -1,4 +1,4 @@
-"""A refresh is finished, whoever asks the program to end: its answer comes only once (I3)."""
+"""A refresh is completed although the program is told to end: its response comes only once (I3)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ home.read()
 def test_a_stop_in_the_middle_of_a_refresh_loses_nothing(
     home: Home, sandbox: SandboxProcess, number: signal.Signals
 ) -> None:
-    """Ctrl-C and SIGTERM while the server thinks: the process ends with the stop, and what came back is kept."""
+    """Ctrl-C and SIGTERM while the server works: the process stops, and the response is stored."""
     home.sign_in()
     sandbox.fault("jump", seconds=4000, path="/publications")
     sandbox.fault("hang", seconds=3, path="/oauth/token")
@@ -42,7 +42,7 @@ def test_a_stop_in_the_middle_of_a_refresh_loses_nothing(
 
 
 def test_many_threads_are_served_by_one_refresh(home: Home, sandbox: SandboxProcess) -> None:
-    """Task: "with many threads fetching pages in parallel (all of them use one refresh)"; under the policy that ends old tokens at once."""
+    """I3: many threads fetch pages in parallel, and all use one refresh; under the policy that ends old tokens at once."""
     sandbox.change(oauth={"refresh_policy": "at_once"})
     home.sign_in()
     sandbox.reset("counts")
@@ -72,7 +72,7 @@ assert not failed, failed
 def test_a_sign_in_in_a_database(
     home: Home, sandbox: SandboxProcess, postgres_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`postgres_env`: the same, without a file, for machines that share a database."""
+    """`postgres_env`: the same without a file, for machines that share a database."""
     monkeypatch.setenv("TEST_DATABASE", postgres_database)
     there = Home.make(home.folder, home.base_url, sandbox, top='postgres_env = "TEST_DATABASE"')
     there.sign_in()
@@ -83,7 +83,7 @@ def test_a_sign_in_in_a_database(
     assert not (home.folder / "sign-ins").exists()
 
 
-def test_what_is_read_from_the_store_is_a_secret_from_then_on(home: Home) -> None:
+def test_tokens_from_the_store_are_kept_secret(home: Home) -> None:
     """I10: also for a process that did not sign in itself."""
     grant = home.sign_in()
     assert home.grant == grant

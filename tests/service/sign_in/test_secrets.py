@@ -1,4 +1,4 @@
-"""I10: after everything that can be done with a sign-in, none of its secrets is anywhere but in the one place where sign-ins are kept."""
+"""I10: after every use of a sign-in, its secrets are in the token store and nowhere else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ sys.path.insert(0, {root!r})
 import httpx
 from pathlib import Path
 from types import SimpleNamespace
-from tests.signin.home import consent
+from tests.service.sign_in.home import consent
 answer = consent(sys.argv[1], SimpleNamespace(user={user!r}, password={password!r}))
 Path({answers!r}).write_text(answer)
 httpx.get(answer, timeout={seconds})
@@ -40,7 +40,7 @@ def confidential(sandbox: SandboxProcess, tmp_path: Path) -> Home:
 
 
 def secrets_of(home: Home) -> set[str]:
-    """The secrets that are kept now."""
+    """Returns the stored secrets."""
     kept = home.kept
     assert kept.registration is not None
     assert kept.registration.client_secret
@@ -51,7 +51,7 @@ def secrets_of(home: Home) -> set[str]:
 
 
 def written(home: Home) -> Iterator[tuple[str, str]]:
-    """Every file of the data folder and of Dagster, as text."""
+    """Returns every file of the data folder and of Dagster, as text."""
     for path in sorted(home.folder.rglob("*")):
         if path.is_file() and "sign-ins" not in path.parts and path.name not in ("browser", "answer"):
             yield str(path.relative_to(home.folder)), path.read_bytes().decode("utf-8", "replace")
@@ -61,7 +61,7 @@ def written(home: Home) -> Iterator[tuple[str, str]]:
 def test_no_secret_of_a_run_is_left_anywhere(
     confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Login, whoami, backup, the daily renewal, a lost answer and a revoked sign-in: logs, Dagster's storage, manifests, both outputs."""
+    """Login, whoami, backup, daily refresh, a lost response and a revoked sign-in: logs, Dagster's storage, manifests, both outputs."""
     home, said, secrets = confidential, list[str](), {sandbox.password}
     dagster_home = home.folder / "dagster-home"
     dagster_home.mkdir()
@@ -113,7 +113,7 @@ def test_no_secret_of_a_run_is_left_anywhere(
 
 
 def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> list[str]:
-    """The daily job and the hourly watch, as the daemon runs them; the messages of their events."""
+    """Runs the daily job and the hourly sensor as the daemon does; returns the messages of their events."""
     settings = home.settings
     assert v3_tenants(settings) == ["new"]
     definitions = build_definitions(settings)
@@ -134,7 +134,7 @@ def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> lis
 
 
 def test_a_definition_without_v3_has_none_of_it(home: Home) -> None:
-    """No job, schedule or sensor for sign-ins that cannot be."""
+    """No job, schedule or sensor without v3 tenants."""
     config = home.folder / "bookferry.toml"
     config.write_text(config.read_text().replace('"v3"', '"v2"'))
     repository = build_definitions(home.settings).get_repository_def()

@@ -1,4 +1,4 @@
-"""The keys of a v3 tenant in bookferry.toml; every mistake names file, key and remedy (design 3.2)."""
+"""The keys of a v3 tenant in bookferry.toml; every mistake names file, key and remedy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_without_a_client_one_is_registered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("auth", ["client_secret_basic", "client_secret_post"])
 def test_an_issued_client(tmp_path: Path, auth: str) -> None:
-    """service-api.md, Clients: "Always confidential"."""
+    """service.md#clients: an issued client is always confidential."""
     settings = load(
         tmp_path, 'client_id = "abc"', 'client_secret_env = "NEW_SECRET"', f'client_auth = "{auth}"', "pkce = false"
     )
@@ -68,7 +68,7 @@ def test_an_issued_client(tmp_path: Path, auth: str) -> None:
         (['client_id = "abc"', 'client_secret_env = "S"', 'redirect_uri = "nonsense"'], "must be https"),
     ],
 )
-def test_a_mistake_is_told(tmp_path: Path, lines: list[str], expected: str) -> None:
+def test_a_mistake_names_key_and_remedy(tmp_path: Path, lines: list[str], expected: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         load(tmp_path, *lines)
     assert expected in str(caught.value)

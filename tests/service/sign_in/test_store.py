@@ -1,4 +1,4 @@
-"""One contract for every place where sign-ins are kept (I3): a folder of this user, a row of a Postgres database."""
+"""One contract for every token store (I3): a folder of this user, a row of a Postgres database."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ import sqlalchemy as sa
 
 from pipelines.errors import ConfigurationError, SignInError, StorageError
 from pipelines.service.clock import SystemClock
-from pipelines.service.sign_in.connection import Connection, Grant, LockTakenError, Moment, Registration, TokenStore
+from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.file_tokens import FileTokens
 from pipelines.service.sign_in.postgres_tokens import PostgresTokens
-from pipelines.service.sign_in.token_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, Registration, StoredSignIn
+from pipelines.service.sign_in.token_store import LockTakenError, TokenStore
 from pipelines.settings.loading import load_settings
 from tests.service.manual_clock import ManualClock
 from tests.service.sign_in.home import ROOT, SECONDS
@@ -30,25 +31,25 @@ BASE_URL = "https://library.example.org"
 CLOCK = SystemClock()
 
 
-def connection(number: int = 0) -> Connection:
-    """A whole one; `number` makes it another."""
+def connection(number: int = 0) -> StoredSignIn:
+    """A complete stored sign-in; another `number` makes another one."""
     registration = Registration(
         "client", "a-client-secret", "none", ("http://127.0.0.1:20001/callback",), ("a",), ("a",), 1.0
     )
-    moment = Moment(10.5, 20.25, "boot")
+    moment = ClockReading(10.5, 20.25, "boot")
     grant = Grant(
         "client", f"access-{number}", f"refresh-{number}", ("library:read",), 3600.0, moment, 9.0, number, 99.5
     )
-    return Connection(BASE_URL, "new", registration, grant, refreshing_since=12.5)
+    return StoredSignIn(BASE_URL, "new", registration, grant, refreshing_since=12.5)
 
 
 class Open(Protocol):
-    """Opens the store of a connection; `code` is what another process needs to open the same one as `store`."""
+    """Opens the store of a tenant; `code` opens the same store as `store` in another process."""
 
     code: str
 
     def __call__(self, tenant: str = "new", base_url: str = BASE_URL) -> TokenStore:
-        """Open it."""
+        """Open the store."""
         ...
 
 
@@ -66,22 +67,22 @@ def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     make.code = (  # type: ignore[attr-defined]
         "from pathlib import Path; import os, sys\n"
         "from pipelines.service.sign_in.postgres_tokens import *; from pipelines.service.sign_in.file_tokens import *\n"
-        "from pipelines.service.sign_in.connection import *\n"
+        "from pipelines.service.sign_in.token_store import *\n"
         "from pipelines.service.clock import SystemClock; from tests.service.sign_in.test_store import connection\n"
         f"store = {kind.__name__}({where}, 'new', {BASE_URL!r})\n"
     )
     return make
 
 
-def write(store: TokenStore, kept: Connection) -> None:
-    """Keep it."""
+def write(store: TokenStore, kept: StoredSignIn) -> None:
+    """Store it."""
     with store.locked(CLOCK) as locked:
         locked.read()
         locked.write(kept)
 
 
 def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
-    """A process with the same store."""
+    """Starts a process with the same store."""
     return subprocess.Popen(
         [sys.executable, "-c", store_for.code + code],
         cwd=ROOT,
@@ -96,25 +97,25 @@ HOLD = "with store.locked(SystemClock()) as locked:\n    print('held', flush=Tru
 
 
 def test_nothing_is_kept_at_first(store_for: Open) -> None:
-    assert store_for().read() == Connection(BASE_URL, "new")
+    assert store_for().read() == StoredSignIn(BASE_URL, "new")
 
 
-def test_what_is_written_is_read(store_for: Open) -> None:
+def test_a_written_sign_in_is_read_back(store_for: Open) -> None:
     write(store_for(), connection())
     assert store_for().read() == connection()
     write(store_for(), replace(connection(), grant=None, registration=None, ended="revoked"))
-    assert store_for().read() == Connection(BASE_URL, "new", refreshing_since=12.5, ended="revoked")
+    assert store_for().read() == StoredSignIn(BASE_URL, "new", refreshing_since=12.5, ended="revoked")
 
 
 def test_connections_do_not_meet(store_for: Open) -> None:
-    """I2: what was given to one address goes to no other, even where a tenant's base_url was changed in the file."""
+    """I2: tokens of one address go to no other address, even if a tenant's base_url was changed in the file."""
     write(store_for(), connection())
-    assert store_for("old").read() == Connection(BASE_URL, "old")
-    assert store_for("new", "https://elsewhere.example").read() == Connection("https://elsewhere.example", "new")
+    assert store_for("old").read() == StoredSignIn(BASE_URL, "old")
+    assert store_for("new", "https://elsewhere.example").read() == StoredSignIn("https://elsewhere.example", "new")
 
 
 def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
-    """Task: "never a stale lock": the kernel or the server takes it back after kill -9."""
+    """Never a stale lock: the kernel or the server releases it after kill -9."""
     store = store_for()
     holder = another_process(store_for, HOLD)
     with holder:
@@ -122,7 +123,7 @@ def test_the_lock_is_for_one_process_and_dies_with_it(store_for: Open) -> None:
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(LockTakenError, match="Another process has been renewing"), store.locked(CLOCK, seconds=0.1):
             pass
-        assert store.read() == Connection(BASE_URL, "new")  # who only looks does not wait
+        assert store.read() == StoredSignIn(BASE_URL, "new")  # who only looks does not wait
         holder.send_signal(signal.SIGKILL)
         with store.locked(CLOCK, seconds=SECONDS) as locked:
             locked.read()
@@ -156,7 +157,7 @@ def test_processes_lose_no_change(store_for: Open) -> None:
     """Lock, read again, write: two processes that count together miss no number."""
     count = (
         "for _ in range(10):\n  with store.locked(SystemClock()) as locked:\n    kept = locked.read()\n"
-        "    locked.write(Connection(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
+        "    locked.write(StoredSignIn(kept.base_url, kept.tenant, ended=str(int(kept.ended or 0) + 1)))\n"
     )
     processes = [another_process(store_for, count) for _ in range(2)]
     for process in processes:
@@ -189,7 +190,7 @@ def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: O
 
 
 def test_no_secret_is_shown(store_for: Open) -> None:
-    """I10: neither by the place nor by anything that holds tokens."""
+    """I10: neither the place nor any object with tokens shows them."""
     write(store_for(), connection())
     kept = store_for().read()
     shown = repr(kept) + str(kept.grant) + str(kept.registration) + store_for().place + repr(vars(store_for()))
@@ -197,7 +198,7 @@ def test_no_secret_is_shown(store_for: Open) -> None:
 
 
 def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
-    """Task: "file mode 0600 (folder 0700)", whatever the umask, and also where the file was wider before."""
+    """File mode 0600 (folder 0700), whatever the umask, and also if the file was wider before."""
     before = os.umask(0)
     try:
         store = FileTokens(tmp_path / "sign-ins", "new", BASE_URL)
@@ -214,7 +215,7 @@ def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"base_url": 1}', b"\xff\xfe", b'{"base_url": "x", "tenant": "new", "version": 9}']
 )
-def test_a_damaged_file_says_what_to_run(tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_file_names_the_command(tmp_path: Path, content: bytes) -> None:
     """Exit 4: only a new sign-in helps."""
     store = FileTokens(tmp_path, "new", BASE_URL)
     Path(store.place).write_bytes(content)
@@ -222,14 +223,14 @@ def test_a_damaged_file_says_what_to_run(tmp_path: Path, content: bytes) -> None
         store.read()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     store = FileTokens(tmp_path / "file" / "below", "new", BASE_URL)
     with pytest.raises(StorageError, match=r"cannot be read or written.*tokens = "), store.locked(CLOCK):
         pass
 
 
-def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Path) -> None:
+def test_a_missing_database_is_reported_without_its_password(tmp_path: Path) -> None:
     store = PostgresTokens("postgresql://me:not-a-password-by-chance@127.0.0.1:1/nothing", "new", BASE_URL)
     with pytest.raises(StorageError, match="Is the database server running") as caught:
         store.read()
@@ -237,7 +238,7 @@ def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Pat
 
 
 def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
-    """I3: the database restarts in the middle of a refresh; what came back is kept, but never over something newer."""
+    """I3: the database restarts in the middle of a refresh; the response is stored, but never over something newer."""
     store = PostgresTokens(postgres_database, "new", BASE_URL)
     write(store, connection(0))
 
@@ -261,7 +262,7 @@ def test_a_session_that_breaks_loses_no_answer(postgres_database: str) -> None:
 
 
 def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -> None:
-    """`tokens`, $BOOKFERRY_TOKENS, $XDG_STATE_HOME, in this order; the database where `postgres_env` names one."""
+    """`tokens`, $BOOKFERRY_TOKENS, $XDG_STATE_HOME, in this order; the database if `postgres_env` names one."""
     path = tmp_path / "bookferry.toml"
     tenant = f'[tenants.new]\nbase_url = "{BASE_URL}"\napi = "v3"\n'
     path.write_text(tenant)
@@ -280,7 +281,7 @@ def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -
         open_tokens(load_settings(path), "new")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TEST_DATABASE", "mysql://x")
-        with pytest.raises(ConfigurationError, match="is no address such as postgresql"):
+        with pytest.raises(ConfigurationError, match="is not an address such as postgresql"):
             open_tokens(load_settings(path), "new")
         patch.setenv("TEST_DATABASE", postgres_database)
         write(open_tokens(load_settings(path), "new"), connection())
@@ -288,15 +289,15 @@ def test_the_settings_choose_the_store(tmp_path: Path, postgres_database: str) -
 
 
 def test_the_age_of_a_token_survives_a_clock_that_jumps() -> None:
-    """Task: "a clock that is wrong or jumps": the steady clock counts while the boot is the same; else a token is old rather than young."""
-    then = Moment(1000.0, 50.0, "a")
-    assert then.age(Moment(9_999_999.0, 60.0, "a")) == 10
-    assert then.age(Moment(0.0, 60.0, "a")) == 10
-    assert then.age(Moment(1030.0, 5.0, "b")) == 30
-    assert then.age(Moment(1030.0, 5.0, "a")) == 30
-    assert then.age(Moment(900.0, 5.0, "b")) == float("inf")
-    assert Moment(1000.0, 50.0, "").age(Moment(1005.0, 51.0, "")) == 5
-    assert Moment.now(ManualClock(5.0)).steady == 5
+    """A clock that is wrong or jumps: the steady clock counts within one boot; else a token counts as old rather than young."""
+    then = ClockReading(1000.0, 50.0, "a")
+    assert then.age(ClockReading(9_999_999.0, 60.0, "a")) == 10
+    assert then.age(ClockReading(0.0, 60.0, "a")) == 10
+    assert then.age(ClockReading(1030.0, 5.0, "b")) == 30
+    assert then.age(ClockReading(1030.0, 5.0, "a")) == 30
+    assert then.age(ClockReading(900.0, 5.0, "b")) == float("inf")
+    assert ClockReading(1000.0, 50.0, "").age(ClockReading(1005.0, 51.0, "")) == 5
+    assert ClockReading.now(ManualClock(5.0)).steady == 5
 
 
 def test_the_file_is_json_that_a_person_can_read(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes with the sign-in of a v3 tenant: a token that ends in the middle, a scope that is missing, a storage that sees neither."""
+"""Writes with the sign-in of a v3 tenant: a token that expires in between, a missing scope, a storage service without a sign-in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.service.sign_in.home import Home
 
 
 def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sandbox: SandboxProcess) -> None:
-    """A 401 had no effect: one record, made by the second request (I3, I8)."""
+    """A 401 had no effect: one record, created by the second request (I3, I8)."""
     home.sign_in()
     sandbox.fault("jump", seconds=4000, path="/publications", method="POST")
     with home.client() as client:
@@ -25,7 +25,7 @@ def test_a_post_with_an_expired_token_goes_again_with_a_new_one(home: Home, sand
 
 
 def test_a_delete_that_was_done_before_its_token_expired_has_succeeded(home: Home, sandbox: SandboxProcess) -> None:
-    """Trap A5: what is known of the first try outlives the 401 in between."""
+    """I8: the mark of the unclear first try survives the 401 in between."""
     home.sign_in()
     with home.client() as client:
         made = client.write("POST", "publications", {"title": "To be removed"})
@@ -45,7 +45,7 @@ def test_a_post_that_is_refused_with_a_new_token_too_needs_a_person(home: Home, 
 
 
 def test_a_write_without_its_scope_names_it(home: Home) -> None:
-    """service-api.md, v3 scopes: "the response is `403` with code `InsufficientScope`"."""
+    """service.md#scopes: a 403 with code `InsufficientScope`."""
     home.sign_in(["library:read", "assets:read"])
     with (
         home.client() as client,
@@ -56,7 +56,7 @@ def test_a_write_without_its_scope_names_it(home: Home) -> None:
 
 
 def test_an_upload_needs_its_scope_for_the_form_only(home: Home) -> None:
-    """Trap A1: the storage takes the form, and would refuse it with a token (S3: one mechanism only)."""
+    """I2: the storage service accepts the form, and would refuse it with a token (S3: one mechanism only)."""
     home.sign_in()
     with home.client() as client, Uploads(client) as uploads:
         stored = uploads.upload(

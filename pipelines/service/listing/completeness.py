@@ -1,0 +1,77 @@
+"""The figures that decide whether a listing is complete: X-Total on every page, records, pages that were read again (I4).
+
+`Listing` fills them in; `pipelines.backup.read.prove` compares X-Total with the distinct ids and decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of a listing."""
+
+    number: int
+    """Its place in the collection: 1 for the first page. A page that is read again keeps its number."""
+    url: str
+    records: Sequence[msgspec.Raw]
+    """The records' JSON, byte for byte as received."""
+    ids: Sequence[int | None]
+    """The id of each record; `None` if it is no whole number."""
+    total: int | None
+    """X-Total of this page's response."""
+
+
+@dataclass
+class ListingFacts:
+    """The figures of one walk over a listing."""
+
+    endpoint: str = ""
+    pages: int = 0
+    """Pages of the walk; a page that was read again counts again."""
+    records: int = 0
+    first_total: int | None = None
+    last_total: int | None = None
+    totals_seen: int = 0
+    """Different X-Totals in a row: 0 if the service sends none, 1 if it never changed."""
+    added: int = 0
+    deleted: int = 0
+    """Sums of the growth (`added`) and of the shrinkage (`deleted`) of X-Total, change by change."""
+    again: int = 0
+    """Pages that were read again because the collection changed."""
+    movements: int = 0
+    """How often the walk went back to where the collection had changed."""
+    unsettled: bool = False
+    """Whether the collection changed in a way that the walk could not follow."""
+    resumed: int = 0
+    """Pages that an earlier process had read."""
+    requests: int = 0
+    seconds: float = 0.0
+
+    @property
+    def settled(self) -> bool:
+        """Whether records were added or deleted during the walk, and every affected page was read again."""
+        return self.totals_seen > 1 and not self.unsettled
+
+    def count(self, page: Page) -> None:
+        """Count one more page."""
+        self.pages += 1
+        self.records += len(page.records)
+        self.see(page.total)
+
+    def see(self, total: int | None) -> None:
+        """Note the newest X-Total."""
+        if total is None:
+            return
+        if self.last_total is None:
+            self.first_total = self.last_total = total
+            self.totals_seen = 1
+        change = total - self.last_total
+        self.totals_seen += change != 0
+        self.added += max(0, change)
+        self.deleted += max(0, -change)
+        self.last_total = total

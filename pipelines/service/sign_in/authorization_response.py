@@ -1,0 +1,64 @@
+"""The authorization response of a browser (RFC 6749, 4.1.2): the code in it, and the checks that it belongs to our request."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import httpx
+
+from pipelines.errors import SignInError
+from pipelines.service.redaction import outside_text
+from pipelines.service.sign_in.oauth_errors import (
+    ForeignResponseError,
+    authorization_refused,
+)
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """Ties a code to its request: `state` (RFC 6749, 10.12) and PKCE with S256 (RFC 7636)."""
+
+    state: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(64), repr=False)
+
+    @property
+    def s256(self) -> str:
+        """The code_challenge."""
+        return urlsafe_b64encode(hashlib.sha256(self.verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def authorization_code(parameters: Mapping[str, str], challenge: Challenge, base_url: str) -> str:
+    """Returns the code in the parameters of a response at the redirect address.
+
+    Refuses a response to another request (`state`) or from another server (`iss`, RFC 9207), and raises the error that a response names.
+    """
+    if "state" not in parameters and parameters.get("error"):  # some servers forget it; an error can do no harm
+        raise authorization_refused(parameters["error"], parameters.get("error_description", ""))
+    if not secrets.compare_digest(parameters.get("state", "").encode(), challenge.state.encode()):
+        raise ForeignResponseError(
+            "The response in the browser does not belong to this sign-in (its `state` differs), so it was not used. Use the newest "
+            "browser window."
+        )
+    issuer = parameters.get("iss")
+    if issuer is not None and _origin(issuer) != _origin(base_url):
+        raise ForeignResponseError(
+            f"The response in the browser comes from {outside_text(issuer)}, not from {base_url}, so it was not used. If the library moved "
+            "there, correct base_url; if not, tell its operators."
+        )
+    if parameters.get("error"):
+        raise authorization_refused(parameters["error"], parameters.get("error_description", ""))
+    if not parameters.get("code"):
+        raise SignInError("The response in the browser has neither a code nor an error. Run the same command again.")
+    return parameters["code"]
+
+
+def _origin(address: str) -> tuple[str, str, int | None]:
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL:
+        return "", address, None
+    return url.scheme, url.host, url.port

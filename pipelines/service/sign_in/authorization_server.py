@@ -1,0 +1,243 @@
+"""The authorization server of one library: its requests (service.md#oauth). It stores nothing.
+
+The library has three addresses, `/oauth/clients`, `/oauth/authorize` and `/oauth/token`. RFC 6749, 7591, 7636, 8707 and 9207 say the rest,
+and this module accepts every liberty that they leave to a server. A request that may have been received is never repeated here: a code is
+valid once, and so is a refresh token. token_refresh.py decides about repetitions; oauth_errors.py explains refusals.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+import httpx
+
+from pipelines.errors import ConfigurationError
+from pipelines.service.clock import Clock
+from pipelines.service.http.bodies import read_body
+from pipelines.service.http.budget import Budget
+from pipelines.service.http.failures import is_permanent, status_line
+from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
+from pipelines.service.http.retry_after import retry_after
+from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
+from pipelines.service.redaction import keep_secret, outside_text
+from pipelines.service.sign_in.authorization_response import Challenge
+from pipelines.service.sign_in.oauth_errors import (
+    LostResponseError,
+    NotSentError,
+    registration_refused,
+    token_refused,
+)
+from pipelines.service.sign_in.stored_sign_in import ClockReading, Registration
+from pipelines.service.sign_in.token_response import TokenResponse, read_object, read_registration, read_token_response
+from pipelines.version import VERSION
+
+CLIENT_NAME = "Bookferry"
+"""The name on the consent page."""
+
+
+TIMEOUT = httpx.Timeout(30.0, connect=CONNECT_SECONDS)
+
+LONGEST_PAUSE = 120.0
+"""Seconds: a 429 that asks for more is about the registrations of a day, not about the rate of requests."""
+
+CONNECT_TRIES = 5
+"""Tries to reach the server, with 1, 2, 4 and 8 seconds between them: without a connection, nothing was sent."""
+
+THROTTLED_TRIES = 5
+"""Responses 429 in a row. Such a request had no effect; the budget waits as long as the server asks."""
+
+
+@dataclass(frozen=True)
+class OAuthClient:
+    """Our client at the authorization server."""
+
+    client_id: str
+    secret: str | None = field(repr=False)
+    auth: str
+    """`none`, `client_secret_basic` or `client_secret_post` (service.md#clients)."""
+    pkce: bool = True
+
+
+class AuthorizationServer:
+    """The `/oauth/` part of a library. Every request passes the budget and the check of the origin (I1, I2). Close it when done."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        budget: Budget,
+        clock: Clock,
+        meter: RequestMeter | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.base_url = base_url
+        self.resource = f"{base_url}/api/v3"
+        self._clock = clock
+        self._leaving = _BeforeSending(transport or NetworkTransport(base_url))
+        self._rings = OriginTransport(
+            BudgetTransport(self._leaving, budget=budget, meter=meter or RequestMeter(), clock=clock), base_url=base_url
+        )
+
+    def register(self, redirect_uris: Sequence[str], scopes: Iterable[str], auth: str) -> Registration:
+        """Register a client (service.md#clients; RFC 7591)."""
+        metadata = {
+            "client_name": CLIENT_NAME,
+            "redirect_uris": list(redirect_uris),
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": auth,
+            "scope": " ".join(scopes),
+        }
+        response = self._send(self._request("clients", json=metadata))
+        if not response.is_success:
+            raise registration_refused(response, self._clock.now())
+        return read_registration(read_object(response), redirect_uris, scopes, auth, self._clock)
+
+    def authorize_url(self, client: OAuthClient, redirect_uri: str, scopes: Iterable[str], challenge: Challenge) -> str:
+        """Return the address for the person's browser (service.md#oauth). It contains no secret."""
+        query = {
+            "response_type": "code",
+            "client_id": client.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(scopes),
+            "state": challenge.state,
+            "resource": self.resource,
+        }
+        if client.pkce:
+            query |= {"code_challenge": challenge.s256, "code_challenge_method": "S256"}
+        return f"{self.base_url}/oauth/authorize?{urlencode(query)}"
+
+    def exchange(self, client: OAuthClient, code: str, redirect_uri: str, challenge: Challenge) -> TokenResponse:
+        """Exchange a code for tokens. Never repeated: a lost response costs the person another sign-in and nothing else."""
+        keep_secret(code, challenge.verifier)
+        form = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": redirect_uri,
+            "resource": self.resource,
+        }
+        if client.pkce:
+            form["code_verifier"] = challenge.verifier
+        return self._tokens(client, form)
+
+    def refresh(self, client: OAuthClient, refresh_token: str, before_sending: Callable[[], None]) -> TokenResponse:
+        """Exchange a refresh token for new tokens. `before_sending` is called at the last moment before anything leaves.
+
+        The library does not document this request (service.md#not-shown). It is the one of RFC 6749, section 6, without `scope` and
+        `resource`, which are optional and stay as they were.
+        """
+        return self._tokens(client, {"grant_type": "refresh_token", "refresh_token": refresh_token}, before_sending)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._rings.close()
+
+    def _tokens(
+        self, client: OAuthClient, form: dict[str, str], before_sending: Callable[[], None] = lambda: None
+    ) -> TokenResponse:
+        fields, headers = _authenticated(client, form)
+        left = [ClockReading.now(self._clock)]
+
+        def leaving() -> None:
+            before_sending()
+            left.append(ClockReading.now(self._clock))  # any wait for the budget is over
+
+        response = self._send(self._request("token", data=fields, headers=headers), leaving)
+        if response.is_success:
+            return read_token_response(read_object(response), left[-1])
+        raise token_refused(response)
+
+    def _request(self, path: str, *, headers: Mapping[str, str] | None = None, **body: Any) -> httpx.Request:
+        default = {"accept": "application/json", "accept-encoding": "gzip", "user-agent": f"bookferry/{VERSION}"}
+        url = f"{self.base_url}/oauth/{path}"
+        return httpx.Request("POST", url, headers={**default, **(headers or {})}, **body)
+
+    def _send(self, request: httpx.Request, before_sending: Callable[[], None] = lambda: None) -> httpx.Response:
+        """Send a request that has its effect at most once. A 429 and a server that cannot be reached mean no effect."""
+        for number in range(THROTTLED_TRIES):
+            response = self._send_once(request, before_sending)
+            asked = retry_after(response, self._clock.now()) or 0.0
+            if (
+                response.status_code != httpx.codes.TOO_MANY_REQUESTS
+                or asked > LONGEST_PAUSE
+                or number == THROTTLED_TRIES - 1
+            ):
+                break
+        return response
+
+    def _send_once(self, request: httpx.Request, before_sending: Callable[[], None]) -> httpx.Response:
+        where = f"POST {outside_text(request.url)}"
+        for number in range(CONNECT_TRIES):
+            request.extensions = {"timeout": TIMEOUT.as_dict(), "before_sending": before_sending}
+            try:
+                return self._read(self._rings.handle_request(request), request)
+            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError, httpx.UnsupportedProtocol) as error:
+                if is_permanent(error):
+                    raise ConfigurationError(
+                        f"{where}: no safe connection to that server ({outside_text(error)}); nothing was sent. Is base_url right? For a "
+                        "certificate authority of your own, name its file in the environment variable SSL_CERT_FILE."
+                    ) from None
+                if number == CONNECT_TRIES - 1:
+                    raise NotSentError(
+                        f"{where}: the server cannot be reached ({outside_text(error)}). Nothing was sent: run the same command again."
+                    ) from None
+                self._clock.sleep(2.0**number)
+            except httpx.HTTPError as error:
+                raise LostResponseError(
+                    f"{where} was sent, and its response did not arrive ({type(error).__name__}: {outside_text(error)})."
+                ) from None
+        raise AssertionError  # the last try returns or raises
+
+    def _read(self, response: httpx.Response, request: httpx.Request) -> httpx.Response:
+        response.request = request
+        try:
+            body = read_body(response, self._clock)
+        finally:
+            response.close()
+        headers = [(name, value) for name, value in response.headers.multi_items() if name in _KEPT_HEADERS]
+        whole = httpx.Response(response.status_code, headers=headers, content=body, request=request)
+        if response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR:
+            raise LostResponseError(f"POST {outside_text(request.url)} answered {status_line(whole)}.")
+        return whole
+
+
+_KEPT_HEADERS = frozenset({"content-type", "retry-after", "date", "www-authenticate", "location"})
+
+
+class _BeforeSending(httpx.BaseTransport):
+    """The innermost layer: calls `before_sending` of a request when its connection is open and its headers are about to leave."""
+
+    def __init__(self, inner: httpx.BaseTransport) -> None:
+        self._inner = inner
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        outer_trace = request.extensions.get("trace", lambda _event, _info: None)
+        before_sending = request.extensions["before_sending"]
+
+        def trace(event: str, info: dict[str, Any]) -> None:
+            to_proxy = getattr(info.get("request"), "method", b"") == b"CONNECT"
+            if event.endswith("send_request_headers.started") and not to_proxy:
+                before_sending()
+            outer_trace(event, info)
+
+        request.extensions = {**request.extensions, "trace": trace}
+        return self._inner.handle_request(request)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def _authenticated(client: OAuthClient, form: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the form and the headers with the client's credentials (service.md#clients; RFC 6749, 2.3.1)."""
+    keep_secret(client.secret or "")
+    if client.auth == "client_secret_basic":
+        pair = f"{quote_plus(client.client_id)}:{quote_plus(client.secret or '')}"
+        keep_secret(quote_plus(client.secret or ""), pair)
+        return form, {"authorization": f"Basic {b64encode(pair.encode()).decode()}"}
+    if client.auth == "client_secret_post":
+        return {**form, "client_id": client.client_id, "client_secret": client.secret or ""}, {}
+    return {**form, "client_id": client.client_id}, {}

@@ -1,0 +1,66 @@
+"""The state of a sign-in, from its store alone: no request is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipelines.errors import ConfigurationError, SignInError
+from pipelines.service.clock import Clock
+from pipelines.service.sign_in.configured_store import open_tokens
+from pipelines.service.sign_in.stored_sign_in import ClockReading
+from pipelines.service.sign_in.token_refresh import (
+    check_client,
+    current_client,
+    current_grant,
+    no_refresh_token,
+    refresh_margin,
+)
+from pipelines.settings.settings import Settings
+
+
+@dataclass(frozen=True)
+class SignInState:
+    """What is known of a sign-in without a request: for `doctor`, `whoami` and the warnings of the nightly job."""
+
+    place: str
+    problem: str | None
+    """Why it cannot be used, and the remedy; None if all seems well."""
+    scopes: tuple[str, ...] = ()
+    signed_in_at: float | None = None
+    renewed_at: float | None = None
+    """When the tokens in use were issued; both times in seconds since 1970."""
+    seconds_left: float | None = None
+    """Until the access token expires; negative if it has expired, which the next request mends."""
+    renewal_in: float | None = None
+    """Until it is refreshed, if a request comes; 0 if it is due."""
+    ends_at: float | None = None
+    """When it lapses unless it is refreshed, if the server says so."""
+    refreshing_since: float | None = None
+    renewable: bool = False
+
+
+def sign_in_state(settings: Settings, tenant: str, clock: Clock) -> SignInState:
+    """Returns the state of a v3 tenant's sign-in. Sends nothing and refreshes nothing.
+
+    Raises `StorageError` if the store cannot be read.
+    """
+    store = open_tokens(settings, tenant)
+    try:
+        stored = store.read()
+        grant = current_grant(stored)
+        check_client(current_client(settings, tenant, stored), grant, tenant)
+    except (SignInError, ConfigurationError) as error:
+        return SignInState(store.place, str(error))
+    left = grant.left(ClockReading.now(clock))
+    return SignInState(
+        place=store.place,
+        problem=no_refresh_token(tenant) if grant.refresh_token is None and left <= 0 else None,
+        scopes=grant.scopes,
+        signed_in_at=grant.signed_in_at,
+        renewed_at=grant.obtained.wall,
+        seconds_left=left,
+        renewal_in=max(0.0, left - refresh_margin(grant)),
+        ends_at=grant.ends_at,
+        refreshing_since=stored.refreshing_since,
+        renewable=grant.refresh_token is not None,
+    )

@@ -1,0 +1,135 @@
+"""The stored data of one sign-in to version 3: its tokens, its registered client, and whether a refresh is under way (I3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from pipelines.errors import SignInError
+from pipelines.service.clock import Clock
+from pipelines.service.redaction import keep_secret
+
+
+@dataclass(frozen=True)
+class ClockReading:
+    """A time by both clocks. The steady clock is right until the machine boots anew; anybody may set the time of day."""
+
+    wall: float
+    """Seconds since 1970."""
+    steady: float
+    boot: str
+    """Identifies this boot of this machine; empty if the system does not say."""
+
+    @classmethod
+    def now(cls, clock: Clock) -> ClockReading:
+        """Read `clock`."""
+        return cls(clock.now().timestamp(), clock.monotonic(), boot_id())
+
+    def age(self, now: ClockReading) -> float:
+        """Return the seconds from this time to `now`: by the steady clock if both are of one boot, else by the time of day.
+
+        If the time of day has been set back, the age is infinite: then a token is refreshed early, which does no harm.
+        """
+        if self.boot and self.boot == now.boot and now.steady >= self.steady:
+            return now.steady - self.steady
+        passed = now.wall - self.wall
+        return passed if passed >= 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A client that registered itself. Its secret is issued once, so it is stored and reused (service.md#clients)."""
+
+    client_id: str
+    client_secret: str | None = field(repr=False)
+    auth: str
+    redirect_uris: tuple[str, ...]
+    scopes: tuple[str, ...]
+    """The scopes that the server stored."""
+    asked: tuple[str, ...]
+    """The scopes that we requested, which may be more."""
+    registered_at: float
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The tokens of the authorization server, their client and their lifetime."""
+
+    client_id: str
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    scopes: tuple[str, ...]
+    lifetime: float
+    """Seconds that the access token lives from `obtained` on."""
+    obtained: ClockReading
+    """When the tokens were requested; they are a little younger."""
+    signed_in_at: float
+    """When the person signed in, in seconds since 1970."""
+    refreshes: int = 0
+    ends_at: float | None = None
+    """When the refresh token ends unless it is used, in seconds since 1970; None if the server does not say."""
+
+    def left(self, now: ClockReading) -> float:
+        """Return the seconds that the access token still lives; negative if it has expired."""
+        return self.lifetime - self.obtained.age(now)
+
+
+@dataclass(frozen=True)
+class StoredSignIn:
+    """Everything that is stored of one tenant's sign-in."""
+
+    base_url: str
+    tenant: str
+    registration: Registration | None = None
+    grant: Grant | None = None
+    refreshing_since: float | None = None
+    """Set before a refresh leaves and unset with its response: if it is set while nobody refreshes, a response was lost."""
+    ended: str | None = None
+    """Why the sign-in is over, in the server's words; only a new sign-in helps."""
+    version: int = 1
+
+
+def encode_sign_in(stored: StoredSignIn) -> bytes:
+    """Returns a stored sign-in as JSON."""
+    return msgspec.json.format(msgspec.json.encode(stored), indent=1)
+
+
+def decode_sign_in(content: bytes | str, empty: StoredSignIn, place: str) -> StoredSignIn:
+    """Returns a stored sign-in from JSON; from now on no message shows its secrets."""
+    try:
+        stored = msgspec.json.decode(content, type=StoredSignIn)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        stored = None
+    if stored is None or stored.version != empty.version:
+        raise SignInError(
+            f"The sign-in of '{empty.tenant}' that is kept in {place} cannot be read: it is damaged, or of another version of Bookferry. "
+            f"Run `bookferry login {empty.tenant}`, which replaces it."
+        )
+    if stored.base_url != empty.base_url:  # tokens of one address go to no other address (I2)
+        return empty
+    keep_secrets(stored)
+    return stored
+
+
+def keep_secrets(stored: StoredSignIn) -> None:
+    """Removes every secret of a sign-in from all messages."""
+    if stored.grant is not None:
+        keep_secret(stored.grant.access_token, stored.grant.refresh_token or "")
+    if stored.registration is not None:
+        keep_secret(stored.registration.client_secret or "")
+
+
+def boot_id() -> str:
+    """Returns the system's id of this boot of this machine (Linux), else an empty text."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def local_time(seconds: float) -> str:
+    """Returns a time in seconds since 1970 as local time, for people."""
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M %Z}"
