@@ -29,7 +29,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def materialized(library: Backup) -> dg.ExecuteInProcessResult:
-    return dg.materialize(report_assets("old", ["publications"]), resources={"library": library})
+    return dg.materialize(report_assets("old", ["publications"]), resources={"backup": library})
 
 
 def test_its_picture_and_figures(settings: Settings) -> None:
