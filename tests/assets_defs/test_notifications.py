@@ -146,7 +146,7 @@ def test_the_command_line_tells_of_its_own_runs(night: Night, watch: Watch) -> N
 def test_a_call_that_fails_is_seen_and_not_repeated(night: Night, watch: Watch) -> None:
     """The look is red in Dagster; a command may have done its work."""
     night.instance.report_run_failed(started(night))
-    watch.problem = "The backup of old (failed) could not be told: the address at h answered 500."
+    watch.problem = "The backup of old (failed) could not be reported: the address at h answered 500."
     with pytest.raises(dg.Failure, match="answered 500"):
         watch.look()
     watch.problem = None

@@ -93,7 +93,10 @@ def test_a_hook_that_fails_is_loud_and_changes_nothing(sandbox: SandboxProcess, 
     )
     done = home.backup("--json")
     assert (done.status, done.document["complete"]) == (0, True)
-    assert "warning: The backup of small (complete) could not be told: the command sh ended with 7: no mail" in done.err
+    assert (
+        "warning: The backup of small (complete) could not be reported: the command sh ended with 7: no mail"
+        in done.err
+    )
 
 
 def test_damage_and_a_removal_that_fails_are_told(home: Home) -> None:
