@@ -1,8 +1,8 @@
 """The staged tables in Python, for notebooks and scripts: `library().publications.df()`.
 
-Each table is a relation of DuckDB: a query that is not asked yet. `.df()` makes it a pandas DataFrame, `.to_arrow_table()` an Arrow table,
-`.to_arrow_reader(10_000)` a stream of Arrow batches for what does not fit into memory; `.filter()`, `.aggregate()` and the other methods
-make new relations of it, and DuckDB then reads only the columns and rows that the answer needs.
+Each table is a DuckDB relation: a query that runs on demand. `.df()` returns a pandas DataFrame, `.to_arrow_table()` an Arrow table, and
+`.to_arrow_reader(10_000)` a stream of Arrow batches for results larger than memory. `.filter()`, `.aggregate()` and other methods return
+new relations; DuckDB then reads only the columns and rows that the result needs.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from pipelines.store.stores import open_data
 
 
 def library(config: str | Path | None = None, *, personal: bool = False) -> Tables:
-    """The tables as they are now, of the data that bookferry.toml names: `config`, else $BOOKFERRY_CONFIG, else the working folder's.
+    """The current tables of the data in bookferry.toml, which is `config`, else $BOOKFERRY_CONFIG, else in the working folder.
 
-    Works for data in a folder and in a bucket, and writes nothing. A later backup is seen by calling it again. `personal`: with the
-    personal columns, as with `bookferry query --personal`.
+    Works for data in a folder and in a bucket, and writes nothing. Call it again to see a later backup. `personal`: include the
+    personal columns, like `bookferry query --personal`.
     """
     settings = load_settings(find_config(Path(config) if config is not None else None))
     return Tables(catalogue_in_memory(open_data(settings, personal_keys(settings)), personal=personal))
 
 
 class Tables:
-    """The views of the catalogue, as attributes. `connection` is the DuckDB that holds them, for whatever else one wants of it."""
+    """The views of the catalogue as attributes. `connection` is their DuckDB connection."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
 
     @property
     def names(self) -> list[str]:
-        """Of all tables."""
+        """Names of all tables."""
         found = self.connection.execute("SELECT DISTINCT view_name FROM duckdb_views() WHERE NOT internal ORDER BY 1")
         return [name for (name,) in found.fetchall()]
 
     def table(self, name: str) -> duckdb.DuckDBPyRelation:
-        """One table; a `ConfigurationError` where there is none of that name."""
+        """One table. Raises `ConfigurationError` if there is no table of that name."""
         if name not in self.names:
             raise ConfigurationError(f"There is no table '{name}'{did_you_mean(name, self.names)}.")
         return self.connection.view(name)
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """The answer to a query."""
+        """The result of a query."""
         return self.connection.sql(query)
 
     def example(self, name: str) -> duckdb.DuckDBPyRelation:
-        """The answer to an example of `bookferry query --list-examples`."""
+        """The result of an example of `bookferry query --list-examples`."""
         return self.sql(example(name).sql)
 
     def __getattr__(self, name: str) -> duckdb.DuckDBPyRelation:

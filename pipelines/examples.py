@@ -1,4 +1,4 @@
-"""The example queries in sql/examples: what they ask, and their SQL, which DuckDB and Postgres answer alike."""
+"""The example queries in sql/examples: question and SQL; DuckDB and Postgres give the same results."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class ExampleQuery:
 
     @property
     def notes(self) -> str:
-        """What the comment says below the question: how to read the answer."""
+        """The rest of the comment: how to read the result."""
         lines = self.sql.splitlines()[1:]
-        said = lines[: next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))]
-        return " ".join(line.removeprefix("--").strip() for line in said)
+        comment = lines[: next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))]
+        return " ".join(line.removeprefix("--").strip() for line in comment)
 
 
 def all_examples() -> list[ExampleQuery]:
     """Every example, by name."""
     folder = resources.files("sql").joinpath("examples")
-    files = sorted((one for one in folder.iterdir() if one.name.endswith(".sql")), key=lambda one: one.name)
-    return [ExampleQuery(one.name.removesuffix(".sql"), one.read_text(encoding="utf-8")) for one in files]
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [ExampleQuery(file.name.removesuffix(".sql"), file.read_text(encoding="utf-8")) for file in files]
 
 
 def example(name: str) -> ExampleQuery:
-    """The example of a name; a `ConfigurationError` that lists them where there is none."""
-    known = {one.name: one for one in all_examples()}
+    """The example of this name. Raises `ConfigurationError` with the list of examples if there is none."""
+    known = {query.name: query for query in all_examples()}
     if name not in known:
         raise ConfigurationError(
             f"There is no example '{name}'{did_you_mean(name, known)}. Examples: {', '.join(known)}."

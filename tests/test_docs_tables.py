@@ -1,4 +1,4 @@
-"""docs/tables.md is what the descriptions say, and the descriptions are what the catalogue has."""
+"""docs/tables.md agrees with the descriptions of the tables, and the descriptions agree with the catalogue."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def test_every_table_and_every_column_is_explained() -> None:
     assert links == {*TABLES, SNAPSHOTS.name, *(table.name for table in RAW_TABLES)}
 
 
-def test_duckdb_has_the_columns_and_types_that_are_told(tmp_path: Path) -> None:
+def test_duckdb_has_the_described_columns_and_types(tmp_path: Path) -> None:
     data = DataFolder(tmp_path / "library-data")
     make_snapshot(data, publication_payloads(1))
     database = catalogue_in_memory(data)
-    told = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS]
-    told += [deleted_view(tables[0].impersonal) for tables in STAGED.values()]
-    for table in told:
+    described = [*(one.impersonal for one in (*TABLES.values(), *RAW_TABLES)), SNAPSHOTS]
+    described += [deleted_view(tables[0].impersonal) for tables in STAGED.values()]
+    for table in described:
         view = database.view(table.name)
         found = dict(zip(view.columns, map(str, view.types), strict=True))
         assert found == {**found, **{column.name: types(column)[1] for column in table.columns}}, table.name
 
 
-def test_the_command_tells_the_columns_of_each_kind_of_view(tmp_path: Path) -> None:
+def test_the_command_describes_the_columns_of_each_kind_of_view(tmp_path: Path) -> None:
     gone = run("tables", "users_deleted", "--json", folder=tmp_path).document
     assert [one["column"] for one in gone["columns"]] == [one.name for one in deleted_view(TABLES["users"]).columns]
     assert [one["column"] for one in gone["columns"] if one["personal"]] == ["email", "name", "residue", "sha256"]

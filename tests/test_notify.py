@@ -165,7 +165,7 @@ def test_a_web_address_is_tried_three_times(
         assert said is None
     else:
         assert said is not None
-        assert said.startswith("The backup of old (failed) could not be told: the address at 127.0.0.1 ")
+        assert said.startswith("The backup of old (failed) could not be reported: the address at 127.0.0.1 ")
         assert problem in said
         assert SECRET not in said
 

@@ -1,4 +1,4 @@
-"""Finds out whether the nightly job would work, and what the service is like, without changing anything anywhere.
+"""Checks whether the nightly job would work, and how the service behaves, without changing anything.
 
-Goes here: checks, each a plain function from what was seen to a finding. Does not: how they are printed, and anything that writes.
+This package has checks, each a plain function from observations to a result. It does not print, and it does not write.
 """

@@ -1,4 +1,4 @@
-"""All guesses of docs/assumptions.md that reading can test, in the order of that page."""
+"""All assumptions of docs/assumptions.md that a test can check by reading, in the order of that page."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ CHECKS: tuple[Callable[[ServiceResponses], CheckResult], ...] = (
 
 
 def check_assumptions(look: ServiceResponses) -> list[CheckResult]:
-    """What the answers say of every guess."""
+    """The result for every assumption."""
     return [check(look) for check in CHECKS]

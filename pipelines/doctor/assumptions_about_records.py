@@ -1,4 +1,4 @@
-"""Guesses about records: which fields there are, and what is in them (docs/assumptions.md, part two: records)."""
+"""Assumptions about records: their fields and values (docs/assumptions.md, part two: records)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DOCUMENTED = PUBLICATION_KEYS | {"import_state"}
 
 
 def unknown_fields(look: ServiceResponses) -> CheckResult:
-    """A1: fields of a publication beyond those of the document."""
+    """A1: publications have the documented fields only."""
     known = {*_DOCUMENTED, *(IDENTIFIER_FIELDS if look.api == "v2" else (IDENTIFIER_LIST,))}
     unknown = {key for record in look.records for key in record} - known
     if not look.records:
@@ -25,7 +25,7 @@ def unknown_fields(look: ServiceResponses) -> CheckResult:
     if not unknown:
         return confirmed("A1", "publications have the documented fields only")
     return differs(
-        "A1", f"publications have more fields: {names_of(unknown)}", "They are kept as residue; nothing is lost."
+        "A1", f"publications have more fields: {names_of(unknown)}", "Backups keep them as residue; nothing is lost."
     )
 
 
@@ -37,7 +37,9 @@ def categories(look: ServiceResponses) -> CheckResult:
     if all(isinstance(one, dict) and {"id", "name"} <= set(one) for one in entries):
         return confirmed("A23", "categories are objects with id and name")
     return differs(
-        "A23", "categories are not objects with id and name", "Texts are taken too; anything else is kept as residue."
+        "A23",
+        "categories are not objects with id and name",
+        "Backups also accept texts, and keep anything else as residue.",
     )
 
 
@@ -51,7 +53,10 @@ def identifiers(look: ServiceResponses) -> CheckResult:
         if "identifiers" not in look.records[0] and present:
             return confirmed(name, f"identifiers are flat fields: {names_of(present)}")
         return differs(
-            name, "v2 does not show identifiers as flat fields", "What no column takes is kept as residue.", costs=True
+            name,
+            "v2 does not show identifiers as flat fields",
+            "Backups keep fields without a column as residue.",
+            costs=True,
         )
     entries = _entries(look, "identifiers")
     if not entries and all("identifiers" in record for record in look.records):
@@ -59,7 +64,10 @@ def identifiers(look: ServiceResponses) -> CheckResult:
     if entries and all(isinstance(one, dict) and {"type", "value"} <= set(one) for one in entries):
         return confirmed(name, "identifiers are a list of objects with type and value")
     return differs(
-        name, "v3 does not show identifiers as a typed list", "What no column takes is kept as residue.", costs=True
+        name,
+        "v3 does not show identifiers as a typed list",
+        "Backups keep fields without a column as residue.",
+        costs=True,
     )
 
 
@@ -88,12 +96,12 @@ def import_state(look: ServiceResponses) -> CheckResult:
     if there == (look.api == "v2"):
         return confirmed("A28", f"import_state is {'in the records of v2' if there else 'not in the records of v3'}")
     return differs(
-        "A28", f"import_state is {'' if there else 'not '}in the records of {look.api}", "It is residue where it is."
+        "A28", f"import_state is {'' if there else 'not '}in the records of {look.api}", "Backups keep it as residue."
     )
 
 
 def deprecations(look: ServiceResponses) -> CheckResult:
-    """A37: v2 names what is deprecated in `X-API-Deprecation`."""
+    """A37: v2 names deprecated features in `X-API-Deprecation` (service.md#deprecation)."""
     sent = look.first.header("x-api-deprecation")
     if look.api == "v2" and not sent:
         return differs("A37", "v2 sends no X-API-Deprecation header with publications", "Nothing depends on it.")
@@ -111,7 +119,7 @@ def file_addresses(look: ServiceResponses) -> CheckResult:
     if not addresses:
         return differs(
             "A62",
-            "files are named without an address",
+            "files have no address",
             "Their content cannot be fetched. Does the token have `assets:read`? `bookferry login` asks for it.",
             costs=True,
         )
@@ -121,7 +129,7 @@ def file_addresses(look: ServiceResponses) -> CheckResult:
 
 
 def days(look: ServiceResponses) -> CheckResult:
-    """service-api.md, Publication: `published_on` is a date YYYY-MM-DD. No number: the document shows it."""
+    """`published_on` is a date YYYY-MM-DD (service.md#publications). It has no number, because the service documents it."""
     values = [record.get("published_on") for record in look.records]
     given = [value for value in values if value not in (None, "")]
     odd = [value for value in given if not _is_day(value)]
@@ -132,7 +140,7 @@ def days(look: ServiceResponses) -> CheckResult:
     return differs(
         "published_on",
         f"{len(odd)} of {len(given)} values are no days, for example {outside_text(repr(odd[0]), 40)}",
-        "They are kept as text beside an empty date.",
+        "Backups keep them as text beside an empty date.",
     )
 
 
@@ -158,7 +166,7 @@ def dois(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def doi_to_seek(answer: ProbeResponse) -> str:
-    """A DOI of the page that can be asked for; empty where there is none."""
+def doi_for_search(answer: ProbeResponse) -> str:
+    """A DOI of the page for a search; empty if there is none."""
     found = (doi for record in answer.records or [] for doi in dois(record))
     return next((doi for doi in found if 0 < len(doi) <= 200 and doi.isprintable()), "")  # noqa: PLR2004

@@ -1,6 +1,6 @@
-"""The service's own description, `swagger.yaml`, held against what Bookferry uses and against the document it was written from.
+"""Compares the service's own description, `swagger.yaml`, with the operations that Bookferry uses and with the documented ones.
 
-A description may be OpenAPI 3 or Swagger 2, and is from outside: it is read with bounds, and nothing in it is trusted to be there.
+A description may be OpenAPI 3 or Swagger 2. It comes from outside (I13): its size and depth are limited, and any part may be missing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Bytes of a description that are read; the sandbox's have 60 kB."""
+"""Most bytes of a description; the sandbox's has 60 kB."""
 
 MAX_DEPTH = 40
-"""References that are followed, one from another, before a schema is given up."""
+"""Most references that are followed in a row."""
 
 MAX_NAMES = 8
-"""Names in one message; --json has them all."""
+"""Most names in one message; --json has all of them."""
 
 _COMMON = {
     "GET /publications": ("page", "per_page"),
@@ -40,7 +40,7 @@ USED: dict[str, dict[str, tuple[str, ...]]] = {
         "GET /users/me": (),
     },
 }  # fmt: skip
-"""Version → what a backup asks for → the query parameters that it sends."""
+"""Version → operation of a backup → the query parameters that it sends."""
 
 _WRITES = (
     "POST /publications", "PATCH /publications/{}", "DELETE /publications/{}", "GET /publications/cover/presign",
@@ -58,7 +58,7 @@ DOCUMENTED = {
         "PATCH /tasks/{}/complete",
     },
 }  # fmt: skip
-"""Operations that service-api.md knows, with the paths that we suppose where it shows none (A6)."""
+"""The documented operations; some of their paths are assumed (A6)."""
 
 _SHARED = PUBLICATION_KEYS - set(REFERENCES)
 FIELDS = {"v2": _SHARED | set(IDENTIFIER_FIELDS), "v3": _SHARED | {IDENTIFIER_LIST}}
@@ -72,7 +72,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def fetch(probe: Probe, api: str) -> ProbeResponse | None:
-    """The description of a version: at its own address, else where the page at /api links to one. Needs no sign-in."""
+    """The description of a version: at its own address, else at a link on the page /api. Needs no sign-in."""
     answer = probe.ask("swagger.yaml", signed_in=False)
     if answer is not None and _parsed(answer) is not None:
         return answer
@@ -83,7 +83,7 @@ def fetch(probe: Probe, api: str) -> ProbeResponse | None:
 
 
 def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
-    """Addresses of a description on a web page, those that name the version first."""
+    """Addresses of descriptions on a web page; those that name the version come first."""
     text = page.content[:MAX_BYTES].decode(errors="replace")
     found = [
         urljoin(page.address, link)
@@ -94,13 +94,13 @@ def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
 
 
 def compare(api: str, answer: ProbeResponse | None) -> CheckResult:
-    """What the service's description lacks of what we use, and has that we do not know."""
+    """Differences between the service's description and the operations that Bookferry uses or knows."""
     described = _parsed(answer) if answer is not None else None
     if described is None:
         status = f" ({answer.status})" if answer is not None else ""
         return note(
             "description",
-            f"the service offers no swagger.yaml that can be read{status}: nothing to compare",
+            f"the service has no readable swagger.yaml{status}: nothing to compare",
             found=False,
         )
     operations = _operations(described)
@@ -126,31 +126,31 @@ def compare(api: str, answer: ProbeResponse | None) -> CheckResult:
 
 def _result(facts: dict[str, Any], operations: int) -> CheckResult:
     labels = {
-        "missing": "not in it, though a backup uses it",
-        "missing_parameters": "parameters that are not in it",
-        "missing_fields": "fields of a publication that are not in it",
-        "new": "operations that we do not know",
-        "new_fields": "fields of a publication that are kept as residue",
+        "missing": "missing operations that a backup uses",
+        "missing_parameters": "missing parameters",
+        "missing_fields": "missing fields of a publication",
+        "new": "unknown operations",
+        "new_fields": "fields of a publication that backups keep as residue",
     }
-    said = [f"{label}: {_name_list(facts[key])}" for key, label in labels.items() if facts[key]]
-    message = "; ".join(said) or "has everything that a backup uses, and nothing that we do not know"
+    differences = [f"{label}: {_name_list(facts[key])}" for key, label in labels.items() if facts[key]]
+    message = "; ".join(differences) or "has everything that a backup uses, and nothing unknown"
     if any(facts[key] for key in ("missing", "missing_parameters", "missing_fields")):
         return warning(
             "description",
             message,
-            "Nothing is lost by it: the raw records keep every field. Compare the service's swagger.yaml with docs/assumptions.md.",
+            "Nothing is lost: the raw records keep every field. Compare the service's swagger.yaml with docs/assumptions.md.",
             **facts,
         )
-    return (note if said else ok)("description", f"{operations} operations; {message}", **facts)
+    return (note if differences else ok)("description", f"{operations} operations; {message}", **facts)
 
 
 def _name_list(names: list[str]) -> str:
-    shown = outside_text(", ".join(names[:MAX_NAMES]).replace("{}", ":id"))
-    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
+    listed = outside_text(", ".join(names[:MAX_NAMES]).replace("{}", ":id"))
+    return f"{listed} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else listed
 
 
 def _parsed(answer: ProbeResponse) -> dict[str, Any] | None:
-    """The description, as YAML or JSON; `None` where it is neither, or has no paths."""
+    """The description from YAML or JSON; `None` if it is neither, or has no paths."""
     if answer.status != 200 or len(answer.content) > MAX_BYTES:  # noqa: PLR2004
         return None
     try:
@@ -161,7 +161,7 @@ def _parsed(answer: ProbeResponse) -> dict[str, Any] | None:
 
 
 def _operations(described: dict[str, Any]) -> dict[str, set[str]]:
-    """`GET /publications/{}` → its query parameters, whatever prefix the description has for the version."""
+    """`GET /publications/{}` → its query parameters, without the version's prefix."""
     prefix = _prefix(described)
     found: dict[str, set[str]] = {}
     for path, item in described["paths"].items():
@@ -180,14 +180,14 @@ def _operations(described: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def _prefix(described: dict[str, Any]) -> str:
-    """What stands before every path: /api/v3, where the server's address does not hold it already."""
+    """The prefix of every path, such as /api/v3; empty if the server's address includes it."""
     paths = [str(path) for path in described["paths"]]
     found = re.match(r"(?:/.*)?/(?:api/)?v[23](?=/)", paths[0]) if paths else None
     return found[0] if found and all(path.startswith(found[0]) for path in paths) else ""
 
 
 def _publication_fields(described: dict[str, Any], operations: dict[str, set[str]]) -> set[str]:
-    """The fields of a publication, by the answer of one or of the list; empty where the description does not say."""
+    """The fields of a publication in the response for one record or for the list; empty if the description has none."""
     for wanted in ("GET /publications/{}", "GET /publications"):
         if wanted not in operations:
             continue
@@ -199,7 +199,7 @@ def _publication_fields(described: dict[str, Any], operations: dict[str, set[str
 
 
 def _answered(described: dict[str, Any], wanted: str) -> Iterator[dict[str, Any]]:
-    """The schema of what an operation answers with 200."""
+    """The schemas of an operation's response with status 200."""
     prefix = _prefix(described)
     for path, item in described["paths"].items():
         short = "/" + re.sub(r"\{[^}]*\}|:\w+", "{}", str(path)).removeprefix(prefix).strip("/")
@@ -213,7 +213,7 @@ def _answered(described: dict[str, Any], wanted: str) -> Iterator[dict[str, Any]
 
 
 def _record(described: dict[str, Any], schema: dict[str, Any], depth: int = 0) -> set[str]:
-    """The names in a record's schema, or in that of the records of a list."""
+    """The names in the schema of a record, or of the records of a list."""
     if depth > MAX_DEPTH:
         return set()
     properties = schema.get("properties")
@@ -228,7 +228,7 @@ def _record(described: dict[str, Any], schema: dict[str, Any], depth: int = 0) -
 
 
 def _resolved(described: dict[str, Any], node: object) -> dict[str, Any]:
-    """A node, or what it refers to within the description; an empty one where it leads nowhere."""
+    """A node, or the node that it refers to; an empty one if the reference leads nowhere."""
     for _ in range(MAX_DEPTH):
         if not isinstance(node, dict):
             return {}

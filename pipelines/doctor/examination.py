@@ -1,4 +1,4 @@
-"""One tenant, examined: the machine first, then a dozen questions to the service, then what the answers mean."""
+"""The examination of one tenant: the machine, then about a dozen requests to the service, then the checks of its responses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.doctor import description, machine, service, storage
 from pipelines.doctor.assumption_results import ServiceResponses
 from pipelines.doctor.assumptions import check_assumptions
 from pipelines.doctor.assumptions_about_lists import ASKED_FOR
-from pipelines.doctor.assumptions_about_records import doi_to_seek
+from pipelines.doctor.assumptions_about_records import doi_for_search
 from pipelines.doctor.connection import check_connection
 from pipelines.doctor.findings import CheckResult, CheckStatus, failed, note
 from pipelines.doctor.notifications import check_notifications
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_REQUESTS = 14
-"""Requests that one tenant is asked at most, of the 60 a minute that it grants to everybody (I1)."""
+"""Most requests to one tenant, of the 60 a minute that all runs share (I1)."""
 
 OWN_SCOPES = ("users", "tasks")
-"""Resources of v3 that need a scope of their own; the rest goes by `library:read`."""
+"""Resources of v3 with a scope of their own; the others need `library:read` (service.md#scopes)."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What is outside: the time, the environment, the room on a disk."""
+    """The surroundings: clock, environment variables, free bytes of a disk."""
 
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -50,7 +50,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found about one tenant, in the order in which people read it."""
+    """The results for one tenant, in the order of the output."""
 
     tenant: str
     findings: list[CheckResult]
@@ -65,7 +65,7 @@ def examine(
 ) -> Examination:
     """Examine one tenant. Never raises `BookferryError`.
 
-    Changes nothing but the budget's own account of the requests, and the sign-in where it has to be renewed.
+    Changes nothing except the budget's count of requests, and the sign-in if it must be renewed.
     """
     around = around or Environment()
     data = open_data(settings)
@@ -78,7 +78,9 @@ def examine(
     blocked = [one.name for one in findings if one.status is CheckStatus.PROBLEM and one.name in _BLOCKING]
     if blocked or not data.path.is_dir():
         reason = " and ".join(blocked) or "disk"
-        return Examination(tenant, [*findings, note("service", f"not asked: first mend what is said of {reason}")], 0)
+        return Examination(
+            tenant, [*findings, note("service", f"no request was sent: first solve the problem of {reason}")], 0
+        )
     try:
         asked, requests = _at_the_service(settings, tenant, data, around, on_wait)
     except BookferryError as error:
@@ -87,7 +89,7 @@ def examine(
 
 
 _BLOCKING = ("secrets", "database", "token")
-"""Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
+"""Checks that must pass before any request: the service would refuse it, or the rate limit could not be kept."""
 
 
 def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list[CheckResult]:
@@ -104,8 +106,8 @@ def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list
 
 
 def _existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
-    return next(one for one in (path, *path.parents) if one.exists())
+    """The folder, or its nearest parent that exists."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _at_the_service(
@@ -120,14 +122,14 @@ def _at_the_service(
 
 
 def _used(settings: Settings, tenant: str, data: DataFolder) -> int:
-    """Slots of the tenant's budget that other runs have taken in the last minute."""
+    """Requests of other runs in the last minute, from the tenant's budget."""
     library, limit = settings.budget_of(tenant)
     with _closed(Budget(data.state_path, library, limit)) as budget:
         return budget.used()
 
 
 def _user(settings: Settings, tenant: str, environ: Mapping[str, str]) -> str:
-    """The account that v2 is asked with; empty where only the service can tell."""
+    """The account of v2's requests; empty if only the service knows it."""
     if settings.tenant(tenant).api != "v2":
         return ""
     credentials = settings.credentials(tenant, environ)
@@ -143,7 +145,7 @@ def _closed(budget: Budget) -> Iterator[Budget]:
 
 
 class _ServiceExamination:
-    """The questions to one service, in their order; later ones are only asked where the first is answered with records."""
+    """The requests to one service, in order; most are sent only if the first response has records."""
 
     def __init__(self, api: str, user: str, probe: Probe, around: Environment) -> None:
         self._api = api
@@ -155,7 +157,7 @@ class _ServiceExamination:
         self._larger = True
 
     def findings(self) -> list[CheckResult]:
-        """What the answers mean."""
+        """The results of the checks of the responses."""
         try:
             me = self._ask("users/me") if self._api == "v3" else None
             first = self._first_page()
@@ -170,11 +172,11 @@ class _ServiceExamination:
         found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well)]
         if first is None or not well:
             return found
-        look = self._look(first)  # before what may cost more: a description that has to be looked for
+        look = self._look(first)  # before the search for a description, which may need more requests
         return [*found, *self._beside(), *check_assumptions(look)]
 
     def _first_page(self) -> ProbeResponse | None:
-        """The first page, larger than the service promises: it should cut that to 50 (A20). One that refuses is asked as a backup asks."""
+        """The first page, requested larger than the service promises; it should return 50 (A20). If it refuses, a page like a backup's."""
         larger = self._ask("publications", page=1, per_page=ASKED_FOR)
         if larger is not None and (not larger.response.is_client_error or larger.status in service.REFUSALS):
             return larger
@@ -182,7 +184,7 @@ class _ServiceExamination:
         return self._ask("publications", page=1, per_page=PER_PAGE)
 
     def _beside(self) -> list[CheckResult]:
-        """What the service offers beside the list of publications."""
+        """The checks of other lists, the other version, and the description."""
         other = {"v2": "v3", "v3": "v2"}[self._api]
         elsewhere = self._probe.ask_at(f"{self._probe.base_url}/api/{other}/publications", signed_in=False, per_page=1)
         lists = OWN_SCOPES if self._api == "v3" else ()
@@ -193,7 +195,7 @@ class _ServiceExamination:
         ]
 
     def _look(self, first: ProbeResponse) -> ServiceResponses:
-        sought = doi_to_seek(first)
+        sought = doi_for_search(first)
         total = first.paging.total if first.paging is not None else None
         last = (total or 0) // PER_PAGE + 1
         return ServiceResponses(

@@ -1,4 +1,4 @@
-"""What a check found: one line for a person, one object for a program."""
+"""The result of a check: one line for a person, one object for a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.service.redaction import redact
 
 
 class CheckStatus(StrEnum):
-    """How bad it is. Only a problem keeps the nightly job from working."""
+    """Severity. Only a problem stops the nightly job from working."""
 
     OK = "ok"
     NOTE = "note"
@@ -33,23 +33,23 @@ class CheckResult:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The finding with --json, without a secret whatever a service put into its words (I10)."""
+        """The result for --json, with secrets removed from texts of the service (I10)."""
         todo = {"todo": redact(self.todo)} if self.todo else {}
         return {"name": self.name, "status": str(self.status), "message": redact(self.message), **todo, **self.facts}
 
 
 def ok(name: str, message: str, **facts: Any) -> CheckResult:
-    """As it should be."""
+    """Everything is as it should be."""
     return CheckResult(name, CheckStatus.OK, message, facts=facts)
 
 
 def note(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
-    """Worth knowing; nothing has to be done."""
+    """Information; nothing has to be done."""
     return CheckResult(name, CheckStatus.NOTE, message, todo, facts=facts)
 
 
 def warning(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
-    """The nightly job works today, and may not for ever, or keeps less than a person would think."""
+    """The nightly job works today, but may fail later, or keeps less than expected."""
     return CheckResult(name, CheckStatus.WARNING, message, todo, facts=facts)
 
 
@@ -61,12 +61,12 @@ def problem(
 
 
 def failed(name: str, error: BookferryError, **facts: Any) -> CheckResult:
-    """The problem that an error tells, remedy included."""
+    """The problem in the message of an error, with its remedy."""
     return problem(name, str(error), exit_status=error.exit_status, **facts)
 
 
 def worst(findings: Iterable[CheckResult]) -> ExitStatus:
-    """The exit status of a command that found these: configuration before sign-in before the rest, because in that order it is mended."""
+    """The exit status for these results: configuration first, then sign-in, then the rest, the order in which a person solves them."""
     problems = {finding.exit_status for finding in findings if finding.status is CheckStatus.PROBLEM}
     if not problems:
         return ExitStatus.COMPLETE

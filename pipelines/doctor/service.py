@@ -1,4 +1,4 @@
-"""Checks of how the service takes us: sign-in, clock, versions, end of v2. Each looks at answers that were given already."""
+"""Checks of the service: sign-in, clock, versions, end of v2. Each one reads responses that are already there."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
 EARLY = timedelta(days=90)
-"""Before that, the end of v2 is only a note."""
+"""Earlier than this before the end of v2, the check is only a note."""
 
 EXACT = timedelta(seconds=5)
 WRONG = timedelta(seconds=60)
-"""Differences of clocks: below the first nothing suffers, above the second times in reports and tokens' lives are not what they seem."""
+"""Differences of clocks: below the first, there is no effect; above the second, times in reports and token lifetimes are wrong."""
 
 LONGEST_NAME = 80
-"""Characters of a name from the service that are shown."""
+"""Most characters of a name from the service."""
 
 
 def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> CheckResult:
-    """Whether the service answers the listing that every backup begins with, whoever asks."""
+    """Whether the service answers the list request with which every backup begins, signed in or not."""
     if answer is None:
-        return failed("service", trouble or BookferryError("the service was not asked"))
+        return failed("service", trouble or BookferryError("no request was sent to the service"))
     if answer.status in REFUSALS:
         return ok("service", "answers", http_status=answer.status)
     if answer.error is not None:
@@ -33,8 +33,8 @@ def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> C
     if answer.records is None:
         return problem(
             "service",
-            f"GET {outside_text(answer.address)} answered 200, but with no list of records.",
-            "Is base_url the library's address? Open it with /api at its end in a browser: it shows the library's documentation.",
+            f"GET {outside_text(answer.address)} returned 200, but no list of records.",
+            "Is base_url the library's address? Add /api to it and open it in a browser: the library's documentation should appear.",
             http_status=answer.status,
         )
     took = (answer.answered_at - answer.asked_at) / timedelta(milliseconds=1)
@@ -42,18 +42,18 @@ def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> C
 
 
 REFUSALS = (401, 403)
-"""Statuses that are about who asks, not about what is asked."""
+"""Statuses that concern the account, not the request."""
 
 
 def sign_in(answer: ProbeResponse, who: str) -> CheckResult:
-    """Whether the service accepts who we say we are, and lets this account read publications."""
+    """Whether the service accepts the sign-in, and lets this account read publications."""
     if answer.error is not None:
         return failed("sign-in", answer.error, http_status=answer.status)
     return ok("sign-in", f"accepted{f', as {outside_text(who, LONGEST_NAME)}' if who else ''}", user=who or None)
 
 
 def person(answer: ProbeResponse | None) -> str:
-    """Who is signed in, from `GET /users/me` (v3: "own record", no scope needed); empty where that is not told."""
+    """The signed-in user, from `GET /users/me` (service.md#users); empty if the response does not name one."""
     record = answer.json if answer is not None and answer.error is None else None
     inside = record.get("user", record) if isinstance(record, dict) else None
     if not isinstance(inside, dict):
@@ -65,22 +65,22 @@ def person(answer: ProbeResponse | None) -> str:
 
 
 def clock(answers: list[ProbeResponse]) -> CheckResult:
-    """How far the service's clock is from ours, by the answer that came quickest."""
-    told = [answer for answer in answers if answer.clock_difference is not None]
-    if not told:
-        return note("clock", "the service does not tell its time (no Date header)", difference_seconds=None)
-    quickest = min(told, key=lambda answer: answer.answered_at - answer.asked_at)
+    """Difference between the service's clock and this machine's, from the fastest response."""
+    dated = [answer for answer in answers if answer.clock_difference is not None]
+    if not dated:
+        return note("clock", "the service does not send its time (no Date header)", difference_seconds=None)
+    quickest = min(dated, key=lambda answer: answer.answered_at - answer.asked_at)
     ahead = quickest.clock_difference or timedelta()
     facts: dict[str, Any] = {"difference_seconds": round(ahead.total_seconds())}
     if abs(ahead) <= EXACT:
         return ok("clock", "this machine and the service agree", **facts)
-    said = f"the service's clock is {_duration(abs(ahead))} {'ahead of' if ahead > timedelta() else 'behind'} this machine's"
+    message = f"the service's clock is {_duration(abs(ahead))} {'ahead of' if ahead > timedelta() else 'behind'} this machine's"
     if abs(ahead) <= WRONG:
-        return note("clock", said, **facts)
+        return note("clock", message, **facts)
     return warning(
         "clock",
-        said,
-        "Set this machine's clock by NTP (see `timedatectl`). Nights, the ages of tokens and the times in manifests go by it.",
+        message,
+        "Set this machine's clock by NTP (see `timedatectl`). The schedule, token ages and times in manifests depend on it.",
         **facts,
     )
 
@@ -95,41 +95,41 @@ def _duration(past: timedelta) -> str:
 
 
 def other_version(api: str, answer: ProbeResponse | None) -> CheckResult:
-    """Whether the version that this tenant does not use is there as well. Asked without a sign-in, so a 401 is an answer."""
+    """Whether the version that this tenant does not use also exists. The request has no sign-in, so 401 means that it exists."""
     other = {"v2": "v3", "v3": "v2"}[api]
     if answer is None:
         return note("versions", f"{api} is used; {other} did not answer", other=other, other_answers=False)
     there = answer.status in (200, 401, 403, 429) and "html" not in answer.header("content-type").lower()
-    said = "answers as well" if there else f"is not there ({answer.status})"
-    return ok("versions", f"{api} is used; {other} {said}", other=other, other_answers=there)
+    state = "also answers" if there else f"does not exist ({answer.status})"
+    return ok("versions", f"{api} is used; {other} {state}", other=other, other_answers=there)
 
 
 def end_of_v2(api: str, today: date, *, answers: bool) -> CheckResult:
-    """How long v2 will be there. The warning grows; a failure it is only when it is over and v2 is gone."""
+    """Days until the end of v2 (service.md#shutdown). It is a problem only after that day, and only if v2 does not answer."""
     left = (LAST_DAY_OF_V2 - today).days
     facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
     if api != "v2":
         return ok("end of v2", "this tenant does not depend on v2", **facts)
     if left < 0:
         return _after_the_end(-left, answers=answers, facts=facts)
-    said = f"v2 is shut down at the end of 2026: {_days(left)}"
+    message = f"v2 is shut down at the end of 2026: {_days(left)}"
     if timedelta(days=left) > EARLY:
-        return note("end of v2", said, _MOVE, **facts)
+        return note("end of v2", message, _MOVE, **facts)
     if left > 30:  # noqa: PLR2004  a month
-        return warning("end of v2", said, _MOVE, **facts)
-    return warning("end of v2", f"{said}!", f"{_MOVE} Make a last backup of v2 before that day.", **facts)
+        return warning("end of v2", message, _MOVE, **facts)
+    return warning("end of v2", f"{message}!", f"{_MOVE} Make a last backup of v2 before that day.", **facts)
 
 
 def _after_the_end(days: int, *, answers: bool, facts: dict[str, Any]) -> CheckResult:
     if answers:
         return warning(
             "end of v2",
-            f"v2 was to be shut down {days} days ago. It still answers; it may stop at any moment!",
+            f"v2 was due to be shut down {days} days ago. It still answers, but may stop at any moment!",
             _MOVE,
             **facts,
         )
     return problem(
-        "end of v2", f"v2 was to be shut down at the end of 2026, {days} days ago, and does not answer as it did.", _MOVE,
+        "end of v2", f"v2 was due to be shut down at the end of 2026, {days} days ago, and no longer answers.", _MOVE,
         exit_status=ExitStatus.USAGE, **facts,
     )  # fmt: skip
 
@@ -142,18 +142,20 @@ def _days(count: int) -> str:
 
 
 def readable(resource: str, answer: ProbeResponse | None) -> CheckResult:
-    """Whether the account, with the scopes of its token, may list a resource of its own scope."""
+    """Whether the account may list a resource that has a scope of its own (service.md#scopes)."""
     name = f"reads {resource}"
     if answer is None:
-        return note(name, "could not be tested: no answer")
+        return note(name, "could not be tested: no response")
     if answer.records is not None:
         return ok(name, "allowed")
     if answer.status in (401, 403):
         scope = outside_text(answer.header("www-authenticate"), 200)
         return warning(
             name,
-            f"refused ({answer.status}{f', {scope}' if scope else ''}): a backup leaves them out, and says so",
+            f"refused ({answer.status}{f', {scope}' if scope else ''}): backups leave them out, and report that",
             "Give the account that right, or sign in again with that scope: `bookferry login`.",
             http_status=answer.status,
         )
-    return note(name, f"not offered here ({answer.status}): a backup has none", http_status=answer.status)
+    return note(
+        name, f"this service does not offer them ({answer.status}): backups have none", http_status=answer.status
+    )

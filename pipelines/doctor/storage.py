@@ -1,4 +1,4 @@
-"""Whether a bucket keeps what every backup relies on: it can be written, listed, read and cleared, and a put replaces nothing."""
+"""The check of a bucket: objects can be written, listed, read and deleted, and a put replaces nothing, as every backup requires."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pipelines.store.objects.objects import Objects
 
 NAME = "storage"
 FOLDER = "doctor"
-"""Where the one small object is put, and removed again."""
+"""Folder of the one small object that the check writes and deletes."""
 
 
 def bucket(objects: Objects) -> CheckResult:
-    """Tries all of it, as a backup would do it."""
+    """Try every operation as a backup does."""
     try:
         return _try_operations(objects)
     except BookferryError as error:
@@ -32,14 +32,14 @@ def _try_operations(objects: Objects) -> CheckResult:
     if replaced:
         return problem(
             NAME,
-            f"{objects.address}: a second put replaced what was there, so two runs could mix their snapshots (the store ignores "
+            f"{objects.address}: a second put replaced the object, so two runs could mix their snapshots (the store ignores "
             "If-None-Match)",
             "Update the store, or use one that refuses the second put, as Amazon's S3 does.",
         )
     if not listed or objects.size(key) is not None:
         return problem(
             NAME,
-            f"{objects.address}: what was just {'deleted is still there' if listed else 'written is not listed'}",
-            "A backup needs a store whose answers show what was done before. Use another one.",
+            f"{objects.address}: a {'deleted object is still there' if listed else 'new object is not listed'}",
+            "A backup needs a store whose responses include earlier changes. Use another one.",
         )
-    return ok(NAME, f"{objects.address}: can be written, listed, read and cleared, and a put replaces nothing")
+    return ok(NAME, f"{objects.address}: objects can be written, listed, read and deleted, and a put replaces nothing")

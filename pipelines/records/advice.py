@@ -1,7 +1,7 @@
-"""What to tell a librarian: for every rule and every other finding, what is wrong in the words of the trade, and what to do about it.
+"""Advice for librarians: for every rule and every other finding, the problem and the remedy in plain words.
 
-The one place for these texts. `{name}` is what the trade calls the identifier, `{source}` where the right one stands, `{ids}` the records
-that are alike, `{many}` how many.
+All these texts are here. `{name}` is the librarians' name of the identifier, `{source}` the place where the right one is printed, `{ids}`
+the records that look alike, `{many}` their number.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pipelines.records.identifiers.verdicts import rule_names
 
 
 class Advice(NamedTuple):
-    """What is wrong, and what to do."""
+    """A problem, and what to do about it."""
 
     problem: str
     suggestion: str
 
 
 NAMES = {"doi": "DOI", "isbn": "ISBN", "issn": "ISSN", "arxiv_id": "arXiv identifier", "pmid": "PMID"}
-"""Type → what people call it."""
+"""Type → its common name."""
 
 SOURCES = {
     "doi": "the publisher's page",
@@ -29,38 +29,38 @@ SOURCES = {
     "arxiv_id": "the paper's page at arxiv.org",
     "pmid": "the record in PubMed",
 }
-"""Type → where the right identifier stands."""
+"""Type → the place where the right identifier is printed."""
 
 MENDED = {
-    "case": "It is written in capitals or small letters other than the standard's.",
-    "hyphens": "Hyphens, blanks or points stand in the number, or are missing.",
-    "sbn": "It is a Standard Book Number of before 1970, without the zero of an ISBN.",
+    "case": "It has other capital or small letters than the standard.",
+    "hyphens": "The number has hyphens, blanks or points in the wrong places, or lacks them.",
+    "sbn": "It is a Standard Book Number from before 1970, without the zero of an ISBN.",
     "isbn_10": "It is an ISBN of 10 digits.",
-    "white_space": "There are blanks around the value, or unusual ones in it.",
-    "invisible": "There are invisible characters in it, as they come along when text is copied from a web page or a PDF.",
+    "white_space": "There are blanks around the value, or unusual blanks in it.",
+    "invisible": "There are invisible characters in it. Text that is copied from a web page or a PDF often has them.",
     "lookalikes": "A dash, digit or letter only looks like the right one.",
     "entities": "Signs are written as HTML codes, such as &lt; for <.",
     "latex": "There are LaTeX commands in it.",
     "enclosed": "There are brackets or quotation marks around it.",
-    "label": "The name of the identifier stands before it.",
+    "label": "The name of the identifier is written before it.",
     "address": "It is written as a web address.",
     "percent_encoding": "Signs are written as percent codes, such as %2F for /.",
-    "qualifier": "Words such as (pbk.) stand beside it.",
-    "punctuation": "Punctuation stands around it.",
-    "leading_zeros": "Its first zeros are missing: a spreadsheet takes them away.",
-    "surplus_zeros": "Zeros stand before it.",
+    "qualifier": "There are words beside it, such as (pbk.).",
+    "punctuation": "There is punctuation around it.",
+    "leading_zeros": "Its first zeros are missing: a spreadsheet removed them.",
+    "surplus_zeros": "There are zeros before it.",
     "decimal_zero": "A spreadsheet wrote the number as a decimal (.0).",
-    "exponent": "A spreadsheet wrote the number with an exponent, but all of its digits are there.",
-    "ean": "The bar code number of the journal stands in place of the ISSN.",
+    "exponent": "A spreadsheet wrote the number with an exponent, but all its digits are there.",
+    "ean": "The field has the journal's bar code number instead of the ISSN.",
     "version": "It names one version of the paper (v2).",
-    "subject_class": "A subject class stands beside it.",
-    "archive": "The archive stands behind the number.",
-    "arxiv_doi": "The DOI that arXiv gives each paper stands in place of the arXiv identifier.",
-    "split": "Several identifiers stand in one field.",
-    "repeated": "The same identifier stands in the field more than once.",
-    "other_type": "This is an identifier of another type than the field's.",
+    "subject_class": "There is a subject class beside it.",
+    "archive": "The archive is written after the number.",
+    "arxiv_doi": "The field has arXiv's own DOI of the paper instead of the arXiv identifier.",
+    "split": "There are several identifiers in one field.",
+    "repeated": "The same identifier is in the field more than once.",
+    "other_type": "This identifier has another type than the field.",
 }
-"""Rule → what is unusual about a value that is certain all the same. Nothing has to be done about these."""
+"""Rule → what is unusual about a value that is nevertheless certain. Librarians need not do anything."""
 
 DONE = "Nothing has to be done: it becomes {becomes}."
 
@@ -70,83 +70,83 @@ _CLEAR = "Clear the field, or enter the right {name} if it has one."
 TO_DO = {
     "check_digit": Advice("The check digit is wrong: at least one character of the {name} was mistyped.", _COMPARE),
     "length": Advice("The {name} has too few or too many digits.", _COMPARE),
-    "prefix": Advice("No {name} begins like this.", f"Perhaps it is a number of another kind. {_COMPARE}"),
+    "prefix": Advice("No {name} begins like this.", f"It may be a number of another kind. {_COMPARE}"),
     "zeros_unproved": Advice("Zeros may be missing at the beginning, but that is not certain.", _COMPARE),
-    "placeholder": Advice("A number that stands for none.", _CLEAR),
+    "placeholder": Advice("This number is only a placeholder.", _CLEAR),
     "music_number": Advice(
-        "This is an ISMN, the number of printed music, and no ISBN.",
-        "Move it to a field for other numbers; if the music has an ISBN too, enter that.",
+        "This is an ISMN, the number of printed music, not an ISBN.",
+        "Move it to a field for other numbers. If the music also has an ISBN, enter the ISBN.",
     ),
     "digits_lost": Advice(
         "A spreadsheet wrote the number with an exponent (9.78E+12), and its last digits are lost.",
-        "Enter the {name} anew from {source}. In spreadsheets, give such columns the format Text before anything is put in.",
+        "Enter the {name} again from {source}. In a spreadsheet, set the format of such columns to Text before you enter numbers.",
     ),
     "ambiguous": Advice(
-        "The text can be taken apart in more than one way.",
+        "The text may be several numbers, and it is not clear where each one ends.",
         "Put a semicolon between the values. Compare with {source}.",
     ),
     "blank_inside": Advice(
-        "There is a blank inside; what stands behind it may or may not belong to the {name}.",
-        "Remove the blank, or what stands behind it. Compare with {source}.",
+        "There is a blank inside. The text after it may or may not belong to the {name}.",
+        "Remove the blank, or the text after it. Compare with {source}.",
     ),
     "dash_inside": Advice(
-        "There is a long dash where only the publisher knows which character belongs.",
+        "There is a long dash inside. Only the publisher knows the right character.",
         "Copy the {name} from {source}.",
     ),
     "character": Advice("There is a character that cannot be part of an identifier of this type.", _COMPARE),
     "fragment": Advice(
-        "The web address has a part behind # that may or may not belong to the {name}.",
-        "Remove that part if the {name} leads to the publication without it.",
+        "The web address has a part after # that may or may not belong to the {name}.",
+        "Remove that part if the {name} also works without it.",
     ),
-    "suffix": Advice("There is nothing behind the first part of the {name}.", "Copy all of it from {source}."),
-    "date": Advice("The year and month at its beginning cannot be.", _COMPARE),
+    "suffix": Advice("The {name} ends after its first part.", "Copy all of it from {source}."),
+    "date": Advice("The year and month at its beginning are impossible.", _COMPARE),
     "serial": Advice("The number within the month has too few or too many digits.", _COMPARE),
     "archive_unknown": Advice("arXiv has no archive of that name.", _COMPARE),
     "form": Advice("The value does not have the form of its type.", _COMPARE),
     "text": Advice(
-        "There are words in the field, and no {name}.",
-        "Move the words to where they belong. If there is an identifier, copy it from {source}.",
+        "The field has words, but no {name}.",
+        "Move the words to the right field. If the publication has a {name}, copy it from {source}.",
     ),
-    "nothing": Advice("The field says that there is no {name}.", "Clear the field: an empty one says the same."),
-    "blank": Advice("There are only blanks in the field.", "Clear the field."),
+    "nothing": Advice("The field says that there is no {name}.", "Clear the field: an empty field means the same."),
+    "blank": Advice("The field has only blanks.", "Clear the field."),
     "too_long": Advice(
-        "The text is far longer than any identifier.", "Move it to where it belongs, and enter the {name} alone."
+        "The text is far longer than any identifier.", "Move the text to the right field, and enter only the {name}."
     ),
     "unknown_type": Advice(
         "Bookferry has no rule for identifiers of this type, so it was not checked.",
-        "There is nothing to correct. Whoever runs Bookferry can describe the type in bookferry.toml.",
+        "You need not correct it. The person who runs Bookferry can add this type to bookferry.toml.",
     ),
     "type_missing": Advice("The identifier has no type.", "Choose its type: DOI, ISBN, ISSN or another."),
 }
-"""Rule → what to tell of a value that is no identifier."""
+"""Rule → advice on a value that is not an identifier."""
 
 FINDINGS = {
     "file": Advice(
-        "The content of this file could not be had.",
-        "Open the file in the library. If it opens, the next backup gets it; if not, upload it again, or remove it.",
+        "The content of this file could not be fetched.",
+        "Open the file in the library. If it opens, the next backup will fetch it. If not, upload it again, or remove it.",
     ),
     "shared": Advice(
         "{many} records have the same {name}.",
-        "Compare {ids}. If they are of the same publication, keep one of them; if not, correct the {name}.",
+        "Compare {ids}. If they describe the same publication, keep one of them. If not, correct the {name}.",
     ),
     "same_title": Advice(
         "{many} records have the same title and year.",
-        "Compare {ids}. If they are of the same publication, keep one of them.",
+        "Compare {ids}. If they describe the same publication, keep one of them.",
     ),
     "no_title": Advice("The record has no title.", "Enter the title."),
     "no_date": Advice(
-        "This is no date.",
-        "Write it as year, month and day: 1984-06-08. A year, or a year and a month, is understood, too.",
+        "This is not a date.",
+        "Write it as year, month and day: 1984-06-08. A year alone, or a year and a month, is also understood.",
     ),
 }
-"""Every other finding."""
+"""Finding that is no rule → advice."""
 
 LABELS = {
     "check_digit": "wrong check digit",
     "length": "wrong length",
     "prefix": "unknown beginning",
     "zeros_unproved": "first zeros uncertain",
-    "placeholder": "stands for none",
+    "placeholder": "placeholder",
     "music_number": "number of printed music",
     "digits_lost": "last digits lost",
     "ambiguous": "values run together",
@@ -163,7 +163,7 @@ LABELS = {
     "nothing": "a word for nothing",
     "blank": "only blanks",
     "too_long": "far too long",
-    "unknown_type": "type without a rule",
+    "unknown_type": "unknown type",
     "type_missing": "no type",
     "file": "file missing",
     "shared": "on several records",
@@ -171,52 +171,52 @@ LABELS = {
     "no_title": "no title",
     "no_date": "date not readable",
 }
-"""Rule or finding → its name in a list; before it stands the type of the identifier, where there is one."""
+"""Rule or finding → its name in a list, which follows the name of the identifier if there is one."""
 
-_UNEXPLAINED = Advice("This is no {name}.", _COMPARE)
-"""For a rule of a later version."""
+_UNEXPLAINED = Advice("This is not a valid {name}.", _COMPARE)
+"""For a rule from a later version of Bookferry."""
 
 
 def name_of(kind: str) -> str:
-    """What people call an identifier of a type."""
+    """The common name of an identifier of a type."""
     return NAMES.get(kind, kind or "identifier")
 
 
 def label_of(rule: str, kind: str) -> str:
-    """The name of a rule or another finding in a list, with that of the identifier: `ISBN: wrong check digit`."""
+    """The name of a rule or finding in a list, after the name of the identifier: `ISBN: wrong check digit`."""
     label = LABELS.get(rule, rule.replace("_", " "))
     return f"{name_of(kind)}: {label}" if kind else label
 
 
 def advice_of(rule: str, kind: str) -> Advice:
-    """What to tell of a value that is no identifier of a type."""
+    """The advice on a value that is not an identifier of its type."""
     found = TO_DO.get(next(reversed(rule_names(rule)), ""), _UNEXPLAINED)
     words = {"name": name_of(kind), "source": SOURCES.get(kind, "the publication")}
     return Advice(found.problem.format(**words), found.suggestion.format(**words))
 
 
 def advice_on_finding(kind: str, **words: object) -> Advice:
-    """What to tell of another finding."""
+    """The advice on a finding that is no rule."""
     found = FINDINGS[kind]
     return Advice(found.problem.format(**words), found.suggestion.format(**words))
 
 
 def general_advice(rule: str, kind: str) -> Advice:
-    """What to tell of many findings that are alike."""
+    """The advice on many findings of the same kind."""
     if rule in FINDINGS:
         return advice_on_finding(rule, name=name_of(kind), many="Several", ids="them")
     return advice_of(rule, kind)
 
 
 def advice_on_repair(rules: Sequence[str], becomes: str) -> Advice:
-    """What to tell of values that were mended, by some rules, to what `becomes` says."""
+    """The text about a repaired field: what was unusual, and the new value `becomes`."""
     problems = [MENDED[rule] for rule in rules if rule in MENDED]
     return Advice(" ".join(problems), DONE.format(becomes=becomes))
 
 
 def list_identifiers(values: Sequence[tuple[str, str]], most: int = 5) -> str:
-    """Identifiers of some types, as a sentence goes on with them: the ISBN 9780306406157 and the ISSN 0378-5955."""
-    told = [f"the {name_of(kind)} {value}" for kind, value in values[:most]]
+    """Identifiers as part of a sentence: the ISBN 9780306406157 and the ISSN 0378-5955."""
+    parts = [f"the {name_of(kind)} {value}" for kind, value in values[:most]]
     if len(values) > most:
-        told.append(f"{len(values) - most:,} more")
-    return " and ".join([", ".join(told[:-1]), told[-1]]) if len(told) > 1 else told[0]
+        parts.append(f"{len(values) - most:,} more")
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]

@@ -1,6 +1,7 @@
-"""Making the report of a snapshot: one look at its tables, three files beside the snapshots.
+"""Makes the report of a snapshot: three files beside the snapshots, from one pass over its tables.
 
-A report can be made anew at any time: the snapshot has all that it needs and is not changed. Two who make the same one wait for each other.
+A report can be made again at any time: it needs the snapshot only, and does not change it. Two processes that make the same report wait
+for each other.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 
 class Paths(msgspec.Struct):
-    """Where the files of a report are."""
+    """Paths or addresses of the files of a report."""
 
     html: str
     markdown: str
@@ -33,7 +34,7 @@ class Paths(msgspec.Struct):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """A report that was made."""
+    """A finished report."""
 
     context: ReportContext
     paths: Paths
@@ -45,31 +46,31 @@ class Report(msgspec.Struct, kw_only=True):
 
     @property
     def complete(self) -> bool:
-        """Whether the snapshot is."""
+        """Whether the snapshot is complete."""
         return self.context.manifest.complete
 
     @property
     def to_do(self) -> int:
-        """Issues that a person has to look at."""
+        """Number of issues for a person."""
         return self.context.to_do
 
     @property
     def mended(self) -> int:
-        """Lines about what Bookferry mended itself."""
+        """Number of lines about values that Bookferry repaired."""
         return self.context.mended
 
     @property
     def issue_kinds(self) -> list[IssueKind]:
-        """What is to be looked at, the commonest first."""
+        """The kinds of issues for a person, the most frequent first."""
         return self.context.issue_kinds
 
     @property
     def counts(self) -> dict[str, int]:
-        """Rule or kind of finding → issues to look at."""
-        found = Counter[str]()
-        for one in self.issue_kinds:
-            found[one.rule] += one.issues
-        return dict(found.most_common())
+        """Rule or finding → number of issues for a person."""
+        counts = Counter[str]()
+        for kind in self.issue_kinds:
+            counts[kind.rule] += kind.issues
+        return dict(counts.most_common())
 
     @property
     def figures(self) -> Figures:
@@ -78,10 +79,10 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Report:
-    """Make the report of a snapshot, or make it anew."""
+    """Make the report of a snapshot, and replace an earlier one."""
     if not snapshot.holds_publications:
         raise ConfigurationError(
-            f"{snapshot.name} holds no publications, and a report is about them. `bookferry snapshots list` shows which snapshots do."
+            f"{snapshot.name} has no publications, so it has no report. `bookferry snapshots list` lists the others."
         )
     with _workdir(data, snapshot) as workdir:
         context = _collect(data, snapshot, workdir / ISSUES, workdir / "spilled", now)
@@ -95,7 +96,7 @@ def make_report(data: DataFolder, snapshot: Snapshot, *, now: datetime) -> Repor
 
 
 def pictures_of(report: Report) -> str:
-    """The plots of a report as Markdown that needs nothing else."""
+    """The plots of a report as Markdown with the images inside."""
     return "\n\n".join(f"![{plot.title}]({as_image(plot)})" for plot in plots_of(report.context).values() if plot.bars)
 
 
@@ -120,7 +121,7 @@ def _collect(data: DataFolder, snapshot: Snapshot, issues: Path, spilled: Path, 
 
 @contextmanager
 def _workdir(data: DataFolder, snapshot: Snapshot) -> Iterator[Path]:
-    """A folder for what grows with the library."""
+    """A temporary folder for files whose size grows with the library (I11)."""
     data.prepare()
     workdir = data.path / f".report-{snapshot.manifest.tenant}"
     with storage_errors(workdir), FileLock(f"{workdir}.lock"), temporary_folder(workdir):

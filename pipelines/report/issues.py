@@ -1,7 +1,7 @@
-"""issues.tsv: one line for each finding, as a librarian works it off: record, field, value, problem, suggestion.
+"""issues.tsv: a work list for librarians, one line for each finding: record, field, value, problem, suggestion.
 
-Safe to open in a spreadsheet (I13): UTF-8 with a byte order mark, by which Excel knows it; every cell is one short line, no cell is taken
-for a formula, and no identifier for a number, which would lose its zeros and its last digits.
+Safe to open in a spreadsheet (I13): UTF-8 with a byte order mark, which Excel needs. Every cell is one short line, no cell is read as a
+formula, and no identifier as a number, because a number loses its zeros and its last digits.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from pipelines.store.findings import IdentifierFinding
 COLUMNS = ("record", "field", "value", "problem", "suggestion")
 
 LONGEST = 300
-"""Characters of a value from a record: enough to find it there."""
+"""Most characters of a value from a record: enough to find it in the record."""
 
 EXAMPLES = 5
-"""Issues of each sort that the page shows."""
+"""Examples of each kind of issue on the page."""
 
 CACHED_TEXTS = 1000
-"""Texts that are kept for the next time they come."""
+"""Texts whose cells are cached, because they repeat."""
 
 MAX_KINDS = 300
-"""Sorts of issues that are parts one by one; a library may have types of identifiers without end."""
+"""Kinds of issues that are counted separately; a library may have any number of identifier types."""
 
 _E_MAIL = re.compile(r"[^\s@<>()\[\]\"',;:]{1,64}@[^\s@<>()\[\]\"',;:]{1,255}")
 
 _LIKE_A_NUMBER = re.compile(r"[0-9][0-9 .,:/eE+-]*")
-"""What a spreadsheet would take for a number or a date."""
+"""Text that a spreadsheet would read as a number or a date."""
 
 _SPELLINGS = frozenset(SPELLING)
 
 
 class Issue(NamedTuple):
-    """One line, and the sort it is counted under."""
+    """One line, and the kind of issue under which it counts."""
 
     record: int | None
     field: str
@@ -52,14 +52,14 @@ class Issue(NamedTuple):
     problem: str
     suggestion: str
     issue_kind: tuple[str, str]
-    """A rule or a kind of finding, and the type of the identifier."""
+    """A rule or a finding, and the type of the identifier."""
     to_do: bool
     part: str = ""
-    """What of the value the problem is about, where that is not all of it."""
+    """The part of the value with the problem; empty if the problem concerns all of it."""
 
 
 class IssueKind(msgspec.Struct):
-    """Issues that are alike: how many, and the first ones."""
+    """Issues of one kind: their number, and the first ones."""
 
     rule: str
     type: str
@@ -68,7 +68,7 @@ class IssueKind(msgspec.Struct):
 
 
 class IssueCounts:
-    """Counts issues while they pass, and remembers the first ones of each sort."""
+    """Counts issues as they pass, and keeps the first ones of each kind."""
 
     def __init__(self) -> None:
         self.to_do = 0
@@ -77,11 +77,11 @@ class IssueCounts:
 
     @property
     def issue_kinds(self) -> list[IssueKind]:
-        """What has to be looked at, the commonest first."""
+        """The kinds of issues for a person, the most frequent first."""
         return sorted(self._issue_kinds.values(), key=lambda one: -one.issues)
 
     def counted(self, issues: Iterable[Issue]) -> Iterator[Issue]:
-        """The issues as they come."""
+        """Yields the same issues, counted."""
         for one in issues:
             if one.to_do:
                 self.to_do += 1
@@ -101,10 +101,8 @@ class IssueCounts:
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
-    """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
-    show = lru_cache(CACHED_TEXTS)(
-        safe_text
-    )  # fields and types are few, and records that are alike come one after the other
+    """The lines of some findings. All repaired values of one field are one line; a value with another spelling only is no line."""
+    show = lru_cache(CACHED_TEXTS)(safe_text)  # there are few fields and types, and similar records follow each other
     fit = (
         one._replace(field=show(one.field), type=show(one.type), value=show(one.value), becomes=show(one.becomes))
         for one in findings
@@ -150,19 +148,19 @@ def _issue(
 
 
 def words_and(words: list[str], of: int) -> str:
-    """`1, 2 and 3`; `1, 2, 3 and 7 more` where these are the first of more."""
+    """`1, 2 and 3`; or `1, 2, 3 and 7 more` if `of` is greater than the number of words."""
     parts = words if of <= len(words) else [*words, f"{of - len(words):,} more"]
     return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
 
 
 def safe_text(text: object, most: int = LONGEST) -> str:
-    """Text from a record, fit to be shown: one short line, no secret (I10), nobody's e-mail address."""
+    """Text from a record, safe to publish: one short line, without secrets (I10) and e-mail addresses."""
     line = outside_text(text, most)
     return _E_MAIL.sub(MASK, line) if "@" in line else line
 
 
 def write_issues(issues: Iterable[Issue], file: IO[str]) -> None:
-    """The table, line by line."""
+    """Write the table line by line."""
     write_lines(COLUMNS, map(_line, issues), file)
 
 
@@ -172,16 +170,16 @@ def _line(one: Issue) -> tuple[str | int, ...]:
 
 
 def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], file: IO[str]) -> None:
-    """A table for librarians: its heading, and line by line what `lines` gives."""
+    """Write a table for librarians: its heading, and `lines`."""
     writer = LineWriter(file, columns)
     for line in lines:
         writer.write(line)
 
 
 class LineWriter:
-    """Writes such a table, or a part of it that has no heading.
+    """Writes such a table, or a part of it without a heading.
 
-    A number is written as one, a text so that no spreadsheet takes it for anything else.
+    Integers are written as numbers, and texts so that a spreadsheet reads them as text.
     """
 
     def __init__(self, file: IO[str], columns: Sequence[str] = ()) -> None:
@@ -198,7 +196,7 @@ class LineWriter:
 
 
 def cell(text: str) -> str:
-    """One cell as text, quoted where a quotation mark in it would begin a cell of several lines."""
+    """One cell as text, quoted if it has a quotation mark, which could begin a cell of several lines."""
     if _LIKE_A_NUMBER.fullmatch(text):
         return f"'{text}"
     safe = safe_cell(text)

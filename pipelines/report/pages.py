@@ -1,4 +1,4 @@
-"""The page and the Markdown of a report. Both are made of one context, in which every text from a record is already fit to be shown."""
+"""The page and the Markdown of a report, from one context in which every text from a record is already safe to publish."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from pipelines.store.snapshots.manifest import Manifest
 from pipelines.version import VERSION
 
 BARS = 10
-"""Bars of a plot at most."""
+"""Most bars of a plot."""
 
 EXAMPLE = 120
-"""Characters of an example of residue."""
+"""Most characters of an example of residue."""
 
 
 class ReportContext(msgspec.Struct, kw_only=True):
-    """All that a report tells."""
+    """The content of a report."""
 
     manifest: Manifest
     figures: Figures
@@ -47,12 +47,12 @@ def html_of(context: ReportContext) -> str:
 
 
 def markdown_of(context: ReportContext) -> str:
-    """The same as Markdown, without plots."""
+    """The report as Markdown, without plots."""
     return markdown("pipelines.report", "report.md", _context(context))
 
 
 def plots_of(context: ReportContext) -> dict[str, Plot]:
-    """What is drawn: verdicts by field, what to look at by sort, publications by kind."""
+    """The plots: verdicts by field, issues by kind, publications by kind."""
     figures = context.figures
     verdicts = [
         Bar(safe_text(field, 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
@@ -81,7 +81,7 @@ def plots_of(context: ReportContext) -> dict[str, Plot]:
 
 
 def _context(context: ReportContext) -> dict[str, Any]:
-    """What the templates put into their places."""
+    """The variables of the templates."""
     figures, manifest = context.figures, context.manifest
     started = datetime.fromisoformat(manifest.started_at)
     return {
@@ -93,7 +93,7 @@ def _context(context: ReportContext) -> dict[str, Any]:
         "tool": f"Bookferry {VERSION}",
         "problems": []
         if manifest.complete
-        else [safe_text(one, 1000) for one in manifest.problems] or ["It is not proved complete."],
+        else [safe_text(one, 1000) for one in manifest.problems] or ["Nothing proves that it is complete."],
         "notes": [safe_text(one, 1000) for one in manifest.notes],
         "tiles": _tiles(context),
         "to_do": counted(context.to_do, "issue"),
@@ -134,7 +134,7 @@ def _context(context: ReportContext) -> dict[str, Any]:
 
 
 def _share(part: int, whole: int) -> str:
-    """Cut, not rounded: all but one is not 100 %."""
+    """A share in percent, rounded down, so that all but one is less than 100 %."""
     return f"{1000 * part // whole / 10:.1f} %" if whole else ""
 
 
@@ -146,7 +146,7 @@ def _tiles(context: ReportContext) -> list[dict[str, str]]:
         (f"{context.to_do:,}", "issues to look at"),
         (
             f"{figures.same_identifier.groups + figures.same_title_and_year.groups:,}",
-            "groups of records that look alike",
+            "groups of similar records",
         ),
     ]
     if figures.files.failed or figures.files.kept:
@@ -157,7 +157,7 @@ def _tiles(context: ReportContext) -> list[dict[str, str]]:
 
 
 def _issue_kind(one: IssueKind) -> dict[str, Any]:
-    """Issues that are alike. Records that look alike have a table of their own."""
+    """The variables of one kind of issue. Duplicates have no examples here, because they have a table of their own."""
     problem, suggestion = general_advice(one.rule, one.type)
     examples = [] if one.rule in ("shared", "same_title") else one.examples
     left = one.issues - len(examples) if examples else 0
@@ -194,11 +194,11 @@ def _mended(figures: Figures) -> list[dict[str, str]]:
 
 def _without(figures: Figures) -> str:
     text = (
-        f"{figures.without_identifier:,} of {counted(figures.publications, 'publication')} have no identifier that is valid or could be "
-        f"mended. They can only be found again by title, year and authors. {figures.without_date:,} have no date"
+        f"{figures.without_identifier:,} of {counted(figures.publications, 'publication')} have no valid or repaired "
+        f"identifier. Only title, year and authors can identify them. {figures.without_date:,} have no date"
     )
     return (
-        f"{text}; of {figures.year_or_month:,} only the year or the month is known."
+        f"{text}; {figures.year_or_month:,} have only a year, or a year and a month."
         if figures.year_or_month
         else f"{text}."
     )
@@ -210,7 +210,7 @@ def _duplicates(figures: Figures) -> str:
         return "No two records have the same identifier, or the same title and year."
     return (
         f"{counted(same.groups, 'identifier')} on more than one record ({same.records:,} records), and {title.groups:,} titles with their "
-        f"year on more than one ({title.records:,} records). Not all of them are mistakes: parts, volumes and reprints look alike, too."
+        f"year on more than one ({title.records:,} records). Not all of them are mistakes: parts, volumes and reprints also look alike."
     )
 
 
@@ -233,11 +233,11 @@ def _files(files: FileTotals) -> str:
     if not files.count:
         return "The records name no files."
     if files.not_fetched == files.count:
-        return f"The records name {counted(files.count, 'file')}; nobody asked for their content."
+        return f"The records name {counted(files.count, 'file')}; no backup fetched their content."
     text = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is kept."
     if files.failed:
-        text += f" {files.failed:,} could not be had; each is a line in issues.tsv."
-    return f"{text} {files.not_fetched:,} were not asked for." if files.not_fetched else text
+        text += f" {files.failed:,} could not be fetched; each is a line in issues.tsv."
+    return f"{text} {files.not_fetched:,} were not fetched." if files.not_fetched else text
 
 
 def _residue(resource: str, key: str, count: int, examples: Sequence[tuple[int, str]]) -> dict[str, Any]:

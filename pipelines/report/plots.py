@@ -1,6 +1,6 @@
-"""The plots of a report: horizontal bars, as SVG, in the colours of the page that holds them or on their own.
+"""The plots of a report: horizontal bars as SVG, for a page with its colours or as an image.
 
-Written by hand: bars are rectangles, and a plotting library would cost every backup a second to import.
+There is no plotting library: bars are rectangles, and its import would cost every backup a second.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, NOTES = 460, 60
-"""Of a plot, and of the numbers behind the longest bar in it; pixels, where the page has room."""
+"""Width of a plot, and of the number after the longest bar, in pixels."""
 
 ROW, BAR, TEXT = 26, 15, 12.5
-"""Height of a row, of the bar in it, and of its text."""
+"""Heights of a row, of its bar and of its text, in pixels."""
 
 LONGEST, CHARACTER = 26, 7.4
-"""Characters of a label at most, and the width of one in a font that is rather wide."""
+"""Most characters of a label, and the width of a character in a wide font."""
 
 COLOURS = {
     "paper": "#ffffff",
@@ -29,11 +29,11 @@ COLOURS = {
     "unrecognised": "#d99a3c",
     "plain": "#44679f",
 }
-"""Of a plot on its own. A page has a CSS variable for each."""
+"""Colours of an image. A page has a CSS variable for each."""
 
 
 class Bar(NamedTuple):
-    """One bar: its name, the parts of it, and what stands behind it."""
+    """One bar: its label, its parts, and the text after it."""
 
     label: str
     parts: Sequence[int]
@@ -41,7 +41,7 @@ class Bar(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """Bars below a title; `colours` names the colour of each part, and `legend` what it means."""
+    """Bars below a title. `colours`: the colour of each part; `legend`: its meaning."""
 
     title: str
     colours: Sequence[str]
@@ -50,14 +50,14 @@ class Plot(NamedTuple):
 
 
 def for_page(plot: Plot) -> str:
-    """An `<svg>` to be put into a page that tells title and legend itself."""
+    """An `<svg>` for a page that has title and legend of its own."""
     height = ROW * len(plot.bars)
     bars = "".join(_bars(plot, 0, lambda name: f"var(--{name})"))
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(plot.title)}">{bars}</svg>'
 
 
 def as_image(plot: Plot) -> str:
-    """A picture of its own, as a data URI."""
+    """An image with title and legend, as a data URI."""
     top = 2 * ROW if plot.legend else ROW
     height = top + ROW * len(plot.bars) + 6
     inside = [
@@ -80,7 +80,7 @@ def _bars(plot: Plot, top: int, colour: Callable[[str], str]) -> Iterator[str]:
         base = y + ROW / 2 + TEXT / 3
         yield _text(left - 8, base, label, colour("ink"), 'text-anchor="end"')
         for part, name in zip(bar.parts, plot.colours, strict=True):
-            width = max(part * scale, 1) if part else 0  # what is there is seen
+            width = max(part * scale, 1) if part else 0  # a bar that is not zero stays visible
             yield f'<rect x="{x:.1f}" y="{y + (ROW - BAR) / 2}" width="{width:.1f}" height="{BAR}" fill="{colour(name)}"/>'
             x += width
         yield _text(x + 6, base, bar.note, colour("ink"))

@@ -1,7 +1,7 @@
-"""Pages and Markdown from templates: what every text from a record goes through before somebody sees it.
+"""Makes pages and Markdown from templates, and escapes every text from a record (I13).
 
-A page needs no network and no script, and says so to the browser; Jinja escapes what is put into it. In Markdown, texts from records stand
-in code spans, or with its signs escaped.
+A page needs no network and no script, and its content security policy forbids both; Jinja escapes its texts. In Markdown, texts from
+records are in code spans or have their markup escaped.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 NOT_SHOWN = "(not shown: it may name a person)"
 
 _PERSON = re.compile(r"contributor|user|person|owner|editor|_by\b|mail|phone|borrow|patron|assign", re.IGNORECASE)
-"""In names of keys whose values may name somebody who uses the library."""
+"""Parts of the names of keys whose values may name a person."""
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~&$])")
 
 
 def html(package: str, name: str, context: Mapping[str, Any], plots: Mapping[str, Plot]) -> str:
-    """The page that a template of a package makes of `context`; it finds `plots` there by name, and all style sheets are one."""
+    """The page of a template with the variables of `context`, `plots` by name, and the common style sheet."""
     from markupsafe import Markup  # noqa: PLC0415  with Jinja
 
     drawn = {key: Markup(for_page(plot)) for key, plot in plots.items()}  # noqa: S704  it escapes its labels
-    css = Markup(_template("pipelines.report", "report.css"))  # noqa: S704  a file of ours
+    css = Markup(_template("pipelines.report", "report.css"))  # noqa: S704  a file of the project
     return _environment(escaping=True).from_string(_template(package, name)).render(**context, plots=drawn, css=css)
 
 
 def markdown(package: str, name: str, context: Mapping[str, Any]) -> str:
-    """The Markdown that a template of a package makes of `context`, without plots."""
+    """The Markdown of a template with the variables of `context`, without plots."""
     text = _environment(escaping=False).from_string(_template(package, name)).render(**context)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
 def escaped(text: object) -> str:
-    """Text in Markdown that is no markup, also in the cell of a table."""
+    """Text with its Markdown signs escaped, also for the cell of a table."""
     return _MARKUP.sub(r"\\\1", str(text)).replace("://", "\\://").replace("@", "\\@")
 
 
 def code(text: object) -> str:
-    """Text in Markdown as it is, in a code span, also in the cell of a table."""
+    """Text in a Markdown code span, also for the cell of a table."""
     plain = str(text).replace("|", "\\|")
     if not plain:
         return ""
@@ -61,7 +61,7 @@ def day(moment: date) -> str:
 
 
 def names_a_person(key: str) -> bool:
-    """Whether what stands under a key may name somebody who uses the library; it is not shown then."""
+    """Whether the values of a key may name a person; reports then omit them."""
     return _PERSON.search(key) is not None
 
 

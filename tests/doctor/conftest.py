@@ -1,4 +1,4 @@
-"""A sandbox to be examined, and homes that are examined in this process or by the command."""
+"""A sandbox to examine, and data folders for examinations in this process or by the command."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tests.sandbox.process import SandboxProcess
 
 
 class ShiftedClock(SystemClock):
-    """The machine's clock, but for the time of day."""
+    """The machine's clock with a different time of day."""
 
     def __init__(self, shift: timedelta) -> None:
         super().__init__()
         self._shift = shift
 
     def now(self) -> datetime:
-        """The time of day on a machine whose clock somebody has set otherwise."""
+        """The time of day on a machine with a wrong clock."""
         return super().now() + self._shift
 
     @classmethod
     def at(cls, moment: datetime) -> ShiftedClock:
-        """A clock that begins at `moment`."""
+        """A clock that starts at `moment`."""
         return cls(moment - datetime.now(UTC))
 
 
@@ -41,11 +41,11 @@ class Patient(Installation):
     around: Environment = field(default_factory=Environment)
 
     def examine(self) -> Examination:
-        """What there is to find."""
+        """The results of the examination."""
         return examine(load_settings(self.folder / "bookferry.toml"), self.tenant, self.around)
 
     def find(self, name: str) -> CheckResult:
-        """The one finding of that name."""
+        """The result of that name."""
         (found,) = [finding for finding in self.examine().findings if finding.name == name]
         return found
 
@@ -63,7 +63,7 @@ def sandbox() -> Iterator[SandboxProcess]:
 
 @pytest.fixture
 def service(sandbox: SandboxProcess) -> Iterator[SandboxProcess]:
-    """The sandbox, which forgets afterwards what the test ordered."""
+    """The sandbox; after the test, its faults are reset."""
     sandbox.reset()
     yield sandbox
     sandbox.reset()

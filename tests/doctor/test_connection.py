@@ -235,7 +235,7 @@ def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
 
 
 def test_a_service_that_offers_its_description_elsewhere(signed_in: SignedIn) -> None:
-    """service-api.md 5: the page at /api "offers the machine-readable description for download"; it is found there."""
+    """The page at /api links to the machine-readable description (service.md#overview); the doctor finds it there."""
     signed_in.keep(*SCOPES)
     signed_in.patient.sandbox.fault("status", path="^/api/v3/swagger.yaml", status=404, times=1)
     examined, found = signed_in.findings()

@@ -139,7 +139,7 @@ def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
     ids=lambda value: f"{value:%Y-%m-%d}" if isinstance(value, datetime) else None,
 )
 def test_the_end_of_v2_comes_nearer(patient: Patient, day: datetime, status: CheckStatus, said: str) -> None:
-    """service-api.md, Versioning 2: "shut down at the end of 2026". No failure as long as it answers."""
+    """v2 is shut down at the end of 2026 (service.md#shutdown). It is no failure while v2 answers."""
     found = patient.amid(clock=ShiftedClock.at(day)).find("end of v2")
     assert found.status is status
     assert said in found.message
@@ -258,7 +258,7 @@ def sign_in_of(patient: Patient) -> dict[str, str]:
         ({"link": "relative"}, "A21", False, "relative"),
         ({"link": "none"}, "A21", False, "no Link"),
         ({"link": "foreign"}, "A21", False, "elsewhere.example"),
-        ({"link": "loop"}, "A21", False, "first again"),
+        ({"link": "loop"}, "A21", False, "repeats records of the first"),
         ({"x_total": "absent"}, "A22", False, "no X-Total"),
         ({"per_page_limit": 20}, "A20", False, "20 records"),
         ({"per_page_limit": 1000}, "A20", False, "80 records"),
@@ -283,7 +283,7 @@ def test_an_assumption_is_held_against_the_service(
 
 @pytest.mark.parametrize("fault", [{"status": 422}, {"status": 400}, {"status": 500, "times": 2}], ids=str)
 def test_a_service_that_refuses_larger_pages_is_asked_as_a_backup_asks(patient: Patient, fault: dict[str, Any]) -> None:
-    """service-api.md: "`per_page` (integer, max 50)": whether 100 is cut or refused, the backup, which asks for 50, would work."""
+    """A page has 50 records at most (service.md#lists): the backup requests 50, so it works whether 100 is reduced or refused."""
     patient.sandbox.fault("status", path="per_page=100", **fault)
     examined = patient.examine()
     assert worst(examined.findings) is ExitStatus.COMPLETE

@@ -15,9 +15,9 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
 
 
 @pytest.mark.parametrize(
-    ("notify", "variables", "status", "said"),
+    ("notify", "variables", "status", "message"),
     [
-        ("", {}, CheckStatus.NOTE, "nobody is told of a backup that fails"),
+        ("", {}, CheckStatus.NOTE, "nobody is notified of a backup that failed"),
         (
             '[notify]\nsuccess_env = "ALIVE"\nfailure = ["sh"]',
             {"ALIVE": f"https://h/{SECRET}"},
@@ -31,18 +31,20 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
         ('[notify]\nfailure = ["sh"]', {}, CheckStatus.NOTE, "on success nobody, on failure the command sh"),
     ],
 )
-def test_who_is_told(tmp_path: Path, notify: str, variables: dict[str, str], status: CheckStatus, said: str) -> None:
-    """The address is a secret: only its host is shown (I10)."""
+def test_the_targets_of_notifications(
+    tmp_path: Path, notify: str, variables: dict[str, str], status: CheckStatus, message: str
+) -> None:
+    """The address is a secret: the message has only its host (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
     found = check_notifications(
         load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables}
     )
-    assert (found.status, said in found.message) == (status, True), found
+    assert (found.status, message in found.message) == (status, True), found
     assert SECRET not in str(found.document)
 
 
-def test_one_switch_for_two_libraries(tmp_path: Path) -> None:
-    """Either would hide that the other does not run; one with a table of its own is not meant."""
+def test_one_address_for_two_libraries(tmp_path: Path) -> None:
+    """Each would hide a missing run of the other. A tenant with a table of its own is not affected."""
     own = (
         f'[tenants.third.notify]\nsuccess = "https://h/3"\nfailure = "https://h/3/fail"\n{TENANT.format(name="third")}'
     )
@@ -51,6 +53,6 @@ def test_one_switch_for_two_libraries(tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
     found = check_notifications(settings, "old", {})
-    assert (found.status, "new and old hold one switch" in found.message) == (CheckStatus.WARNING, True)
+    assert (found.status, "new and old share one address" in found.message) == (CheckStatus.WARNING, True)
     assert check_notifications(settings, "third", {}).status is CheckStatus.OK
     assert SECRET not in str(found.document)

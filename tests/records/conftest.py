@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from tests.sandbox.process import SandboxProcess
 
-settings.register_profile("records", deadline=None)  # time says little on a machine that others use too
+settings.register_profile("records", deadline=None)  # times vary on a shared machine
 settings.load_profile("records")
 
 

@@ -1,4 +1,4 @@
-"""JSON as a hostile library may send it, and as text: repeated keys, lone surrogates, NaN, any number, wrong types everywhere."""
+"""JSON that a hostile library may send: repeated keys, lone surrogates, NaN, numbers of any size, wrong types everywhere."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ SHAPE: dict[str, Any] = {
     "cover": FILE,
     "assets": [{"id": None, "publication_id": None, "name": None, "content_type": None, "file": FILE}],
 }
-"""What service-api.md says a publication of either version looks like: an object, an array of such, or a plain value (None)."""
+"""The documented form of a publication (service.md#publications): an object, an array of objects, or a plain value (None)."""
 
 
 @dataclass(frozen=True)
 class Members:
-    """A JSON object in the order in which it is written; a key may come twice."""
+    """A JSON object with its members in order; a key may occur twice."""
 
     pairs: tuple[tuple[str, Any], ...]
 
 
 def has_one_id(value: object) -> bool:
-    """Whether the key `id` comes once at most; of two, the raw table takes the first and JSON's parsers the last."""
+    """Whether the key `id` occurs at most once; of two, the raw table takes the first, and JSON parsers the last."""
     return not isinstance(value, Members) or [key for key, _ in value.pairs].count("id") <= 1
 
 
 def text_of(value: object) -> str:
-    """The JSON text of a value. All but ASCII is escaped, so that lone surrogates can travel."""
+    """The JSON text of a value, in ASCII only, so that lone surrogates can be encoded."""
     if isinstance(value, Members):
         return "{" + ", ".join(f"{json.dumps(key)}:{text_of(member)}" for key, member in value.pairs) + "}"
     if isinstance(value, list):
@@ -53,7 +53,7 @@ def text_of(value: object) -> str:
 
 
 def meaning(value: object) -> Any:
-    """What a reader makes of a value: the last of two equal keys, U+FFFD for lone surrogates, text for what is no JSON number."""
+    """The decoded value: the last of two equal keys, U+FFFD for lone surrogates, text for a number that JSON does not have."""
     if isinstance(value, Members):
         return {meaning(key): meaning(member) for key, member in value.pairs}
     if isinstance(value, list):
@@ -91,7 +91,7 @@ anything = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4) | _me
 
 
 def _like(shape: Any) -> st.SearchStrategy[Any]:
-    """Values of about this shape, with surprises: missing and foreign members, wrong types, repeated keys."""
+    """Values of about this form, with missing and unknown members, wrong types and repeated keys."""
     if isinstance(shape, list):
         right: st.SearchStrategy[Any] = st.lists(_like(shape[0]), max_size=3)
     elif isinstance(shape, dict):
@@ -104,7 +104,7 @@ def _like(shape: Any) -> st.SearchStrategy[Any]:
 
 
 def briefly(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """The same under a short name: Hypothesis writes a strategy out when a filter has to try again, and warns where that is long."""
+    """The same under a short name, because Hypothesis warns about long descriptions of a strategy."""
 
     @st.composite
     def values(draw: st.DrawFn) -> Any:

@@ -1,4 +1,4 @@
-"""The quick way to stage publications gives what the general way gives (I6, I7)."""
+"""The fast way to stage publications gives the same rows as the general way (I6, I7)."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def _same(one: StagedBatch, other: StagedBatch) -> None:
 
 @given(st.lists(REGULAR, max_size=6))
 def test_both_ways_stage_regular_records_alike(records: list[object]) -> None:
-    """A regular batch is never refused, and comes out as the general way has it: values, positions, residue, counts."""
+    """The fast way accepts every regular batch, with the values, positions, residue and counts of the general way."""
     payloads, hashes = _payloads(records)
-    quick = RegularPublications()
-    quick.learn(["import_state", "zz top"])
+    fast = RegularPublications()
+    fast.learn(["import_state", "zz top"])
 
-    staged = quick.stage(payloads, hashes)
+    staged = fast.stage(payloads, hashes)
 
     assert staged is not None
     _same(staged, stage_publications(payloads, hashes))
@@ -87,18 +87,18 @@ def test_both_ways_stage_regular_records_alike(records: list[object]) -> None:
     )
 )
 def test_a_stager_never_differs_from_the_general_way(records: list[object]) -> None:
-    """Whatever comes, whatever was learnt before: the same rows (I7)."""
+    """The rows are the same for any record, and after any learned key (I7)."""
     payloads, hashes = _payloads(records)
     stager = PublicationStager()
 
-    for _night in range(2):
+    for _ in range(2):
         _same(stager(payloads, hashes), stage_publications(payloads, hashes))
 
 
 @given(st.lists(st.lists(REGULAR.map(json.dumps) | hostile_records.map(text_of), max_size=4), max_size=4))
 @example([['{"id": 1, "a\\\\b": 2, "\\u0000": 3, "\\"": 4}'], ['{"id": 2, "\\"": 5}']])
 def test_batch_after_batch_of_anything(batches: list[list[str]]) -> None:
-    """One stager for a whole listing: no surprise in one batch, not even in the name of a key, changes how another is staged (I13)."""
+    """One stager stages a whole list: an irregular batch, or a strange name of a key, does not change the others (I13)."""
     stager = PublicationStager()
     for texts in batches:
         payloads = [text.encode() for text in texts]
@@ -106,8 +106,8 @@ def test_batch_after_batch_of_anything(batches: list[list[str]]) -> None:
         _same(stager(payloads, hashes), stage_publications(payloads, hashes))
 
 
-def test_a_key_that_every_record_has_is_learnt_once() -> None:
-    """A library with a field of its own goes the general way for one batch only."""
+def test_a_key_that_every_record_has_is_learned_once() -> None:
+    """A library with an undocumented field goes the general way for one batch only."""
     payloads, hashes = _payloads([{"id": 1, "import_state": "imported"}])
     stager = PublicationStager()
     stager(payloads, hashes)
@@ -125,8 +125,8 @@ def test_a_library_with_too_many_keys_goes_the_general_way() -> None:
     assert stager._regular.stage(payloads, hashes) is None
 
 
-def test_records_of_version_3_go_the_quick_way(typed_payloads: list[str]) -> None:
-    """A real library of version 3 is regular as it is: nothing has to be learnt, and both ways agree."""
+def test_records_of_version_3_go_the_fast_way(typed_payloads: list[str]) -> None:
+    """The real library of version 3 is regular without learned keys, and both ways agree."""
     payloads = [payload.encode() for payload in typed_payloads]
     hashes = [hashlib.sha256(payload).hexdigest() for payload in payloads]
 

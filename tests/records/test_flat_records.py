@@ -1,4 +1,4 @@
-"""The small resources: whatever their records hold, each is one row, and nothing of it is lost (I6, I7)."""
+"""The small resources: every record becomes one row, and no part of it is lost (I6, I7)."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def stage(resource: str, payloads: Sequence[str]) -> StagedBatch:
 
 
 def staged_one(resource: str, record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], StagedBatch]:
-    """The row of one record, its residue, and all that was staged."""
+    """The row of one record, its residue, and the whole staged batch."""
     staged = stage(resource, [json.dumps(record)])
     [row] = staged.tables[STAGED[resource][0].name].to_pylist()
     return row, json.loads(row["residue"] or "{}"), staged
 
 
 def records_of(resource: str) -> st.SearchStrategy[Any]:
-    """Records of about the right shape, with surprises: wrong types, repeated and foreign keys."""
+    """Records of about the right form, with wrong types, repeated keys and unknown keys."""
     table, *lists = STAGED[resource]
     entries = st.lists(scalars | st.dictionaries(st.sampled_from(["id", "name", "x"]), scalars), max_size=3)
     members = [st.tuples(st.just(column.name), scalars | anything) for column in table.columns]
@@ -63,7 +63,7 @@ def _inner(value: Any) -> Any:
 
 @EACH
 class TestTotal:
-    """No value of any kind stops the staging (I7, trap B9)."""
+    """No value of any kind stops the staging (I7)."""
 
     @given(data=st.data())
     def test_one_row_a_record_whatever_it_holds(self, resource: str, data: st.DataObject) -> None:
@@ -81,7 +81,7 @@ class TestTotal:
 
     @given(data=st.data())
     def test_in_one_batch_or_one_by_one(self, resource: str, data: st.DataObject) -> None:
-        """A surprise in one record does not change how another one is staged, and staging again gives the same."""
+        """An irregular record does not change the staging of another one, and a second staging gives the same rows."""
         payloads = [text_of(value) for value in data.draw(st.lists(records_of(resource), min_size=1, max_size=4))]
         whole, pieces = stage(resource, payloads), [stage(resource, [payload]) for payload in payloads]
         for name, batch in whole.tables.items():
@@ -91,7 +91,7 @@ class TestTotal:
 
     @given(data=st.data())
     def test_every_value_is_found_again(self, resource: str, data: st.DataObject) -> None:
-        """Each member of a record is in its column, in its list's table, in the residue, or an address that is ignored by name (I6)."""
+        """Each member of a record is in its column, in the table of its list, or in the residue, unless it is an ignored address (I6)."""
         payload = text_of(data.draw(records_of(resource).filter(lambda value: isinstance(value, Members))))
         record = meaning(json.loads(payload, object_pairs_hook=lambda pairs: Members(tuple(pairs))))
         staged = stage(resource, [payload])
@@ -146,7 +146,7 @@ def _json_text(value: Any) -> str:
     ],
 )
 def test_roles(sent: object, rows: list[str | None], left: dict[str, Any]) -> None:
-    """service-api.md: "`roles` (array of role names ...)"; other shapes lose nothing."""
+    """`roles` is an array of role names (service.md#users); other forms lose nothing."""
     _row, residue, staged = staged_one("users", {"id": 3, "roles": sent})
     assert [(one["user_id"], one["role"]) for one in staged.tables["user_roles"].to_pylist()] == [
         (3, one) for one in rows
@@ -155,7 +155,7 @@ def test_roles(sent: object, rows: list[str | None], left: dict[str, Any]) -> No
 
 
 def test_publications_of_a_collection() -> None:
-    """Ids are whole numbers, or the ids of objects; what is neither stays in the residue, under its place."""
+    """Ids are whole numbers, or the ids of objects; any other value stays in the residue under its path."""
     sent = [7, "8", {"id": 9, "title": "T"}, "nine"]
     _row, residue, staged = staged_one("collections", {"id": 1, "publication_ids": sent})
     rows = staged.tables["collection_publications"].to_pylist()
@@ -164,7 +164,7 @@ def test_publications_of_a_collection() -> None:
 
 
 def test_what_a_column_cannot_hold_is_residue() -> None:
-    """Numbers that are none and days that are none, beside the values that are."""
+    """Invalid numbers and dates are residue; the valid values beside them have columns."""
     row, residue, _staged = staged_one(
         "hard_copies", {"id": "12", "publication_id": "x", "acquired_on": "1984", "barcode": 17, "shelf": [1]}
     )
@@ -208,6 +208,6 @@ def test_every_resource_has_its_tables() -> None:
 )
 @pytest.mark.timeout(120)
 def test_long_texts_are_searched_once(text: str) -> None:
-    """I13: looking for signed addresses takes time in proportion to the text, whatever a hostile library writes. Minutes otherwise."""
+    """I13: the search for signed addresses takes linear time, whatever text a hostile library sends."""
     _row, residue, _staged = staged_one("tasks", {"id": 1, "odd": text})
     assert residue == {"odd": text}

@@ -1,4 +1,4 @@
-"""Publications in the form of version 3: nothing raises, nothing is lost, version 2 comes back (I6, I7)."""
+"""Publications in the form of version 3: nothing raises, nothing is lost, and version 2 can be rebuilt (I6, I7)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def form(**changes: Any) -> PublicationForm:
 
 
 def shown(record: Any) -> Any:
-    """A record of version 2 as it has to come back: without addresses of files; what it lacks is null, or an empty list."""
+    """The expected rebuilt record of version 2: without addresses of files; missing fields are null, or an empty list."""
     empty = dict.fromkeys([*WRITTEN[:4], *IDENTIFIER_FIELDS, "id", "contributor", "organization", "cover"])
     lists: dict[str, Any] = {"authors": [], "categories": [], "assets": []}
     kept = {
@@ -63,7 +63,7 @@ def shown(record: Any) -> Any:
 
 
 def test_what_is_sent_is_what_the_document_lists() -> None:
-    """service-api.md, Publication: every field under its name; ids and files of the old library are not attributes of the new record."""
+    """Every field has its name (service.md#publications); ids and files of the old library are not attributes of the new record."""
     found = form()
     assert found.fields == {
         "title": "The Doomsday Key",
@@ -82,7 +82,7 @@ def test_what_is_sent_is_what_the_document_lists() -> None:
 
 
 def test_the_record_of_version_2_comes_back() -> None:
-    """I7: from fields and residue; what somebody changed in version 3 since is not undone."""
+    """I7: from fields and residue; a later change in version 3 is kept."""
     found = form()
     assert v2_of(found.fields, found.residue) == shown(RECORD)
     changed = {**found.fields, "categories": [{"name": "Thrillers"}], "title": "Another"}
@@ -98,7 +98,7 @@ def test_no_address_leaves_the_record() -> None:
 
 
 def test_what_cannot_be_sent_is_named() -> None:
-    """I6: what the document does not allow is not invented, and is told by its path."""
+    """I6: a value that the service does not accept is not sent, and is reported by its path."""
     found = form(
         published_on="June 2009",
         authors=["A. Nother", {"name": "B", "type": "editor", "orcid": "0"}, {"type": "person"}, None],
@@ -133,7 +133,7 @@ def test_what_cannot_be_sent_is_named() -> None:
 
 @given(records)
 def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
-    """Total, reversible and the same again when what came back is taken once more (I7)."""
+    """Total, reversible and idempotent (I7)."""
     record = decode_record(text_of(value).encode())
     for sent in (frozenset({"valid", "repaired"}), frozenset(VERDICTS)):
         found = form_of(record, sent=sent)
@@ -153,7 +153,7 @@ def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
 
 @given(records)
 def test_what_was_sent_reads_as_wanted(value: Any) -> None:
-    """Idempotent (I7): the answer of version 3 to what it was sent has the same form, and nothing differs."""
+    """Idempotent (I7): version 3's response to a form has the same form, without differences."""
     record = decode_record(text_of(value).encode())
     wanted = form_of(record)
     held = form_of({**wanted.fields, "id": 1})
@@ -165,7 +165,7 @@ def test_what_was_sent_reads_as_wanted(value: Any) -> None:
 
 
 def test_the_real_library_comes_back(real_payloads: list[str], typed_payloads: list[str]) -> None:
-    """Every record of version 2; and of version 3, whose own form is the same whichever version shows it."""
+    """Every record of version 2, and of version 3, which has the same form in both versions."""
     typed = {record["id"]: form_of(record) for record in map(json.loads, typed_payloads)}
     for payload in real_payloads:
         record = json.loads(payload)
@@ -179,14 +179,14 @@ def test_the_real_library_comes_back(real_payloads: list[str], typed_payloads: l
 
 
 class TestMatching:
-    """Trap A8: what names a publication, and what only seems to."""
+    """Identifiers that name one publication, and others that only seem to (I8)."""
 
     def keys(self, **fields: Any) -> list[tuple[str, str]]:
         """Identifying keys of a record with these fields."""
         return identifying_keys(form_of(fields, PMCID), PMCID)
 
     def test_identifiers_that_name_one_publication(self) -> None:
-        """An ISSN names a journal; an ISBN on an article names the book that it is in; a configured type says it of itself."""
+        """An ISSN names a journal; an ISBN on an article names its book; a configured type has its own setting."""
         fields = {"doi": "doi:10.1000/A", "isbn": "0306406152", "issn": "1521-4095", "pmid": "x", "pmc": "PMC7"}
         assert self.keys(**fields, publishable_type="Article") == [("doi", "10.1000/a"), ("pmcid", "PMC7")]
         assert ("isbn", "9780306406157") in self.keys(**fields, publishable_type="Book")
@@ -205,12 +205,12 @@ class TestMatching:
         ],
     )
     def test_a_fingerprint_is_title_year_and_first_author(self, changes: dict[str, Any], same: bool) -> None:
-        """Without case, accents, punctuation and the order of a name."""
+        """Case, accents, punctuation and the order of names do not matter."""
         assert (fingerprint(form(**changes).fields) == fingerprint(form().fields)) is same
 
     @pytest.mark.parametrize("missing", ["title", "published_on", "authors"])
     def test_less_than_all_three_is_no_fingerprint(self, missing: str) -> None:
-        """A wrong match overwrites a record, a missed one only makes a second."""
+        """A wrong match overwrites a record; a missed match only creates a second one."""
         assert fingerprint(form(**{missing: None}).fields) is None
 
     @pytest.mark.parametrize(
@@ -228,12 +228,12 @@ class TestMatching:
         ],
     )
     def test_what_counts_as_different(self, changes: dict[str, Any], differ: list[str]) -> None:
-        """Absent, null and empty are one; categories and identifiers have no order; all else is equal to the letter."""
+        """Absent, null and empty are equal; categories and identifiers have no order; everything else must agree in every character."""
         assert differing(comparable(form().fields), comparable(form(**changes).fields)) == differ
 
     @given(st.lists(texts.valid, max_size=6, unique=True), st.randoms(use_true_random=False))
     def test_the_order_of_identifiers_says_nothing(self, pairs: list[tuple[str, str]], random: Any) -> None:
-        """Two services may show them in two orders."""
+        """Two services may return them in different orders."""
         entries = [{"type": kind, "value": value} for kind, value in pairs]
         mixed = random.sample(entries, len(entries))
         one, other = (comparable(form_of({"identifiers": each}).fields) for each in (entries, mixed))

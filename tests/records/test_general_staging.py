@@ -1,4 +1,4 @@
-"""Staging takes whatever a library sends, loses nothing and does not depend on how records are batched (I6, I7, I13)."""
+"""Staging accepts any record, loses nothing, and does not depend on the size of batches (I6, I7, I13)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def residue(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class TestTotal:
-    """No value of any kind stops the staging, and each record is one row (I7, trap B9)."""
+    """No value of any kind stops the staging, and each record is one row (I7)."""
 
     @given(st.lists(records | anything, max_size=5))
     def test_one_row_a_record_whatever_it_holds(self, values: list[Any]) -> None:
@@ -150,13 +150,13 @@ class TestTotal:
         ],
     )
     def test_a_date_is_a_date_or_raw_text(self, sent: object, day: date | None) -> None:
-        """service-api.md: "string, date YYYY-MM-DD"; everything is kept as it came beside what could be read (trap B9)."""
+        """A date is YYYY-MM-DD (service.md#publications); the original text is kept beside the date (I7)."""
         row, _ = staged_one({"published_on": sent})
         assert (row["published_on"], row["published_on_raw"]) == (day, sent if isinstance(sent, str) else str(sent))
 
 
 class TestNothingIsLost:
-    """Every value of a record is in a column or in the residue, under a name that tells where it was (I6)."""
+    """Every value of a record is in a column, or in the residue under its path (I6)."""
 
     @given(records.filter(lambda value: isinstance(value, Members)))
     @example(Members((("authors", [Members((("role", 1),))]), ("authors[0].role", 2))))
@@ -248,7 +248,7 @@ class TestIdentifiers:
 
     @pytest.mark.parametrize("stager", [partial(stage_publications, kinds=PMCID), PublicationStager(PMCID)])
     def test_a_configured_type(self, stager: Callable[[list[bytes], list[str]], StagedBatch]) -> None:
-        """Both ways of staging take its fields for identifiers, and no longer for residue (trap A18)."""
+        """Both ways of staging read its fields as identifiers, and no longer as residue (service.md#identifiers)."""
         record = {"id": 1, "doi": None, "pmcid": "PMC1", "pmc": "2", "handle": "x"}
         staged = stager([json.dumps(record).encode()], ["0"])
         assert [tuple(row.values())[1:] for row in rows(staged, "publication_identifiers")] == [
@@ -268,7 +268,7 @@ class TestIdentifiers:
 
 
 class TestSecrets:
-    """Addresses of files are signed: whoever has one may fetch the file (I10, trap A11)."""
+    """Addresses of files are signed: anybody who has one may fetch the file (I10)."""
 
     def test_no_address_leaves_the_payload(self) -> None:
         """Addresses of covers and assets are ignored by name: in no table, not even in the residue."""
@@ -289,11 +289,11 @@ class TestSecrets:
 
 
 class TestBatches:
-    """How records are grouped is a matter of speed, never of content."""
+    """The size of batches changes the speed, never the content."""
 
     @given(st.lists(records, min_size=1, max_size=6))
     def test_in_one_batch_or_one_by_one(self, values: list[Any]) -> None:
-        """A surprise in one record does not change how another one is staged."""
+        """An irregular record does not change the staging of another one."""
         assert_same_in_pieces([text_of(value) for value in values], 1)
 
     @pytest.mark.parametrize("size", [7, 1999])
@@ -315,7 +315,7 @@ class TestBatches:
 
 
 def test_every_table_has_a_key_of_its_own_columns_and_a_sentence_for_each() -> None:
-    """Design 3.5: "Each is described once (name, Arrow schema, key, comment per column)"."""
+    """Each table is described once: name, Arrow schema, key, and a comment for each column."""
     for tables in STAGED.values():
         for table in tables:
             names = [column.name for column in table.columns]

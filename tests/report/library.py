@@ -1,4 +1,4 @@
-"""The records of the sandbox's real library, and a library that means harm, as snapshots to report on."""
+"""Snapshots for reports: the sandbox's real library, and a hostile library."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ HOSTILE = (
     "librarian@example.org wrote this",
     "https://store.example.org/f?X-Amz-Signature=0123456789abcdef0123456789abcdef",
 )
-"""Texts that are something else than text to some program."""
+"""Texts that some programs do not read as text."""
 
 
 @cache
 def real_records() -> list[dict[str, Any]]:
-    """All 5,445, numbered."""
+    """All 5,445 records, numbered."""
     text = gzip.decompress(files("sandbox.library").joinpath("publications.jsonl.gz").read_bytes())
     return [{"id": number, **json.loads(line)} for number, line in enumerate(text.splitlines(), start=1)]
 
 
 def hostile_records() -> list[dict[str, Any]]:
-    """Every hostile text in every place that a report shows, and a title of a megabyte."""
+    """Every hostile text in every place that a report includes, and a title of a megabyte."""
     records: list[dict[str, Any]] = [
         {
             "id": number,

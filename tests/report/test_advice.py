@@ -34,7 +34,7 @@ def test_what_a_field_becomes() -> None:
     problem, suggestion = advice.advice_on_repair(
         ["split", "repeated"], advice.list_identifiers([("isbn", "9780306406157"), ("issn", "0378-5955")])
     )
-    assert problem.startswith("Several identifiers stand in one field.")
+    assert problem.startswith("There are several identifiers in one field.")
     assert suggestion == "Nothing has to be done: it becomes the ISBN 9780306406157 and the ISSN 0378-5955."
     assert (
         advice.list_identifiers([("doi", str(number)) for number in range(9)], 2) == "the DOI 0, the DOI 1 and 7 more"

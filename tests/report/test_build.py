@@ -184,5 +184,5 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_a_snapshot_without_publications_has_none(data: DataFolder) -> None:
     snapshot = make_snapshot(data, ['{"id": 1, "name": "Hall"}'], resource="locations")
-    with pytest.raises(ConfigurationError, match="holds no publications"):
+    with pytest.raises(ConfigurationError, match="has no publications"):
         make_report(data, snapshot, now=NOW)

@@ -1,4 +1,4 @@
-"""Types that only the configuration knows: each described by a table (trap A18)."""
+"""Types that only the configuration knows: each described by a table (service.md#identifiers)."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def not_good() -> Counter[tuple[str, str, str]]:
 
 
 def test_the_document_names_every_value_that_is_no_identifier() -> None:
-    """Each was looked at by eye; those that only a spreadsheet spoiled are counted together."""
+    """A person checked each of them; the numbers that a spreadsheet damaged are counted together."""
     text = DOCUMENT.read_text("utf-8")
     spoiled = 0
     for (field, rule, value), count in not_good().items():
@@ -107,7 +107,7 @@ def test_the_document_counts_what_is_there(field: str) -> None:
 
 
 def test_the_document_has_every_rule() -> None:
-    """docs/identifiers.md tells what each name in the column `rule` means, in the same words."""
+    """docs/identifiers.md explains each name in the column `rule` with the same sentence."""
     text = DOCUMENT.read_text("utf-8")
     rows = [f"| {name} | {meaning} |" for name, meaning in RULES.items()]
     assert [row for row in rows if row not in text] == []

@@ -42,7 +42,7 @@ def test_v3_is_sent_good_values_once_and_others_only_if_wanted() -> None:
 
 
 def test_a_typed_list_is_read_like_the_fields() -> None:
-    """service-api.md: `identifiers`, each type and value. What is no such entry is shown as it is."""
+    """Each entry of `identifiers` has a type and a value (service.md#identifiers). Any other entry stays unchanged."""
     entries = [{"type": "ISBN", "value": "0306406152"}, {"type": "urn", "value": "urn:x:y"}, {"value": 7}, "x", None]
     assert [tuple(one) for one in identify({"identifiers": entries})] == [
         ("isbn", "9780306406157", "0306406152", "identifiers", 0, "repaired", "isbn_10"),
