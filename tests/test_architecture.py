@@ -1,4 +1,4 @@
-"""The house stands as it was drawn: who may import whom, nothing happens at import, nothing grows out of hand (design 2; style)."""
+"""The architecture: who may import whom, nothing happens at import, and modules and functions stay short."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_packages_stay_where_they_belong(module: str) -> None:
 
 @every_module
 def test_no_module_is_a_drawer_for_everything(module: str) -> None:
-    """Style: "Files are the noun they own; `utils`, `helpers`, `common`, `misc`, `base` do not exist"."""
+    """A file is named after what it contains: no `utils`, `helpers`, `common`, `misc` or `base`."""
     assert not {"utils", "util", "helpers", "common", "misc", "base"} & set(module.split("."))
 
 
@@ -179,7 +179,7 @@ def test_dagster_sees_annotations_as_they_are(module: str) -> None:
 
 @every_module
 def test_files_and_functions_stay_readable(module: str) -> None:
-    """Style 14: no module over 400 lines, no function over 60, unless it says why here."""
+    """No module over 400 lines, no function over 60, unless it says why here."""
     length = len(MODULES[module].read_text("utf-8").splitlines())
     assert length <= 400 or module in LONG_FILES, f"{module}: {length} lines"
     for node in ast.walk(tree(MODULES[module])):
@@ -246,7 +246,7 @@ def imported_alone(*modules: str) -> str:
 
 
 def test_nothing_happens_at_import() -> None:
-    """Style 8: no environment, file, network, clock at import, so that commands are quick and Dagster may load what it likes."""
+    """No environment, file, network, clock at import, so that commands are quick and Dagster may load what it likes."""
     assert imported_alone(*(module for module in sorted(MODULES) if not module.endswith("__main__"))) == ""
 
 

@@ -48,7 +48,7 @@ def fetch(url: str) -> tuple[list[dict[str, Any]], dict[str, str], int]:
 
 @pytest.mark.parametrize("path", ["publications", "publications/all"])
 def test_server_walking_next_links_reads_each_record_once(path: str) -> None:
-    """service-api.md, Limits: X-Total is the number of entries; while a next link exists, more pages remain."""
+    """service.md#lists: X-Total is the number of entries; while a next link exists, more pages remain."""
     with served(1010) as base_url:
         url: str | None = f"{base_url}/api/v2/{path}?per_page=50"
         ids, pages = [], 0
@@ -68,7 +68,7 @@ def test_server_walking_next_links_reads_each_record_once(path: str) -> None:
     ("query", "size"), [("", 25), ("?per_page=50", 50), ("?per_page=500", 50), ("?per_page=7&page=2", 7)]
 )
 def test_server_pages_have_25_records_unless_asked_and_never_more_than_50(query: str, size: int) -> None:
-    """service-api.md, Limits: 25 entries by default, 50 at most."""
+    """service.md#lists: 25 entries by default, 50 at most."""
     with served(200) as base_url:
         records, links, _total = fetch(f"{base_url}/api/v2/publications{query}")
     assert len(records) == size
