@@ -25,7 +25,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
-from pipelines.service.listing.completeness import ListingFacts, Page
+from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.drift import PAGES_REMEMBERED
 from pipelines.service.listing.listing import CollectionMovedError, Listing
 from pipelines.service.redaction import outside_text

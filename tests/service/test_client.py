@@ -269,8 +269,8 @@ LISTING = """
     import sys, threading
     from pathlib import Path
     from pipelines.service.client import open_client
-    from pipelines.service.listing import Listing
-    from pipelines.settings import load_settings
+    from pipelines.service.listing.listing import Listing
+    from pipelines.settings.loading import load_settings
 
     config, state = Path(sys.argv[1]), Path(sys.argv[2])
     try:

@@ -76,7 +76,7 @@ UNCLEAR: dict[str, tuple[Answer | Exception, str]] = {
     "redirect": (Answer(b"", status=303, headers={"Location": "/publications/17"}), "303 See Other"),
     "connection lost": (ConnectionError(), "the connection broke"),
     "cut body": (Answer(raw=b'HTTP/1.1 201 Created\r\ncontent-length: 50\r\n\r\n{"id": 1'), "the connection broke"),
-    "garbled body": (Answer(b'{"id": 1\x1b', status=201), "no JSON"),
+    "garbled body": (Answer(b'{"id": 1\x1b', status=201), "not JSON"),
     "garbled body, 200": (Answer(b'{"id": 1\x1b', status=200), "garbled answer"),
     "web page": (Answer(b"<html>", status=200, headers={"content-type": "text/html"}), "a web page"),
     "unknown packing": (Answer(b"x", status=201, headers={"content-encoding": "br"}), "packed as br"),

@@ -24,7 +24,7 @@ from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.retry_after import retry_after
 from pipelines.service.http.transport import BudgetTransport, OriginTransport, RequestMeter
 from pipelines.service.redaction import keep_secret, outside_text
-from pipelines.service.sign_in.authorization_response import Challenge
+from pipelines.service.sign_in.authorization_code import Challenge
 from pipelines.service.sign_in.oauth_errors import (
     LostResponseError,
     NotSentError,

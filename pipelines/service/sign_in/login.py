@@ -10,7 +10,7 @@ from pathlib import Path
 from pipelines.errors import ConfigurationError, SignInError
 from pipelines.service.clock import Clock, SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.sign_in.authorization_response import Challenge, authorization_code
+from pipelines.service.sign_in.authorization_code import Challenge, authorization_code
 from pipelines.service.sign_in.authorization_server import AuthorizationServer, OAuthClient
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.loopback_redirect import free_addresses, is_free

@@ -260,7 +260,7 @@ def test_a_kept_file_that_is_another_one_is_never_uploaded(serve: Serve, client_
     """I12: shorter, longer, or with another byte. The form stays incomplete, and the storage service takes nothing."""
     place = Place(serve, client_for, STORED)
     with pytest.raises(StorageError, match=r"A stored file was not sent: it has .* should have|its SHA-256 is"):
-        place.upload(stored=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
+        place.upload(open_file=opened(content), sha256=hashlib.sha256(CONTENT).hexdigest())
     assert len(place.library.received) == 1
     assert all(len(one.body) < int(one.headers["content-length"]) for one in place.storage.received)
 

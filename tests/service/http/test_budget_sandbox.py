@@ -23,7 +23,7 @@ READER = f"""
     from pathlib import Path
     from pipelines.errors import BookferryError
     from pipelines.service.client import open_client
-    from pipelines.settings import load_settings
+    from pipelines.settings.loading import load_settings
 
     def say(text):
         sys.stdout.write(text + "\\n")  # in one piece: several threads talk

@@ -17,7 +17,7 @@ from pipelines.backup.read import prove
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.listing.completeness import ListingFacts
+from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.listing.listing import CollectionMovedError, Listing
 from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
