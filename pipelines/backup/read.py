@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 import pyarrow as pa
 
+from pipelines.backup.completeness import prove
 from pipelines.backup.staging import StagedFacts, StagingProcess, background_thread, record_tables
 from pipelines.errors import (
     AccessDeniedError,
@@ -25,14 +26,12 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
-from pipelines.service.listing.listing_facts import ListingFacts, Page
-from pipelines.service.listing.drift import PAGES_REMEMBERED
 from pipelines.service.listing.listing import CollectionMovedError, Listing
-from pipelines.service.redaction import outside_text
+from pipelines.service.listing.listing_facts import Page
 from pipelines.service_limits import PER_PAGE
 from pipelines.store.duplicates import DuplicateIds, drop_duplicates
 from pipelines.store.parquet import TableWriter
-from pipelines.store.snapshots.captures import Capture, IdCounts, ResourceFacts, Unreadable, count_ids
+from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_ids
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of JSON per row group. They bound the memory of a backup, however large the library."""
@@ -213,69 +212,6 @@ def _write_batch(records: RawRecords, schema: pa.Schema, writer: TableWriter, st
     batch = records.batch(schema)
     staging.send(batch)
     writer.write(batch)
-
-
-def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = DuplicateIds()) -> ResourceFacts:  # noqa: B008  a value
-    """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
-
-    If it moved, and the affected pages were read again until they agreed, the snapshot may have records that were deleted meanwhile, and
-    may lack records that were added. The ids may then differ from X-Total by that number.
-    """
-    added, deleted = (listing.added, listing.deleted) if listing.settled else (0, 0)
-    problems, notes = [], []
-    if listing.unsettled and not ids.duplicates:
-        problems.append(
-            f"{_movement(listing)} The moved records could not be identified: run it again at a quieter hour."
-        )
-    elif listing.settled:
-        notes.append(
-            f"{_movement(listing)} {listing.again:,} of its pages were read again until all agreed: every record that was there from the "
-            "beginning to the end is in it, once; a record that was deleted meanwhile may be in it."
-        )
-    if repeats.apart > PAGES_REMEMBERED:
-        problems.append("Records changed their places during the listing, so that one may be missing.")
-    if ids.duplicates:
-        problems.append(
-            f"{ids.rows - ids.without_id - ids.distinct:,} records were listed twice, for example id {_examples(ids.duplicates)}."
-        )
-    if ids.without_id:
-        problems.append(f"{ids.without_id:,} records have no id that is a whole number; the raw table has them.")
-    if listing.last_total is not None and not -added <= ids.distinct - listing.last_total <= deleted:
-        problems.append(
-            f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
-        )
-    if ids.text_ids:
-        notes.append(
-            f"{ids.text_ids:,} records have ids that are not whole numbers: the column id of their table is empty, their residue has them."
-        )
-    if listing.last_total is None:
-        notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
-    return ResourceFacts(
-        endpoint=listing.endpoint,
-        records=ids.rows,
-        distinct_ids=ids.distinct,
-        without_id=ids.without_id,
-        pages=listing.pages,
-        x_total=listing.last_total,
-        requests=listing.requests,
-        seconds=round(listing.seconds, 3),
-        complete=not problems,
-        problems=problems,
-        notes=notes,
-        added=added,
-        deleted=deleted,
-        read_again=listing.again,
-        resumed=listing.resumed,
-    )
-
-
-def _movement(listing: ListingFacts) -> str:
-    first, last = f"{listing.first_total or 0:,}", f"{listing.last_total or 0:,}"
-    return f"X-Total changed during the listing ({first} at first, {last} at last): people added or deleted records."
-
-
-def _examples(ids: Sequence[int | str]) -> str:
-    return ", ".join(outside_text(key, 60) for key in ids)
 
 
 def _watched(

@@ -1,6 +1,7 @@
 """Quarantine: records of the source that cannot be sent, and why. No decision changes that; issues.tsv lists each with what to do.
 
-`model/wording.py` has the words for each reason.
+`model/wording.py` has the words for each reason. `publications.py` and `other_resources.py` beside this module quarantine a row; records
+without an id never become one and are counted as `unfit`.
 """
 
 from __future__ import annotations

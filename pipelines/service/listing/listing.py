@@ -15,8 +15,8 @@ import msgspec
 from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.paging import LoopGuard, Route, is_unpaged, may_be_last, same_page
-from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.drift import Drift, RecentPages, RememberedPage
+from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
 from pipelines.service.listing.prefetch import Prefetch
 from pipelines.service.redaction import outside_text

@@ -17,8 +17,8 @@ from pipelines.errors import TemporaryError
 from pipelines.service.client import LibraryClient
 from pipelines.service.http.retries import MAX_THROTTLED, MAX_TRIES, RetryTransport
 from pipelines.service.http.retry_after import DEFAULT_PAUSE, MAX_WAIT, retry_after
-from pipelines.service.listing.listing_facts import Page
 from pipelines.service.listing.listing import Listing
+from pipelines.service.listing.listing_facts import Page
 from tests.sandbox.process import SandboxProcess
 from tests.service.manual_clock import MIDNIGHT, ManualClock
 from tests.service.scripted import Answer, Script, ScriptedServer

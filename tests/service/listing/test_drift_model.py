@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pipelines.backup.read import prove
+from pipelines.backup.completeness import prove
 from pipelines.service.client import LibraryClient
 from pipelines.service.clock import SystemClock
 from pipelines.service.http.budget import Budget
-from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.service.listing.listing import CollectionMovedError, Listing
+from pipelines.service.listing.listing_facts import ListingFacts
 from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
