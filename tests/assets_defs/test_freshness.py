@@ -69,7 +69,7 @@ def evaluate(settings: Settings, now: datetime) -> tuple[bool, str]:
 def test_a_partial_snapshot_does_not_count_as_fresh(tmp_path: Path) -> None:
     """The newest complete one is what counts, whatever ran since."""
     settings, data = settings_in(tmp_path), DataFolder(tmp_path / "library-data")
-    assert evaluate(settings, STARTED_AT) == (False, "There is none yet. `bookferry backup old` makes one.")
+    assert evaluate(settings, STARTED_AT) == (False, "There is none yet. Run `bookferry backup old`.")
     make_snapshot(data, complete=False)
     assert evaluate(settings, STARTED_AT)[0] is False
     make_snapshot(data, now=STARTED_AT + timedelta(days=1))

@@ -1,4 +1,4 @@
-"""The five tables of publications. The columns of `publications` itself follow from `pipelines.publication_fields`."""
+"""The five tables of publications. A new column of `publications` is an entry in `pipelines.publication_fields`."""
 
 from __future__ import annotations
 
