@@ -149,7 +149,7 @@ def test_ids_that_are_texts_identify_records(serve: Serve) -> None:
     snapshot = serve(service)[0].back_up("publications", "tasks")
     facts = snapshot.manifest.resources["tasks"]
     assert (facts.records, facts.distinct_ids, facts.without_id, facts.complete) == (2, 2, 0, True)
-    assert any("ids that are not responses numbers" in note for note in facts.notes)
+    assert any("ids that are not whole numbers" in note for note in facts.notes)
     assert [(row["id"], json.loads(row["residue"])["id"]) for row in rows(snapshot, "tasks")] == [
         (None, "0b6e-a1"),
         (None, "0b6e-a2"),
