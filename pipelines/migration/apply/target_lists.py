@@ -51,7 +51,7 @@ class TargetLists:
         resource_type = RESOURCE_TYPES[resource]
         seal = sealing(resource_type, self._key)
         with storage_errors(self._path):
-            for number, record in numbered(listing.records(), [0]):
+            for number, record in numbered(listing.records()):
                 values = resource_type.values(record)
                 text = seal(msgspec.json.encode(values).decode())
                 self._db.execute(

@@ -17,7 +17,7 @@ from pipelines.errors import BookferryError, RefusedError, StorageError, Unclear
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, describe_file
 from pipelines.migration.apply.digests import RecordDigests, content_of
-from pipelines.migration.apply.payload import EMPTY_VALUES, Uploaded
+from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
 from pipelines.migration.apply.references import References, without_references
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import FailedWriteError, Journal, JournalEntry, WriteKind, in_doubt, is_done
@@ -160,8 +160,8 @@ class Writer:
     ) -> tuple[int, bool]:
         """Returns the id of the record, and whether nothing remains to be done for its cover: that goes with it, which saves a request."""
         content, doubtful = content_of(row.expected), in_doubt(entry)
-        uploaded = EMPTY_VALUES if doubtful else self._upload(row, cover, result, with_files=with_files)
-        record, sent = None, EMPTY_VALUES
+        uploaded = NOTHING_UPLOADED if doubtful else self._upload(row, cover, result, with_files=with_files)
+        record, sent = None, NOTHING_UPLOADED
         if entry is not None and doubtful:
             number = entry.number
             record = self._ambiguous.find(row, number, content, datetime.fromisoformat(entry.begun_at))
@@ -218,7 +218,7 @@ class Writer:
         if (reduced := without_references(row, refusal, result.problems)) is not None:
             return reduced, sent
         if sent:
-            return row, EMPTY_VALUES
+            return row, NOTHING_UPLOADED
         raise self._refused(number, str(refusal), refusal.status) from None
 
     def _has_its_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipelines.backup import read
 from pipelines.errors import StopError
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -30,9 +31,6 @@ from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots.captures import Capture, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
-
-STEP = 2000
-"""Records in memory at once."""
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,7 @@ class OtherResourcesComparison:
     def compared(self) -> int:
         """Records that should be in the target."""
         counts = self.plan.facts.counts
-        actions = PRESENT_ACTIONS
-        return sum(counts[resource].get(action, 0) for resource in self.resources for action in actions)
+        return sum(counts[resource].get(action, 0) for resource in self.resources for action in PRESENT_ACTIONS)
 
     def counts(self) -> Counter[str]:
         """Problem → records. A record that differs in several fields counts once."""
