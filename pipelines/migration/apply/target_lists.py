@@ -1,6 +1,6 @@
 """The records of the resources other than publications as the target lists them now, for lookups by id and by key.
 
-How to read one such record is not shown (service.md#not-shown), so the whole lists are read once and kept in a file meanwhile.
+The documentation has no request for one such record (service.md#not-shown), so the whole lists are read once, into a temporary file.
 """
 
 from __future__ import annotations

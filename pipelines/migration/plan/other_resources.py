@@ -1,7 +1,7 @@
 """Plans users, authorities, collections, locations, hard copies and tasks.
 
-The rule is that of the publications (field_merge.py): add what the target lacks, replace what an earlier plan wrote and nobody edited
-since, and ask a person about everything else.
+The rule is that of the publications (field_merge.py): add what the target lacks, replace what an earlier plan wrote unless people
+edited it since, and ask a person about everything else.
 """
 
 from __future__ import annotations

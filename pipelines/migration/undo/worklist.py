@@ -53,7 +53,7 @@ class UndoItem(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Why nobody can tell whether the record was created; empty where that is known."""
+        """Why it is unknown whether the record was created; empty where it is known."""
         if self.creation is None or not in_doubt(self.creation):
             return ""
         remedy = "undo with --really" if self.row.resource == PUBLICATIONS else "applying the plan again"

@@ -151,7 +151,7 @@ def compare_files(
     )
     for asset in free:
         if original := next((file for file in planned if file.kind == AN_ASSET and is_like(file, asset)), None):
-            why = f"nobody knows who attached {asset.asset_id}, which is like it"
+            why = f"it is unknown who attached {asset.asset_id}, which is like it"
             problems.append(FileProblem(DUPLICATED, original, asset, why))
     return problems, pairs
 

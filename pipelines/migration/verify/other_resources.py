@@ -108,7 +108,7 @@ class OtherResourcesComparison:
     def _duplicates(self, row: PlanRow) -> Iterator[VerificationFinding]:
         if row.action == Action.CREATE:
             for number in self.lists.new_matches(self.plan, self.journal, row):
-                yield _finding(row, DUPLICATED, number, why="nobody knows who made it, and it has the same name")
+                yield _finding(row, DUPLICATED, number, why="it is unknown who created it, and it has the same name")
 
 
 def _finding(  # noqa: PLR0917  the columns of a finding

@@ -196,7 +196,7 @@ def _find_duplicated(database: DuckDBPyConnection) -> None:
         INSERT INTO findings
         SELECT
             '{DUPLICATED}', source_id, id, NULL, NULL, NULL,
-            'nobody knows who made it, and it is the same as ' || target_id || ', ' || evidence
+            'it is unknown who created it, and it is the same as ' || target_id || ', ' || evidence
         FROM duplicates
         WHERE is_there;
 
@@ -218,7 +218,7 @@ def _find_missing(database: DuckDBPyConnection) -> None:
             WHEN state = '{WriteState.UNDONE}' THEN 'it was created, and taken back'
             WHEN state = '{WriteState.INTENDED}' THEN 'the response to its creation was lost; applying the plan again looks it up'
             ELSE coalesce(message, state)
-        END || coalesce('. Nobody knows who made ' || d.ids || ', which may be it', '')
+        END || coalesce('. It is unknown who created ' || d.ids || ', which may be it', '')
         FROM checked AS c
         LEFT JOIN (SELECT source_id, string_agg(id, ', ' ORDER BY id) AS ids FROM duplicates WHERE NOT is_there GROUP BY ALL) AS d
             ON d.source_id = c.source_id
