@@ -103,7 +103,9 @@ def _plan_asset(tenant: str) -> dg.AssetsDefinition:
     def migration_plan(config: PlanConfig, migration: dg.ResourceParam[Migration]) -> dg.MaterializeResult:
         return dg.MaterializeResult(
             metadata=_plan_metadata(
-                migration.plan_from(config.source, tenant, overwrite=config.overwrite, resources=config.resources)
+                migration.plan(
+                    migration.find_source(config.source), tenant, overwrite=config.overwrite, resources=config.resources
+                )
             )
         )
 

@@ -1,4 +1,4 @@
-"""Proves that a snapshot can be put back: verifies its checksums, restores it into a sandbox, and compares what that then has.
+"""Proves that a snapshot can be put back: verifies its checksums, restores it into a sandbox, and compares the result.
 
 The checksums prove that the snapshot is what was backed up; reading the sandbox again proves that all of it can be put back.
 """
@@ -48,7 +48,7 @@ def drill(
     now: datetime,
     on_progress: Callable[[Progress | ApplyProgress], None] = lambda _: None,
 ) -> DrillResult:
-    """Restore a snapshot into an empty library of a sandbox, read it back and compare; keep the result with the snapshot."""
+    """Restore a snapshot into an empty library of a sandbox, read it back and compare; store the result with the snapshot."""
     begun = time.monotonic()
     data.prepare()
     intact = verify(data, snapshot.key, now=now)

@@ -1,4 +1,4 @@
-"""Moves a library into another: plan, apply, verify, undo. Each is a step of its own, on one data folder.
+"""Moves a library into another in four separate steps on one data folder: plan, apply, verify, undo.
 
 `backup.flow.Backup` makes the snapshots that this reads. No step sends a request to the source.
 """
@@ -99,14 +99,10 @@ class Migration:
         self._results = results or MigrationResults()
 
     def find_source(self, name: str) -> Snapshot:
-        """The snapshot that a person names; of a tenant the newest with all publications, though it may lack files."""
+        """The snapshot that a person names. For the name of a tenant: its newest with all publications, though files may be missing."""
         snapshots = self.data.snapshots(name) if name in self.settings.tenants else []
         movable = [snapshot for snapshot in snapshots if has_all_publications(snapshot)]
         return movable[-1] if movable else self.data.find_snapshot(name)
-
-    def plan_from(self, source: str, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
-        """Plan a move of the snapshot that a person names, or of the newest movable one of a tenant."""
-        return self.plan(self.find_source(source), target, overwrite=overwrite, resources=resources)
 
     def plan(self, source: Snapshot, target: str, *, overwrite: bool = False, resources: Iterable[str] = ()) -> Plan:
         """Plan a move of a snapshot into the library of a tenant; this writes nothing there.
@@ -153,8 +149,8 @@ class Migration:
     ) -> AppliedPlan:
         """Write the rows of a plan that are not written yet (I8, I9).
 
-        Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and the errors that end a run. `results`
-        then has what was done until that.
+        Raises `StopError` for a plan that was altered or is stale, `SafetyLimitError` at a limit, and the errors that end a run. After an
+        error, `results` has what was written before it.
         """
         facts = plan.facts
         with self.session.at_target(plan) as (journal, client), self._writer(plan, journal, client) as writer:
@@ -181,7 +177,8 @@ class Migration:
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:
         """Read the target again, and raise `StopError` where the plan does not fit any more."""
         run = f"apply-{self.session.clock.now():%Y%m%dT%H%M%S}"
-        with self._target_now(plan, client, run) as (folder, _raw, now):
+        with workdir(plan) as folder:
+            _raw, now = self._read_target(plan, client, folder, run)
             begun = {
                 (entry.resource, entry.source_id)
                 for entry in journal.of_plan(plan.name)
@@ -193,14 +190,10 @@ class Migration:
             listed = self.session.reader.read_other_resources(plan.facts.target.tenant, client, folder, run, resources)
             check_other_resources_fresh(plan, listed, folder, journal=journal, begun=begun)
 
-    @contextmanager
-    def _target_now(
-        self, plan: Plan, client: LibraryClient, run: str
-    ) -> Iterator[tuple[Path, Path, ComparableLibrary]]:
-        """Read the publications of the target again: a temporary folder, the raw table, and the comparable form."""
-        with workdir(plan) as folder:
-            raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
-            yield folder, raw, normalise(raw, folder / "target", self.session.kinds.described)
+    def _read_target(self, plan: Plan, client: LibraryClient, folder: Path, run: str) -> tuple[Path, ComparableLibrary]:
+        """Read the publications of the target again; returns the raw table and the comparable form, both in `folder`."""
+        raw = self.session.reader.read(plan.facts.target.tenant, client, folder, run)
+        return raw, normalise(raw, folder / "target", self.session.kinds.described)
 
     @contextmanager
     def _writer(self, plan: Plan, journal: Journal, client: LibraryClient) -> Iterator[Writer]:
@@ -235,35 +228,34 @@ class Migration:
         if evidence is not None:
             check_free(evidence)
         target, reader = plan.facts.target.tenant, self.session.reader
-        with self.session.at_target(plan) as (journal, client):
+        with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
             run = reading_name("verify", plan, journal)
-            with self._target_now(plan, client, run) as (folder, raw, now):
-                base_url = self.settings.tenant(target).base_url
-                check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
-                at = self.session.clock.now()
-                listed = reader.read_other_resources(target, client, folder, run, plan.facts.resources)
-                with compare_other_resources(plan, journal, folder, listed) as others:
-                    verification = verify(
-                        plan, journal, now, folder, others, at=at, client=client, check_contents=check_contents
-                    )
-                self._results.verification = verification
-                if evidence is not None:
-                    source = plan.facts.source
-                    key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
-                    [manifest] = self.session.source_data.objects.read_all([key])
-                    write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
-                return verification
+            raw, now = self._read_target(plan, client, folder, run)
+            base_url = self.settings.tenant(target).base_url
+            check_contents = Contents(client, base_url, raw, on_file=self._on_progress).check if contents else None
+            at = self.session.clock.now()
+            listed = reader.read_other_resources(target, client, folder, run, plan.facts.resources)
+            with compare_other_resources(plan, journal, folder, listed) as other_resources:
+                verification = verify(
+                    plan, journal, now, folder, other_resources, at=at, client=client, check_contents=check_contents
+                )
+            self._results.verification = verification
+            if evidence is not None:
+                source = plan.facts.source
+                key = f"{snapshot_key(source.tenant, source.snapshot)}/{MANIFEST}"
+                [manifest] = self.session.source_data.objects.read_all([key])
+                write_evidence(evidence, plan, verification, journal, target=raw, source=manifest, at=at)
+            return verification
 
     def undo(self, plan: Plan, *, really: bool = False) -> UndoResult:
-        """Take back the writes of a plan where nobody edited the record since; without `really`, only report what would be done."""
+        """Take back the writes of a plan, except in records that people edited since. Without `really`, only report the effect."""
         with self.session.at_target(plan) as (journal, client), workdir(plan) as folder:
             run, target, reader = reading_name("undo", plan, journal), plan.facts.target.tenant, self.session.reader
             listed = reader.read_other_resources(target, client, folder, run, plan.facts.written_other_resources)
-            with read_target_lists(folder, listed) as others:
+            with read_target_lists(folder, listed) as target_lists:
                 if not really:
-                    raw = reader.read(target, client, folder, run)
-                    now = normalise(raw, folder / "target", self.session.kinds.described)
-                    return dry_run(plan, journal, self.session.kinds, now, others, client)
+                    _raw, now = self._read_target(plan, client, folder, run)
+                    return dry_run(plan, journal, self.session.kinds, now, target_lists, client)
                 with self._writer(plan, journal, client) as writer:
                     result = undo(
                         plan,
@@ -271,7 +263,7 @@ class Migration:
                         self.session.kinds,
                         client,
                         writer,
-                        target_lists=others,
+                        target_lists=target_lists,
                         on_progress=self._on_progress,
                     )
             save_result(plan, result, self.session.clock.now())

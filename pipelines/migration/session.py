@@ -74,7 +74,7 @@ class MigrationSession:
 
     @contextmanager
     def at_target(self, plan: Plan) -> Iterator[tuple[Journal, LibraryClient]]:
-        """Open the journal and the target of a plan that nobody altered, under the lease of the target."""
+        """Open the journal and the target of an unaltered plan, under the lease of the target."""
         check_same_target(self.settings, plan)
         plan.check_unaltered()
         self.hold(plan.facts.target.tenant)

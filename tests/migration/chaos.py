@@ -92,8 +92,7 @@ class Applies:
 
     def close(self) -> str:
         """End the process; returns its standard error."""
-        _, said = self._zygote.communicate()
-        return said
+        return self._zygote.communicate()[1]
 
 
 def _kill(child: int) -> None:

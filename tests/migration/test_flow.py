@@ -45,11 +45,11 @@ def test_a_library_moves_whole_with_exactly_the_requests_that_the_plan_says(
     assert (result.applied.created, result.applied.failed, result.applied.complete) == (RECORDS, 0, True)
     assert result.applied.files_uploaded == facts.files.upload
     assert pair.requests() - before == result.requests == facts.requests
-    held = pair.publications()
+    moved = pair.publications()
     wanted = [comparable(record) for record in source_records(snapshot)]
-    assert sorted(map(json.dumps, map(comparable, held))) == sorted(map(json.dumps, wanted))
-    assert sum(len(record["assets"]) for record in held) == assets
-    assert sum(record["cover"] is not None for record in held) == facts.files.covers
+    assert sorted(map(json.dumps, map(comparable, moved))) == sorted(map(json.dumps, wanted))
+    assert sum(len(record["assets"]) for record in moved) == assets
+    assert sum(record["cover"] is not None for record in moved) == facts.files.covers
 
 
 def test_moved_records_are_not_moved_again(pair: LibraryPair, snapshot: Snapshot) -> None:
@@ -129,9 +129,9 @@ def test_records_that_exist_are_not_created_again(pair: LibraryPair, snapshot: S
     assert counts["create"] == RECORDS - len(there)
     result = pair.apply(plan)
     assert result.applied.created == counts["create"]
-    held = pair.publications()
-    assert len(held) == RECORDS + len(twice)
-    assert next(record for record in held if record["id"] == target["id"])["title"] == "Their own title"
+    moved = pair.publications()
+    assert len(moved) == RECORDS + len(twice)
+    assert next(record for record in moved if record["id"] == target["id"])["title"] == "Their own title"
 
 
 def test_a_refused_record_is_quarantined_with_the_service_s_words_and_the_rest_moves(
@@ -150,11 +150,11 @@ def test_a_refused_record_is_quarantined_with_the_service_s_words_and_the_rest_m
 def test_a_plan_that_was_altered_is_refused(pair: LibraryPair, snapshot: Snapshot) -> None:
     plan = pair.plan(snapshot)
     rows, facts = plan.path(ROWS), plan.path(FACTS)
-    kept = rows.read_bytes()
-    rows.write_bytes(kept[:-1] + bytes([kept[-1] ^ 1]))
+    content = rows.read_bytes()
+    rows.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(StopError, match="altered"):
         pair.apply(plan)
-    rows.write_bytes(kept)
+    rows.write_bytes(content)
     facts.write_text(facts.read_text().replace('"create": 95', '"create": 94'))
     with pair.migration() as migration, pytest.raises(StopError, match="altered"):
         find_plan(migration.data, plan.name)

@@ -1,7 +1,7 @@
 """Finds out whether a POST with a lost response created its record (I8).
 
-The record is looked up. It is there, it is certainly not there, or nobody can tell. An empty lookup is no proof at first, because a search
-may lag behind (service.md#search), and a listing, too: it counts after a minute, or once the ends of the listing show a later record.
+The record is looked up. It is there, it is certainly not there, or that stays unknown. At first an empty lookup is no proof, because
+searches and listings may lag behind (service.md#search). It counts after a minute, or once the ends of the listing have a later record.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ MIN_LOOKUPS = 3
 
 @dataclass(frozen=True)
 class Present:
-    """Records that are what was sent, the oldest first; any of them may be the one."""
+    """Records that equal the one that was sent, the oldest first."""
 
     records: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """Records that may be the one, and differ from what was sent: a person must look."""
+    """Records that may be the one that was sent, but differ from it: a person must look."""
 
     ids: list[int]
 
@@ -84,8 +84,8 @@ class AmbiguousCreates:
     ) -> dict[str, Any] | None:
         """Returns the record that a POST created, and enters it as done; None where it created none.
 
-        `number`: its journal entry. `content`: digest of what was sent. Raises `FailedWriteError` where nobody can tell; the entry is
-        parked then.
+        `number`: its journal entry. `content`: digest of what was sent. Raises `FailedWriteError` where the result stays unknown; the
+        entry is parked then.
         """
         result = self._look_up(row, sent_at, lookups)
         if result is None:
@@ -98,12 +98,12 @@ class AmbiguousCreates:
                 free = sorted(self._new_ids(row.resource, records))
                 if free and len(free) <= self._journal.count_twins(row.resource, content):
                     record = records[free[0]]
-                    held = self._digests.held(row.resource, record, row.expected)
-                    self._journal.done(number, target_id=free[0], held=held)
+                    digests = self._digests.of_response(row.resource, record, row.expected)
+                    self._journal.done(number, target_id=free[0], held=digests)
                     return record
                 ids, reason = sorted(records), "more than were sent"
         message = (
-            f"Nobody can tell whether it was created: the response was lost, and the target now has {', '.join(map(str, ids[:5]))}, "
+            f"It is unknown whether it was created: the response was lost, and the target now has {', '.join(map(str, ids[:5]))}, "
             f"{reason}. A person must look: delete there what is superfluous, then apply the plan again."
         )
         self._journal.parked(number, message)
@@ -200,7 +200,7 @@ class Lookup:
         sent_at: datetime,
         lookups: int = len(PAUSES),
     ) -> LookupResult:
-        """Looks up whether a POST created a record of another resource: at the ends of its list, since no search is shown."""
+        """Looks up whether a POST created a record of another resource: at the ends of its list, since no search is documented."""
         resource, key = resource_type.resource, resource_type.key(payload)
         for lookup, pause in self._schedule(sent_at)[:lookups]:
             if pause:

@@ -114,14 +114,14 @@ class Attachments:
     def _find_attached(self, row: PlanRow, number: int, target_id: int, file: PlannedFile) -> int | None:
         """Returns the id of the asset that a POST with a lost response created; None where it created none.
 
-        Raises `FailedWriteError` where nobody can tell, and parks the journal entry with this number.
+        Raises `FailedWriteError` where that stays unknown, and parks the journal entry with this number.
         """
         for pause in PAUSES:
             if pause:
                 self._client.clock.sleep(pause)
             record = self._client.get_record(f"{row.resource}/{target_id}")
             if not self._file_visibility.shows_all(record):
-                message = f"{describe_file(file)}: nobody can tell whether it was attached, because the service does not show the files"
+                message = f"{describe_file(file)}: it is unknown whether it was attached, because the service does not show the files"
                 self._journal.parked(number, message)
                 raise FailedWriteError(message)
             known = self._known_asset_ids(row)

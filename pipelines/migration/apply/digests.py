@@ -1,4 +1,4 @@
-"""Compares what a record should have with what the service says it has: one digest for each field."""
+"""Makes digests of the fields of records, which compare the planned values with those in responses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class RecordDigests:
         """The digest of one field with this value."""
         return digest(self._compared(resource, {name: value}).get(name))
 
-    def held(self, resource: str, record: Mapping[str, Any], wanted: Mapping[str, str | None]) -> dict[str, str | None]:
+    def of_response(
+        self, resource: str, record: Mapping[str, Any], wanted: Mapping[str, str | None]
+    ) -> dict[str, str | None]:
         """Field → digest of the value in a response; the wanted digests where the response has none of the wanted fields."""
         if not any(name in record for name in wanted):
             return dict(wanted)
@@ -36,5 +38,5 @@ class RecordDigests:
 
 
 def content_of(expected: Mapping[str, str | None]) -> str:
-    """One digest over all expected fields: records with the same one cannot be told apart."""
+    """One digest over all expected fields; it is the same for records that look the same in the target."""
     return digest("\n".join(f"{name}:{value}" for name, value in sorted(expected.items()))) or ""

@@ -1,6 +1,6 @@
 """Whether a record that shows no files has none: a service may leave out an empty list, or show no files at all.
 
-A publication has `assets`; whether every response has that field is not shown (service.md#assets, service.md#not-shown).
+A publication has `assets`; the documentation does not say whether every response has that field (service.md#assets, service.md#not-shown).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class FileVisibility:
     def __init__(self, client: LibraryClient, attached_to: Callable[[], list[int]]) -> None:
         self._client = client
         self._attached_to = attached_to
-        self._are_shown = False
+        self._visible = False
 
     def shows_all(self, record: Mapping[str, Any]) -> bool:
-        """Whether a record shows all its files; false where nobody can tell."""
-        self._are_shown = self._are_shown or _has_list(record) or any(self._other_records_show())
-        return self._are_shown
+        """Whether a record shows all its files; false where that is unknown."""
+        self._visible = self._visible or _has_list(record) or any(self._other_records_show())
+        return self._visible
 
     def _other_records_show(self) -> Iterator[bool]:
         yield from map(_has_list, self._client.list_ends(PUBLICATIONS))

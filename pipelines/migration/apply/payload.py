@@ -30,4 +30,4 @@ class Uploaded:
         return body
 
 
-EMPTY_VALUES = Uploaded()
+NOTHING_UPLOADED = Uploaded()

@@ -1,7 +1,7 @@
 """Settles creates with a lost response before an apply compares and writes anything (I8).
 
 Publications are found in the listing of the target that apply reads anyway, so that none of them costs a request. Records of other
-resources are looked up one by one.
+resources are looked up singly.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _SAME_CONTENT = """
 def reconcile_pending_publications(plan: Plan, now: ComparableLibrary, journal: Journal) -> None:
     """Enter as done the pending creates of publications whose exact content is in the target `now`; the others stay pending.
 
-    Records with the same content cannot be told apart, and need not be: each entry takes one that is new. Where more of them are new than
-    were sent, the entries stay pending.
+    Records with the same content are interchangeable: each entry takes one that is new. Where more of them are new than were sent, the
+    entries stay pending.
     """
     pending = {source_id: entry for (resource, source_id), entry in _pending(plan, journal) if resource == PUBLICATIONS}
     if not pending:

@@ -1,6 +1,6 @@
 """The records of the resources other than publications as the target lists them now, for lookups by id and by key.
 
-How to read one such record is not shown (service.md#not-shown), so the whole lists are read once and kept in a file meanwhile.
+The documentation has no request for one such record (service.md#not-shown), so the whole lists are read once, into a temporary file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TargetLists:
         resource_type = RESOURCE_TYPES[resource]
         seal = sealing(resource_type, self._key)
         with storage_errors(self._path):
-            for number, record in numbered(listing.records(), [0]):
+            for number, record in numbered(listing.records()):
                 values = resource_type.values(record)
                 text = seal(msgspec.json.encode(values).decode())
                 self._db.execute(

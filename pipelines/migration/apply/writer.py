@@ -1,7 +1,7 @@
 """Writes one row of a plan: the record, then its files. Each write is in the journal before it is sent and after it is answered (I8).
 
-Any row can be written again at any time: a write that the journal has as done is not repeated, and one that it has as intended is looked
-up first.
+Any row can be written again at any time: a write that is done in the journal is not repeated, and the result of one that is
+intended there is looked up first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.errors import BookferryError, RefusedError, StorageError, Unclear
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
 from pipelines.migration.apply.attachments import Attachments, describe_file
 from pipelines.migration.apply.digests import RecordDigests, content_of
-from pipelines.migration.apply.payload import EMPTY_VALUES, Uploaded
+from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
 from pipelines.migration.apply.references import References, without_references
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.journal import FailedWriteError, Journal, JournalEntry, WriteKind, in_doubt, is_done
@@ -158,10 +158,10 @@ class Writer:
         *,
         with_files: bool,
     ) -> tuple[int, bool]:
-        """Returns the id of the record, and whether nothing remains to be done for its cover: that goes with it, which saves a request."""
+        """Returns the id of the record, and whether its cover is done: it is sent with the record, which saves a request."""
         content, doubtful = content_of(row.expected), in_doubt(entry)
-        uploaded = EMPTY_VALUES if doubtful else self._upload(row, cover, result, with_files=with_files)
-        record, sent = None, EMPTY_VALUES
+        uploaded = NOTHING_UPLOADED if doubtful else self._upload(row, cover, result, with_files=with_files)
+        record, sent = None, NOTHING_UPLOADED
         if entry is not None and doubtful:
             number = entry.number
             record = self._ambiguous.find(row, number, content, datetime.fromisoformat(entry.begun_at))
@@ -169,8 +169,8 @@ class Writer:
             number = self._intend_create(row, content)
             record, sent = self._post(row, number, content, uploaded, result)
         target_id = int(record["id"])
-        held = self._digests.held(row.resource, record, row.expected)
-        self._journal.done(number, target_id=target_id, held=held)
+        digests = self._digests.of_response(row.resource, record, row.expected)
+        self._journal.done(number, target_id=target_id, held=digests)
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
         if cover is not None and has_cover:
@@ -218,7 +218,7 @@ class Writer:
         if (reduced := without_references(row, refusal, result.problems)) is not None:
             return reduced, sent
         if sent:
-            return row, EMPTY_VALUES
+            return row, NOTHING_UPLOADED
         raise self._refused(number, str(refusal), refusal.status) from None
 
     def _has_its_files(self, row: PlanRow, target_id: int, result: RowResult) -> bool:
@@ -259,8 +259,8 @@ class Writer:
             raise FailedWriteError(str(refusal)) from None
         if number is not None:
             has_record = isinstance(response, dict)
-            held = self._digests.held(row.resource, response, wanted) if has_record else wanted
-            self._journal.done(number, target_id=target_id, held=held)
+            digests = self._digests.of_response(row.resource, response, wanted) if has_record else wanted
+            self._journal.done(number, target_id=target_id, held=digests)
             result.patched = True
         if cover is not None and sent:
             self._enter_cover(row, cover, target_id, result)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.publication_fields import IDENTIFIER_LIST, REFERENCES, WRITTEN
-from pipelines.records.batches import table_batch
+from pipelines.records.batches import named_batch, table_batch, transposed
 from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalPublication, CanonicalReader
 from pipelines.records.identifiers.configured import kinds_described
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
@@ -137,9 +137,9 @@ def normalise(raw: Path, folder: Path, kinds_text: str = "", sent: Sequence[str]
                 found = [(texts, sha256) for texts, sha256 in _texts(batch, reader) if texts is not None]
                 unfit += batch.num_rows - len(found)
                 records += len(found)
-                writers[RECORDS].write(table_batch(RECORDS, _columns(found)))
+                writers[RECORDS].write(_records_batch(found))
                 keys = [(texts.id, *key) for texts, _sha256 in found for key in texts.keys]
-                writers[KEYS].write(table_batch(KEYS, list(zip(*keys, strict=True)) if keys else [()] * 3))
+                writers[KEYS].write(table_batch(KEYS, transposed(keys, KEYS)))
     finally:
         if collecting:
             gc.enable()
@@ -152,8 +152,8 @@ def _texts(batch: pa.RecordBatch, reader: CanonicalReader) -> Iterator[tuple[Can
         yield reader.read(payload), sha256
 
 
-def _columns(found: Sequence[tuple[CanonicalPublication, str]]) -> list[Sequence[Any]]:
-    """The columns of `RECORDS`, by name and then in the order of the description."""
+def _records_batch(found: Sequence[tuple[CanonicalPublication, str]]) -> pa.RecordBatch:
+    """Some rows of `RECORDS`."""
     rows = [publication for publication, _sha256 in found]
     columns: dict[str, Sequence[Any]] = {
         "id": [row.id for row in rows],
@@ -166,7 +166,7 @@ def _columns(found: Sequence[tuple[CanonicalPublication, str]]) -> list[Sequence
         "invalid": [row.invalid for row in rows],
         "sha256": [sha256 for _publication, sha256 in found],
     }
-    return [columns[column.name] for column in RECORDS.columns]
+    return named_batch(RECORDS, columns)
 
 
 def _content(compared: Mapping[str, str]) -> str:

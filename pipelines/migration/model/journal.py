@@ -40,7 +40,7 @@ class WriteState(StrEnum):
     REFUSED = "refused"
     """The service refused it; nothing was written."""
     PARKED = "parked"
-    """Nobody can tell whether it happened; a person must look."""
+    """It is unknown whether it happened; a person must look."""
     UNDONE = "undone"
     """It was taken back."""
 
@@ -161,7 +161,7 @@ class Journal:
         self._settle(number, WriteState.REFUSED, message=message, status=status)
 
     def parked(self, number: int, message: str) -> None:
-        """Nobody can tell whether the write happened."""
+        """It is unknown whether the write happened."""
         self._settle(number, WriteState.PARKED, message=message)
 
     def undone(self, *numbers: int) -> None:
@@ -337,7 +337,7 @@ def is_done(entry: JournalEntry | None) -> bool:
 
 
 def in_doubt(entry: JournalEntry | None) -> bool:
-    """Whether the write may have happened, and nobody knows."""
+    """Whether it is unknown if the write happened."""
     return entry is not None and entry.state in (WriteState.INTENDED, WriteState.PARKED)
 
 

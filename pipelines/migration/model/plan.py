@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from pipelines.errors import StopError
 from pipelines.migration.model.actions import Action, FileAction
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
+from pipelines.migration.model.plan_table import PLAN
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.records.files import COVER
 from pipelines.records.tables.registry import PERSONAL
@@ -35,6 +36,8 @@ MARKDOWN, HTML, ISSUES, CONFLICTS = "plan.md", "plan.html", "issues.tsv", "confl
 
 APPROVAL_LENGTH = 8
 """Characters of a plan's seal that approve it."""
+
+_JSON_COLUMNS = frozenset(column.name for column in PLAN.columns if column.json)
 
 FORMAT = 2
 """The format of plan.json. Only a later version can read a later format."""
@@ -206,14 +209,14 @@ class PlanRow(msgspec.Struct, kw_only=True):
     action: Action
     matched_by: str | None
     title: str | None
-    payload: dict[str, Any]
-    before: dict[str, Any]
-    expected: dict[str, str | None]
-    differing: dict[str, list[str | None]]
+    payload: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+    expected: dict[str, str | None] = {}
+    differing: dict[str, list[str | None]] = {}
     reason: str | None
-    candidates: list[int]
-    files: list[PlannedFile]
-    unsent: dict[str, Any]
+    candidates: list[int] = []
+    files: list[PlannedFile] = []
+    unsent: dict[str, Any] = {}
     references: dict[str, PlannedReference] = {}
 
     @property
@@ -233,9 +236,9 @@ class PlanRow(msgspec.Struct, kw_only=True):
 
     @property
     def existing_target_id(self) -> int:
-        """Its record in the target. Raises `ValueError` where there is none."""
+        """Its record in the target. Raises `ValueError` for a row without one."""
         if self.target_id is None:
-            raise ValueError(f"{self.resource} {self.source_id} has none")
+            raise ValueError(f"{self.resource} {self.source_id} has no record in the target")
         return self.target_id
 
 
@@ -321,22 +324,13 @@ class Plan:
         if altered is None:
             return
         raise StopError(
-            f"{self.path(altered)} was altered since the plan was made, so nobody has approved it. Make a new plan: "
+            f"{self.path(altered)} was altered since the plan was made, so its approval is not valid. Make a new plan: "
             f"`bookferry migrate plan {self.facts.source.tenant} {self.facts.target.tenant}`."
         )
 
 
 def plan_row(row: dict[str, Any]) -> PlanRow:
-    """A row of plan.parquet with its JSON decoded."""
-    empty: dict[str, Any] = {
-        "payload": {},
-        "before": {},
-        "expected": {},
-        "differing": {},
-        "candidates": [],
-        "files": [],
-        "unsent": {},
-        "references": {},
-    }
-    decoded = {name: msgspec.json.decode(row[name]) if row[name] else other for name, other in empty.items()}
-    return msgspec.convert({**row, **decoded}, PlanRow)
+    """A row of plan.parquet with its JSON decoded; an empty cell of JSON becomes the field's default."""
+    values = {name: value for name, value in row.items() if value or name not in _JSON_COLUMNS}
+    decoded = {name: msgspec.json.decode(values[name]) for name in _JSON_COLUMNS & values.keys()}
+    return msgspec.convert({**values, **decoded}, PlanRow)

@@ -18,12 +18,10 @@ from pipelines.store.durable import storage_errors, temporary_folder, write_atom
 from pipelines.store.encryption import PersonalKeys
 from pipelines.store.snapshots.snapshots import DataFolder
 
-PLANS = "plans"
-
 
 def plans_folder(data: DataFolder) -> Path:
     """The folder of all plans."""
-    return data.path / PLANS
+    return data.path / "plans"
 
 
 def plan_name(source: str, target: str, moment: datetime) -> str:
@@ -83,7 +81,7 @@ def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
     if facts.format != FORMAT:
         raise StorageError(f"{path} was written by another version ({facts.tool}). Make a new plan.")
     if facts.seal != _seal(facts):
-        raise StopError(f"{path} was altered since the plan was made, so nobody has approved it. Make a new plan.")
+        raise StopError(f"{path} was altered since the plan was made, so its approval is not valid. Make a new plan.")
     return Plan(folder, facts, keys)
 
 

@@ -21,7 +21,7 @@ PLAN = Table(
         Column(
             "action",
             _TEXT,
-            "create, patch, unchanged, conflict, skipped (a person said so) or quarantined.",
+            "create, patch, unchanged, conflict, skipped (a person decided so) or quarantined.",
             required=True,
         ),
         Column(

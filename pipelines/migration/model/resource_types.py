@@ -17,9 +17,6 @@ from pipelines.records.values import compact_json, text_of, whole_number
 
 PUBLICATIONS, USERS, LOCATIONS = "publications", "users", "locations"
 
-REFERENCE_LISTS = frozenset({"publication_ids"})
-"""Fields with several ids."""
-
 
 @dataclass(frozen=True)
 class ResourceType:
@@ -85,13 +82,10 @@ class ResourceType:
         return text_of(next((values[name] for name in names if name in values), None))
 
 
-AUTHORITIES = ResourceType(
-    "authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"})
-)
 RESOURCE_TYPES = {
     resource_type.resource: resource_type
     for resource_type in (
-        AUTHORITIES,
+        ResourceType("authorities", ("name", "kind", "variants"), (("name", "kind"),), lists=frozenset({"variants"})),
         ResourceType(
             USERS,
             ("email", "name", "roles"),
@@ -104,7 +98,7 @@ RESOURCE_TYPES = {
             ("name", "description", "publication_ids"),
             (("name",),),
             references={"publication_ids": PUBLICATIONS},
-            lists=REFERENCE_LISTS,
+            lists=frozenset({"publication_ids"}),
         ),
         ResourceType(LOCATIONS, ("name", "note"), (("name",),), created=False),
         ResourceType(

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from pipelines.backup import read
 from pipelines.errors import StopError
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -30,9 +31,6 @@ from pipelines.store.parquet import open_table, row_batches
 from pipelines.store.snapshots.captures import Capture, Unreadable
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.snapshots.unfinished import begin_capture, resume_capture
-
-STEP = 2000
-"""Records in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class TargetReader:
     def read(self, target: str, client: LibraryClient, folder: Path, run: str, resource: str = PUBLICATIONS) -> Path:
         """Read a resource; returns its raw table, in `folder`. A reading that was interrupted is resumed by one with the same `run`.
 
-        Raises `StopError` where nobody can prove that the reading is complete.
+        Raises `StopError` unless the reading is proved complete.
         """
         capture = self._capture(target, run, resource)
         facts = capture.facts.resources.get(resource)
@@ -91,8 +89,8 @@ class TargetReader:
         if not facts.complete:
             shutil.rmtree(capture.path, ignore_errors=True)
             raise StopError(
-                f"{resource} of '{target}' could not be read whole, so nobody can tell what is missing there: {' '.join(facts.problems)} "
-                "Wait until nobody works in it, then run the same command again."
+                f"{resource} of '{target}' could not be read whole, so it is unknown what is missing there: {' '.join(facts.problems)} "
+                "Wait until no one is editing it, then run the same command again."
             )
         raw = folder / f"target-{resource}.parquet"
         with storage_errors(raw):

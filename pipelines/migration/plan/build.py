@@ -98,9 +98,7 @@ class PlanBuilder:
         )
         key = session.data.keys.to_write()
         with table_writer(folder / ROWS, PLAN) as writer:
-            totals = plan_all(
-                writer, inputs, listed=self._listed, resources=request.resources, people=(folder / PEOPLE, key)
-            )
+            totals = plan_all(writer, inputs, listed=self._listed, resources=request.resources, key=key)
         for path in folder.glob("*.parquet"):
             if path.name not in (ROWS, PEOPLE):
                 path.unlink()

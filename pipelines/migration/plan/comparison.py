@@ -13,8 +13,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines.migration.model.actions import Decision
 from pipelines.migration.model.comparable import CONTRIBUTOR, FIELDS, ComparableLibrary, normalise
+from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
@@ -63,14 +63,6 @@ DECISIONS = Table(
 )
 
 
-class DecisionRow(NamedTuple):
-    """A row of `DECISIONS`."""
-
-    source_id: int
-    decision: Decision
-    target_id: int | None
-
-
 WORTH_A_PROCESS = 20_000
 """Records of both sides together from which two processes are faster than one."""
 
@@ -83,10 +75,10 @@ def normalise_both(
     with storage_errors(folder):
         rows = sum(pq.read_metadata(raw).num_rows for raw, _ in sides)
     if rows < WORTH_A_PROCESS:
-        of_source, of_target = (normalise(raw, to, kinds_text, tuple(sent)) for raw, to in sides)
+        of_source, of_target = (normalise(raw, to, kinds_text, sent) for raw, to in sides)
         return of_source, of_target
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
-        futures = [processes.submit(normalise, raw, to, kinds_text, tuple(sent)) for raw, to in sides]
+        futures = [processes.submit(normalise, raw, to, kinds_text, sent) for raw, to in sides]
         of_source, of_target = (future.result() for future in futures)
         return of_source, of_target
 
@@ -108,20 +100,9 @@ def compare_libraries(
     compared within one library only, whose ids they are (service.md#references); contributors also where the users of both libraries are
     known (contributors.py).
     """
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "1200MB",
-        "threads": 2,
-        "preserve_insertion_order": False,
-        "temp_directory": str(folder / "spilled"),
-    }
-    with storage_errors(folder), duckdb.connect(str(folder / "comparison.duckdb"), config=limits) as database:
-        for name, side in (("source", source), ("target", target)):
-            for view in side.views(name):
-                database.execute(view)
-        for table, batches in ((WRITTEN, written), (DECISIONS, decisions)):
-            database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
-            database.execute(f"CREATE TABLE {table.name} AS FROM given")
-            database.unregister("given")
+    with comparison_database(folder, {"source": source, "target": target}) as database:
+        create_table(database, WRITTEN, written)
+        create_table(database, DECISIONS, decisions)
         database.execute("CREATE TABLE same_library AS SELECT ? AS yes", [same_library])
         mapped = map_contributors(database, source)
         match(database)

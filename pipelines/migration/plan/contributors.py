@@ -7,14 +7,14 @@ its own library only. Organizations cannot be mapped: no endpoint lists them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary
 from pipelines.migration.model.resource_types import USERS
-from pipelines.records.batches import table_batch, transposed
+from pipelines.records.batches import named_batch
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, table_writer
@@ -40,14 +40,6 @@ UNKNOWN = '{"id":null}'
 """The compared value of a contributor that the target does not have: the target keeps its own."""
 
 
-class ContributorRow(NamedTuple):
-    """A row of `CONTRIBUTORS`."""
-
-    source_id: int
-    target_id: int | None
-    is_there: bool
-
-
 def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
     """Write the users of the target that the contributors of the source are, in a file beside its publications."""
     records, path = literal(escaped(side.path(RECORDS))), side.path(CONTRIBUTORS)
@@ -56,13 +48,10 @@ def write_contributors(side: ComparableLibrary, users: MatchStore) -> None:
             f"SELECT DISTINCT CAST({CONTRIBUTOR} ->> '$.id' AS BIGINT) FROM read_parquet({records}) WHERE {CONTRIBUTOR} IS NOT NULL"  # noqa: S608  our own address
         )
         while ids := found.fetchmany(STEP):
-            rows = [_contributor(users, source_id) for (source_id,) in ids]
-            writer.write(table_batch(CONTRIBUTORS, transposed([*rows], CONTRIBUTORS)))
-
-
-def _contributor(users: MatchStore, source_id: int) -> ContributorRow:
-    is_there, target_id = users.target_of(USERS, source_id)
-    return ContributorRow(source_id, target_id, is_there)
+            source_ids = [source_id for (source_id,) in ids]
+            is_there, target_ids = zip(*(users.target_of(USERS, source_id) for source_id in source_ids), strict=True)
+            columns = {"source_id": source_ids, "target_id": target_ids, "is_there": is_there}
+            writer.write(named_batch(CONTRIBUTORS, columns))
 
 
 def map_contributors(

@@ -1,7 +1,7 @@
 """The three-way merge of one field: the source now, the target now, and what an earlier plan wrote there.
 
-A patch adds what the target lacks. It replaces a value only where the journal shows that an earlier plan wrote this value and that nobody
-has edited it since. Every other difference is a conflict for a person: the service has no version of a record that a write could name.
+A patch adds what the target lacks. It replaces a value only where the journal shows that an earlier plan wrote this value, and where
+it is unedited since. Every other difference is a conflict for a person: the service has no version of a record that a write could name.
 
 Two engines follow this rule: SQL over all publications at once (three_way_merge.py), and `merge_field` for the other resources, which are
 few and may be encrypted. One table of examples runs through both (tests/migration/plan/test_field_merge.py).
@@ -25,7 +25,7 @@ class FieldVerdict(StrEnum):
     """Both libraries agree, or nothing has changed on either side since an earlier plan wrote it."""
     PATCH = "patch"
     """The target gets the source's value."""
-    KEPT = "kept"
+    KEEP = "keep"
     """The target keeps its value."""
     EDITED = "edited"
     """Somebody edited in the target what an earlier plan wrote; a person must decide."""
@@ -60,14 +60,14 @@ def merge_field(  # noqa: PLR0911  one line per rule, in the order of the SQL
     if decision == Decision.SOURCE or (overwrite and source is not None):
         return FieldVerdict.PATCH
     if decision == Decision.TARGET:
-        return FieldVerdict.KEPT
+        return FieldVerdict.KEEP
     if written is not None:
         source_unchanged = digest(source) == written.wanted
         if digest(target) == written.held:
             return FieldVerdict.SAME if source_unchanged else FieldVerdict.PATCH
         return FieldVerdict.EDITED if source_unchanged else FieldVerdict.CONFLICT
     if source is None:
-        return FieldVerdict.KEPT
+        return FieldVerdict.KEEP
     if guarded:
         return FieldVerdict.CONFLICT
     if target is None:
@@ -79,7 +79,7 @@ def _merge_sets(source: str, target: str) -> FieldVerdict:
     """The larger set counts; two sets that each have something of their own are a conflict."""
     source_entries, target_entries = ({compact_json(entry) for entry in _entries(text)} for text in (source, target))
     if source_entries <= target_entries:
-        return FieldVerdict.KEPT
+        return FieldVerdict.KEEP
     return FieldVerdict.PATCH if target_entries <= source_entries else FieldVerdict.CONFLICT
 
 

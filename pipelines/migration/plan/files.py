@@ -50,7 +50,7 @@ def planned_files(
 
     `described`: the files of the source's record. `contents`: their rows of publication_files. `there`: the files of the target's record.
     `written`: the journal's entries of this record. A file that an earlier plan attached is not attached again, even where somebody has
-    removed it since; new content is. Other files of the target are recognised by name and size, each once. A cover in the target is kept.
+    removed it since; new content is. Other files of the target are recognised by name and size, each once. A cover in the target stays.
     """
     stored = {(content["kind"], content["position"]): content for content in contents}
     attached = {

@@ -16,10 +16,11 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import PlannedReference
 from pipelines.migration.model.resource_types import ResourceType
-from pipelines.migration.plan.rows import STEP, in_steps
+from pipelines.migration.plan.rows import in_steps
 from pipelines.records.tables.registry import PERSONAL
 from pipelines.records.values import whole_number
 from pipelines.store.durable import storage_errors
@@ -150,16 +151,17 @@ class MatchStore:
         resource_type: ResourceType,
         source: Iterable[tuple[int, PreparedRecord]],
         target: Iterable[tuple[int, dict[str, Any]]],
-    ) -> None:
-        """Replace both sides by those of another resource."""
+    ) -> int:
+        """Replace both sides by those of another resource. Returns the number of records of the source."""
         for table in ("source", "target", "written", "decided", "matched", "ambiguous"):
             self._db.execute(f"DELETE FROM {table}")  # noqa: S608  our own names
         seal = sealing(resource_type, self._key)
         rows = ((number, *_keys(resource_type, record.values), seal(_json(record))) for number, record in source)
-        self._insert("source (id, exact, folded, record)", rows)
+        records = self._insert("source (id, exact, folded, record)", rows)
         self._insert(
             "target", ((number, *_keys(resource_type, values), seal(_json(values))) for number, values in target)
         )
+        return records
 
     def match(self, resource_type: ResourceType, journal: Journal, decisions: Mapping[int, RecordDecision]) -> None:
         """Match both sides: by decisions, by the journal, by the id within one library, and by the key of a record."""
@@ -201,12 +203,15 @@ class MatchStore:
         while found := rows.fetchmany(STEP):
             yield [number for (number,) in found]
 
-    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Insert rows; the first one with an id counts."""
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> int:
+        """Insert rows, of those with the same id only the first. Returns how many there were."""
+        count = 0
         with storage_errors(self._path):
             for step in in_steps(rows):
+                count += len(step)
                 marks = ", ".join("?" * len(step[0]))
                 self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", step)  # noqa: S608  our own names
+        return count
 
     def __enter__(self) -> Self:
         return self
@@ -231,13 +236,10 @@ class NotingWriter(TableWriter):
         self.rows += batch.num_rows
 
 
-def numbered(records: Iterable[dict[str, Any]], unfit: list[int]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield records with their ids; those without an id are counted in `unfit`."""
+def numbered(records: Iterable[dict[str, Any]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the records that have an id, with it."""
     for record in records:
-        number = whole_number(record.get("id"))
-        if number is None:
-            unfit[0] += 1
-        else:
+        if (number := whole_number(record.get("id"))) is not None:
             yield number, record
 
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-BY_KEYS = "match_by_keys"
-
 _STAGES = (
     ("identifier", "FROM {side}_keys", False),
     ("content", "SELECT id, 'content' AS type, content AS value FROM {side}", True),
@@ -34,7 +32,7 @@ def match(database: duckdb.DuckDBPyConnection) -> None:
         for side in ("source", "target"):
             database.execute(f"CREATE OR REPLACE TEMP VIEW stage_{side} AS {keys.format(side=side)}")
         database.execute("CREATE OR REPLACE TABLE stage AS SELECT ? AS name, ? AS gives_way", (name, gives_way))
-        _run(database, BY_KEYS)
+        _run(database, "match_by_keys")
 
 
 def _run(database: duckdb.DuckDBPyConnection, name: str) -> None:

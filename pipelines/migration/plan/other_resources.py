@@ -1,22 +1,21 @@
 """Plans users, authorities, collections, locations, hard copies and tasks.
 
-The rule is that of the publications (field_merge.py): add what the target lacks, replace what an earlier plan wrote and nobody edited
-since, and ask a person about everything else.
+The rule is that of the publications (field_merge.py): add what the target lacks, replace what an earlier plan wrote unless people
+edited it since, and ask a person about everything else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from pipelines.migration.model.actions import Action, Decision
+from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, Decision
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.journal import Journal
-from pipelines.migration.model.plan import PlannedReference
+from pipelines.migration.model.plan import PEOPLE, PlannedReference
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.model.resource_types import (
     AFTER,
@@ -68,23 +67,22 @@ def plan_all(
     *,
     listed: Mapping[str, tuple[TargetListing, TargetListing]],
     resources: Collection[str],
-    people: tuple[Path, PersonalKey | None],
+    key: PersonalKey | None,
 ) -> dict[str, Totals]:
     """Append the rows of every resource, in the order in which they are written, and return their totals.
 
-    `listed`: resource → its records in the source and in the target, also of those that are only referred to. `people`: the file for the
-    rows of users, and its key.
+    `listed`: resource → its records in the source and in the target, also of those that are only referred to. `key` encrypts users.
     """
     if not resources:
         return {PUBLICATIONS: plan_publications(writer, inputs)}
     totals: dict[str, Totals] = {}
     with (
-        MatchStore(inputs.folder / "others.sqlite", same_library=inputs.same_library, key=people[1]) as store,
+        MatchStore(inputs.folder / "others.sqlite", same_library=inputs.same_library, key=key) as store,
         ExitStack() as stack,
     ):
         writers = dict.fromkeys((*BEFORE, PUBLICATIONS, *AFTER), NotingWriter(writer, store))
         if USERS in resources:
-            writers[USERS] = NotingWriter(stack.enter_context(table_writer(people[0], PLAN, people[1])), store)
+            writers[USERS] = NotingWriter(stack.enter_context(table_writer(inputs.folder / PEOPLE, PLAN, key)), store)
         for resource in (*BEFORE, PUBLICATIONS, *AFTER):
             if resource == PUBLICATIONS:
                 totals[resource] = plan_publications(
@@ -137,16 +135,12 @@ def _match_resource(
 
 
 def _load(store: MatchStore, resource_type: ResourceType, source: TargetListing, target: TargetListing) -> Totals:
-    unfit, unfit_in_target = [0], [0]
-    in_target = (
-        (number, resource_type.values(record)) for number, record in numbered(target.records(), unfit_in_target)
-    )
+    in_target = ((number, resource_type.values(record)) for number, record in numbered(target.records()))
     prepared = (
-        (number, _prepare(store.target_of, resource_type, record))
-        for number, record in numbered(source.records(), unfit)
+        (number, _prepare(store.target_of, resource_type, record)) for number, record in numbered(source.records())
     )
-    store.load(resource_type, prepared, in_target)
-    return Totals(source.rows - unfit[0], target.rows, unfit[0], together=False)
+    records = store.load(resource_type, prepared, in_target)
+    return Totals(records, target.rows, source.rows - records, together=False)
 
 
 _FindTarget = Callable[[str, int], tuple[bool, int | None]]
@@ -281,15 +275,10 @@ def _sent_fields(resource_type: ResourceType, match: MatchResult, action: Action
 
 
 def _count(totals: Totals, resource_type: ResourceType, match: MatchResult, action: Action, unsent: str | None) -> None:
-    totals.actions[action] += 1
-    if match.matched_by is not None:
-        totals.matched_by[match.matched_by] += 1
+    totals.count(action, match.matched_by)
     if unsent is not None:
         for path, count in residue_counts([match.source.unsent]).items():
             totals.unsent[f"{resource_type.resource}.{path}"] += count
         totals.unsent = bounded(totals.unsent)
-    if action == Action.CREATE:
-        totals.requests += 1
-        totals.mails += resource_type.resource == USERS
-    elif action == Action.PATCH:
-        totals.requests += 1
+    totals.requests += action in WRITTEN_ACTIONS
+    totals.mails += action == Action.CREATE and resource_type.resource == USERS

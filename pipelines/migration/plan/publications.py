@@ -16,20 +16,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
-from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, ComparableLibrary, digest, sent_json
+from pipelines.migration.model.comparable import CONTRIBUTOR, RECORDS, STEP, ComparableLibrary, digest, sent_json
 from pipelines.migration.model.journal import Journal, WrittenRecord
 from pipelines.migration.model.plan import PlannedFile, PlannedReference
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, DecisionRow, WrittenRow, compare_libraries
+from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, WrittenRow, compare_libraries
 from pipelines.migration.plan.contributors import UNKNOWN, write_contributors
 from pipelines.migration.plan.files import described_files, planned_files, requests_of, unsent_with_files
 from pipelines.migration.plan.inputs import PlanInputs
 from pipelines.migration.plan.quarantine import NOTHING_TO_SEND
-from pipelines.migration.plan.rows import STEP, Totals, as_json, batches_of
+from pipelines.migration.plan.rows import Totals, as_json, batches_of
 from pipelines.publication_fields import REFERENCES
 from pipelines.publication_fields import WRITTEN as FORM_FIELDS
-from pipelines.records.batches import table_batch, transposed
+from pipelines.records.batches import named_batch
 from pipelines.records.residue import bounded, residue_counts, residue_json
 from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import TableWriter, escaped, literal, quoted, row_batches
@@ -44,8 +44,6 @@ ORGANIZATION = "organization"
 
 EMPTY_VALUES: dict[str, Any] = {"authors": [], "identifiers": [], "categories": []}
 """Field → the value with which a patch empties it; null empties the others."""
-
-_WITH_FILES = PRESENT_ACTIONS
 
 
 def plan_publications(writer: TableWriter, inputs: PlanInputs, *, users: MatchStore | None = None) -> Totals:
@@ -83,17 +81,14 @@ def written_batches(journal: Journal, resource: str = PUBLICATIONS) -> Iterator[
 
 
 def _written_row(record: WrittenRecord) -> WrittenRow:
-    wanted, held = (msgspec.json.encode(digests).decode() for digests in (record.wanted, record.held))
-    return WrittenRow(record.source_id, record.target_id, wanted, held)
+    wanted, after_write = (msgspec.json.encode(digests).decode() for digests in (record.wanted, record.held))
+    return WrittenRow(record.source_id, record.target_id, wanted, after_write)
 
 
 def _decision_batches(decisions: Iterable[RecordDecision]) -> Iterator[pa.RecordBatch]:
-    rows = [
-        DecisionRow(decision.source_id, decision.decision, decision.target_id)
-        for decision in decisions
-        if decision.resource == PUBLICATIONS
-    ]
-    yield table_batch(DECISIONS, transposed([*rows], DECISIONS))
+    found = [decision for decision in decisions if decision.resource == PUBLICATIONS]
+    names = ("source_id", "decision", "target_id")
+    yield named_batch(DECISIONS, {name: [getattr(decision, name) for decision in found] for name in names})
 
 
 def _prepare(
@@ -106,7 +101,8 @@ def _prepare(
 ) -> None:
     """Make the table `outcome`: the merged record for each record of the source, in the order of its file, with the contents of its files.
 
-    `mapped`: whether contributors are those of the target. The table `touched` has the target's records that are patched or shown.
+    The table `touched` gets the matched records of the target that the rows need: those that are patched, in conflict or have files.
+    `mapped`: whether contributors are those of the target.
     """
     content = (
         f"SELECT publication_id, list({{'kind': kind, 'position': position, 'status': status, 'sha256': sha256, 'bytes': bytes, "  # noqa: S608
@@ -118,7 +114,7 @@ def _prepare(
     column, join = (", v.mapped", f"LEFT JOIN ({contributors}) AS v ON v.id = s.id") if mapped else ("", "")
     database.execute(f"""
         CREATE TABLE outcome AS
-        SELECT s.file_row_number AS place, c.*, f.contents{column}, {_held(fields)} AS held
+        SELECT s.file_row_number AS place, c.*, f.contents{column}, {_target_digests(fields)} AS target_digests
         FROM read_parquet({literal(escaped(source.path(RECORDS)))}, file_row_number = true) AS s
         JOIN merged AS c ON c.source_id = s.id
         LEFT JOIN compared_source AS m ON m.id = s.id AND c.target_id IS NOT NULL
@@ -132,7 +128,7 @@ def _prepare(
     )
 
 
-def _held(fields: Sequence[str]) -> str:
+def _target_digests(fields: Sequence[str]) -> str:
     """SQL of a JSON object: digests of what the target has, for fields that need nothing and yet differ from the source.
 
     For the other fields, Python makes the digest of the source's text faster than DuckDB writes one.
@@ -221,10 +217,15 @@ def _row(  # noqa: PLR0917  the parts of a row
         references = {name: reference for name, reference in references.items() if name in payload}
         payload = {name: text for name, text in payload.items() if name not in references}
     expected = _expected(record, outcome, payload, fields)
-    files = _files(record, outcome, target, journal) if action in _WITH_FILES and record["files"] is not None else []
+    files = (
+        _files(record, outcome, target, journal) if action in PRESENT_ACTIONS and record["files"] is not None else []
+    )
     if action == Action.UNCHANGED and any(file.action == FileAction.UPLOAD for file in files):
         action = Action.PATCH
-    _count(totals, action, outcome["matched_by"], patched, files)
+    totals.count(action, outcome["matched_by"])
+    totals.fields.update(patched)
+    for file in files:
+        totals.files.count(file)
     totals.invalid += record["invalid"]
     totals.requests += requests_of(action, {**payload, **references}, files, together=totals.together)
     differing = {name: [record[name], target[name] if target else None] for name in outcome["conflicts"]}
@@ -259,8 +260,8 @@ def _expected(
         if outcome["action"] == Action.CREATE
         else [*payload, *outcome["same"]]
     )
-    held = msgspec.json.decode(outcome["held"]) if outcome["held"] else {}
-    return {name: held[name] if name in held else digest(record[name]) for name in names}
+    differing = msgspec.json.decode(outcome["target_digests"]) if outcome["target_digests"] else {}
+    return {name: differing[name] if name in differing else digest(record[name]) for name in names}
 
 
 def _files(
@@ -289,14 +290,3 @@ def _map_references(record: dict[str, Any], mapped: str | None, fields: Sequence
     if contributor is None or record[CONTRIBUTOR] is None or "source" not in msgspec.json.decode(record[CONTRIBUTOR]):
         return {}
     return {CONTRIBUTOR: PlannedReference(USERS, [msgspec.json.decode(contributor)["id"]], [None], as_object=True)}
-
-
-def _count(
-    totals: Totals, action: Action, matched_by: str | None, patched: Sequence[str], files: Sequence[PlannedFile]
-) -> None:
-    totals.actions[action] += 1
-    if matched_by is not None:
-        totals.matched_by[matched_by] += 1
-    totals.fields.update(patched)
-    for file in files:
-        totals.files.count(file)

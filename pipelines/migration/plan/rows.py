@@ -6,20 +6,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
 
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.plan import FileCounts
 from pipelines.records.batches import table_batch, transposed
 from pipelines.records.tables.description import Table
 from pipelines.service_limits import PER_PAGE
 
 _Row = TypeVar("_Row", bound=tuple[Any, ...])
-
-STEP = 2000
-"""Rows in memory at once."""
 
 
 @dataclass
@@ -43,6 +43,12 @@ class Totals:
     mails: int = 0
     """Persons for whom an account is created (service.md#users)."""
 
+    def count(self, action: Action, matched_by: str | None) -> None:
+        """Count a record with this action."""
+        self.actions[action] += 1
+        if matched_by is not None:
+            self.matched_by[matched_by] += 1
+
 
 def batches_of(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
     """Rows, in the order of the table's columns, as Arrow batches."""
@@ -52,13 +58,8 @@ def batches_of(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[pa.Rec
 
 def in_steps(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
     """Rows, at most `STEP` at a time."""
-    step: list[_Row] = []
-    for row in rows:
-        step.append(row)
-        if len(step) == STEP:
-            yield step
-            step = []
-    if step:
+    remaining = iter(rows)
+    while step := list(islice(remaining, STEP)):
         yield step
 
 

@@ -113,26 +113,26 @@ def _verdict(field: Field, keep_target_at: str | None, *, overwrite: bool) -> st
     keep = (
         ""
         if keep_target_at is None
-        else f"WHEN {source} = md5_number({literal(keep_target_at)}) THEN '{FieldVerdict.KEPT}'"
+        else f"WHEN {source} = md5_number({literal(keep_target_at)}) THEN '{FieldVerdict.KEEP}'"
     )
     sets = ""
     if field.is_set:
         of_source, of_target = (f"from_json({side}.{quoted(field.name + _TEXT)}, '[\"JSON\"]')" for side in "st")
         sets = (
-            f"WHEN list_has_all({of_target}, {of_source}) THEN '{FieldVerdict.KEPT}' "
+            f"WHEN list_has_all({of_target}, {of_source}) THEN '{FieldVerdict.KEEP}' "
             f"WHEN list_has_all({of_source}, {of_target}) THEN '{FieldVerdict.PATCH}'"
         )
     return f"""CASE
         {keep}
         WHEN {source} IS NOT DISTINCT FROM {target} THEN '{FieldVerdict.SAME}'
         WHEN d.decision = '{Decision.SOURCE}'{overwritten} THEN '{FieldVerdict.PATCH}'
-        WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEPT}'
+        WHEN d.decision = '{Decision.TARGET}' THEN '{FieldVerdict.KEEP}'
         WHEN w.held IS NOT NULL AND {target_unchanged}
             THEN CASE WHEN {source_unchanged} THEN '{FieldVerdict.SAME}' ELSE '{FieldVerdict.PATCH}' END
         WHEN w.held IS NOT NULL AND {source_unchanged} THEN '{FieldVerdict.EDITED}'
         WHEN w.held IS NOT NULL THEN '{FieldVerdict.CONFLICT}'
         WHEN {target} IS NULL THEN '{FieldVerdict.PATCH}'
-        WHEN {source} IS NULL THEN '{FieldVerdict.KEPT}'
+        WHEN {source} IS NULL THEN '{FieldVerdict.KEEP}'
         {sets}
         ELSE '{FieldVerdict.CONFLICT}'
     END"""

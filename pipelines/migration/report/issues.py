@@ -17,8 +17,10 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from pipelines.migration.model.actions import Action, FileAction
-from pipelines.migration.model.formatting import display_both
+from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
+from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
 from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
 from pipelines.migration.plan.conflicts import differences, target_numbers
 from pipelines.publication_fields import IDENTIFIER_FIELDS
@@ -31,9 +33,6 @@ from pipelines.store.durable import storage_errors
 if TYPE_CHECKING:
     import duckdb
 
-STEP = 2000
-"""Rows in memory at once."""
-
 EXAMPLES = 5
 """Examples on the page for each reason."""
 
@@ -42,9 +41,6 @@ PATCHES = 3
 
 MOST_GROUPS = 1000
 """Different reasons and paths with examples at most: a hostile record may have any number of fields (I13)."""
-
-PUBLICATIONS, PEOPLE = "publications", "users"
-"""The resource of most records, and the one whose values are never displayed."""
 
 _POSITIONS = re.compile(r"\[\d+\]")
 _FILES = msgspec.json.Decoder(list[PlannedFile])
@@ -118,6 +114,12 @@ class IssueGroup(msgspec.Struct):
 
     count: int = 0
     examples: list[IssueExample] = []
+
+    def add(self, example: IssueExample, most: int = EXAMPLES) -> None:
+        """Count a record; it is an example while there are fewer than `most`."""
+        self.count += 1
+        if len(self.examples) < most:
+            self.examples.append(example)
 
 
 class PatchedField(msgspec.Struct):
@@ -215,7 +217,7 @@ class _IssueLines:
         candidates = msgspec.json.decode(row["candidates"]) if row["candidates"] else []
         if row["target_id"] is not None:
             candidates = [row["target_id"]]
-        hidden = row["resource"] == PEOPLE
+        hidden = row["resource"] == USERS
         title = NOT_SHOWN if hidden else self._show(row["title"] or "")
         details = differences(fields) if fields and not hidden else target_numbers(candidates)
         groups = self._summary.conflicts if conflict else self._summary.unfit
@@ -227,16 +229,14 @@ class _IssueLines:
     def _unsent(self, record: str, resource: str, path: str, value: Any) -> _Issue:
         name, group, personal = self._path(path)
         text = value if type(value) is str else compact_json(value)
-        text = NOT_SHOWN if personal or resource == PEOPLE else self._show(text)
+        text = NOT_SHOWN if personal or resource == USERS else self._show(text)
         _add(self._summary.unsent, group, IssueExample(record, "", text), most=1)
         return name, text, *self._advice(path, text if path in IDENTIFIER_FIELDS else "")
 
     def _missing(self, record: str, file: PlannedFile) -> _Issue:
         name = self._show(file.name or file.filename or "")
         problem, suggestion = advice_on_finding("file")
-        self._summary.missing.count += 1
-        if len(self._summary.missing.examples) < EXAMPLES:
-            self._summary.missing.examples = [*self._summary.missing.examples, IssueExample(record, "", name)]
+        self._summary.missing.add(IssueExample(record, "", name))
         return file.kind, name, self._show(file.problem or "") or problem, suggestion
 
 
@@ -247,20 +247,14 @@ def _path(path: str) -> tuple[str, str, bool]:
 
 
 def _add(groups: dict[str, IssueGroup], key: str, example: IssueExample, most: int = EXAMPLES) -> None:
-    group = groups.get(key)
-    if group is None:
-        if len(groups) >= MOST_GROUPS:
-            return
-        group = groups[key] = IssueGroup(examples=[])
-    group.count += 1
-    if len(group.examples) < most:
-        group.examples.append(example)
+    if key in groups or len(groups) < MOST_GROUPS:
+        groups.setdefault(key, IssueGroup()).add(example, most)
 
 
 def _patched(database: duckdb.DuckDBPyConnection) -> Iterator[PatchedField]:
     """Yield the changed fields; those in which most values are replaced come first."""
     for resource, name, records, replaced, ids in database.execute(_PATCHED).fetchall():
-        examples = [] if resource == PEOPLE else _before_and_after(database, resource, name, ids)
+        examples = [] if resource == USERS else _before_and_after(database, resource, name, ids)
         yield PatchedField(resource, name, records, replaced, examples)
 
 
@@ -268,12 +262,9 @@ def _before_and_after(
     database: duckdb.DuckDBPyConnection, resource: str, name: str, ids: Sequence[int]
 ) -> list[IssueExample]:
     rows = database.execute(_EXAMPLES, [resource, name, list(ids)]).fetchall()
-    examples = []
-    for number, title, new, old in rows:
-        after, before = display_both(name, _value(new), _value(old))
-        examples.append(IssueExample(f"{noun(resource)} {number}", safe_text(title or ""), after, before))
-    return examples
-
-
-def _value(text: str | None) -> Any:
-    return None if text is None else msgspec.json.decode(text)
+    return [
+        IssueExample(
+            f"{noun(resource)} {number}", safe_text(title or ""), *display_both(name, value_of(new), value_of(old))
+        )
+        for number, title, new, old in rows
+    ]

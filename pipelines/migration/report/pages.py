@@ -249,8 +249,7 @@ def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
     """Groups of records by reason, the largest first."""
     return [
         {
-            "problem": advice_on(reason).problem,
-            "suggestion": advice_on(reason).suggestion,
+            **advice_on(reason)._asdict(),
             "count": f"{group.count:,}",
             "examples": group.examples,
             "more": f"{group.count - len(group.examples):,}" if group.count > len(group.examples) else "",

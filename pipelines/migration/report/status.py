@@ -180,12 +180,12 @@ def _view(
             else "(a value that no longer exists on either side)"
         )
 
-    held = entry.held if entry is not None else {}
+    after_write = entry.held if entry is not None else {}
     return FieldView(
         field=name,
         source=display_text(name, value_of(known[0])),
         wanted=text_of(row.expected[name]) if name in row.expected else None,
-        held=text_of(held[name]) if name in held else None,
+        held=text_of(after_write[name]) if name in after_write else None,
         live=None if live is None else display_text(name, value_of(live_value)),
         equal=name not in row.expected or (live is not None and digest(live_value) == row.expected[name]),
     )

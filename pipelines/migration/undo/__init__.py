@@ -1,1 +1,1 @@
-"""Undoing a plan: takes back what the journal says the plan wrote, as far as nobody changed it since."""
+"""Undoing a plan: takes back the writes that the journal has of it, unless people changed them since."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from pipelines.migration.apply.target_lists import TargetLists
-from pipelines.migration.model.comparable import RECORDS, STEP, ComparableLibrary
+from pipelines.migration.model.comparable import RECORDS, ComparableLibrary
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.files import described_files
+from pipelines.migration.plan.rows import in_steps
 from pipelines.migration.undo.inverse_operations import TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.undo.worklist import Worklist
+from pipelines.migration.undo.worklist import worklist
 from pipelines.publication_fields import WRITTEN
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
@@ -37,10 +37,9 @@ def dry_run(  # noqa: PLR0917  the same as `undo` takes
 ) -> UndoResult:
     """Returns what an undo would do to the target as it is `now`."""
     result = UndoResult(plan=plan.name, really=False)
-    worklist = iter(Worklist(plan, journal, target_lists))
     with storage_errors(now.folder), duckdb.connect() as database:
         database.execute("SET threads = 1; SET memory_limit = '256MB'")
-        while batch := list(islice(worklist, STEP)):
+        for batch in in_steps(worklist(plan, journal, target_lists)):
             publications = _publications(database, now, [item.target_id for item in batch])
             for item in batch:
                 if item.doubt:

@@ -1,7 +1,7 @@
 """Decides what an undo does about one record: delete it, give fields back, detach files, or leave it (I8).
 
-A function of the plan, the journal and the record in the target. Only what the journal says this plan wrote is taken back, and only where
-it is still as it was written: later edits of people stay.
+A function of the plan, the journal and the record in the target. Only writes of this plan are taken back, and only values that are
+unchanged since: later edits of people stay.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pipelines.records.matching import comparable
 DELETABLE = frozenset({"publications", "users", "collections", "hard_copies"})
 """Resources whose records the service deletes: no authorities and no tasks (service.md#other-resources)."""
 
-FILES_HIDDEN = "the service does not show its files, so nobody can tell which of them the plan attached"
+FILES_HIDDEN = "the service does not show its files, so it is unknown which of them the plan attached"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class TargetRecord:
 
     @classmethod
     def of_list(cls, item: UndoItem) -> TargetRecord | None:
-        """From the target's list as it was when undo began: how to read one such record is not shown (service.md#not-shown)."""
+        """From the target's list as it was when undo began: the documentation has no request for one such record (service.md#not-shown)."""
         return None if item.listed is None else cls(RESOURCE_TYPES[item.row.resource].compared(item.listed), [])
 
     @property
@@ -146,7 +146,7 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
         elif entry.state == WriteState.DONE:
             _delete_asset(operations, entry, file, record)
         elif any(is_like(file, asset) for asset_id, asset in record.assets.items() if asset_id not in assets_before):
-            operations.left_reasons.append(f"{describe_file(file)}: nobody can tell whether this plan attached it")
+            operations.left_reasons.append(f"{describe_file(file)}: it is unknown whether this plan attached it")
         else:
             operations.final_entries.append(entry.number)
 
@@ -154,7 +154,7 @@ def _decide_reversal(operations: InverseOperations, item: UndoItem, record: Targ
 def _revert_fields(
     operations: InverseOperations, item: UndoItem, entry: JournalEntry, record: TargetRecord, kinds: Kinds
 ) -> None:
-    """Gives each field its old value that still has the one written, or leaves it."""
+    """Gives the old value back to each field that still has the written value; leaves the other fields."""
     compared, empty = _field_rules(item.row.resource, kinds)
     old_values = entry.before or item.row.before
     before, written = compared(old_values), entry.held or entry.wanted
@@ -188,7 +188,7 @@ def _remove_cover(
     if cover is not None and not is_like(file, cover):
         operations.left_reasons.append("people set another cover since")
     elif cover is not None and any(before.kind == COVER for before in item.files_before):
-        operations.left_reasons.append("the cover that it had before is not kept, so the new one stays")
+        operations.left_reasons.append("the cover that it had before is not stored anywhere, so the new one stays")
     else:
         if cover is not None:
             operations.patch["cover"] = None

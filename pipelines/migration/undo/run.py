@@ -23,7 +23,7 @@ from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.undo.inverse_operations import InverseOperations, TargetRecord, inverse_operations
 from pipelines.migration.undo.result import UndoResult
-from pipelines.migration.undo.worklist import UndoItem, Worklist
+from pipelines.migration.undo.worklist import UndoItem, worklist
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.service.client import LibraryClient
 
@@ -46,7 +46,7 @@ def undo(
     """
     run = UndoRun(plan, journal, kinds, client, writer, on_progress)
     try:
-        for _resource, items in groupby(Worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
+        for _resource, items in groupby(worklist(plan, journal, target_lists), key=lambda item: item.row.resource):
             if run.postponed:
                 for item in items:
                     run.result.leave(item, [POSTPONED])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
@@ -54,35 +53,30 @@ class UndoItem(NamedTuple):
 
     @property
     def doubt(self) -> str:
-        """Why nobody can tell whether the record was created; empty where that is known."""
+        """Why it is unknown whether the record was created; empty where it is known."""
         if self.creation is None or not in_doubt(self.creation):
             return ""
         remedy = "undo with --really" if self.row.resource == PUBLICATIONS else "applying the plan again"
         return self.creation.message or f"the response to its creation was lost; {remedy} looks it up"
 
 
-@dataclass(frozen=True)
-class Worklist:
-    """The items of a plan. `target_lists`: the records of the other resources to which the plan wrote."""
+def worklist(plan: Plan, journal: Journal, target_lists: TargetLists) -> Iterator[UndoItem]:
+    """Yield the items of a plan, the last row first; one row group is in memory.
 
-    plan: Plan
-    journal: Journal
-    target_lists: TargetLists
-
-    def __iter__(self) -> Iterator[UndoItem]:
-        """The last row of the plan first; one row group in memory."""
-        for rows in _rows_backwards(self.plan):
-            written = []
-            for row in rows:
-                entries = self.journal.of_record(row.resource, row.source_id)
-                if any(entry.plan == self.plan.name and entry.state in OPEN for entry in entries):
-                    written.append((row, entries))
-            files = _files_before(self.plan, [row.target_id for row, _entries in written if row.target_id is not None])
-            for row, entries in written:
-                item = UndoItem(self.plan.name, row, entries, files.get(row.target_id, []))
-                if row.resource != PUBLICATIONS and item.target_id is not None:
-                    item = item._replace(listed=self.target_lists.record(row.resource, item.target_id))
-                yield item
+    `target_lists`: the records of the other resources to which the plan wrote.
+    """
+    for rows in _rows_backwards(plan):
+        written = []
+        for row in rows:
+            entries = journal.of_record(row.resource, row.source_id)
+            if any(entry.plan == plan.name and entry.state in OPEN for entry in entries):
+                written.append((row, entries))
+        files = _files_before(plan, [row.target_id for row, _entries in written if row.target_id is not None])
+        for row, entries in written:
+            item = UndoItem(plan.name, row, entries, files.get(row.target_id, []))
+            if row.resource != PUBLICATIONS and item.target_id is not None:
+                item = item._replace(listed=target_lists.record(row.resource, item.target_id))
+            yield item
 
 
 def _rows_backwards(plan: Plan) -> Iterator[list[PlanRow]]:

@@ -1,16 +1,15 @@
-"""Compares files by their bytes: each is fetched from the target and hashed on the way; nothing of it is kept (I12).
+"""Compares files by their bytes: each is fetched from the target and hashed on the way; nothing is stored (I12).
 
 A file is fetched from its address in the listing, without a sign-in from a storage (I2); where that address has expired, from a fresh one.
 """
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from pipelines.migration.apply.run import ApplyProgress
 from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
@@ -39,23 +38,17 @@ class _PresentFile(NamedTuple):
     payload: bytes
 
 
-class _NullFile(io.RawIOBase):
-    """Discards what is written: only the hash is needed."""
+class _NullFile:
+    """Discards the bytes of a download, of which only the hash is needed. Has what `Downloads.fetch` calls."""
 
-    def writable(self) -> bool:
-        return True
+    def seek(self, _offset: int) -> None:
+        pass
 
-    def seekable(self) -> bool:
-        return True
+    def truncate(self) -> None:
+        pass
 
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:  # noqa: ARG002  as any file's
-        return 0
-
-    def truncate(self, size: int | None = None) -> int:  # noqa: ARG002
-        return 0
-
-    def write(self, content: Any) -> int:
-        return memoryview(content).nbytes
+    def write(self, _content: bytes) -> None:
+        pass
 
 
 class Contents:

@@ -1,4 +1,4 @@
-"""The differences that a verification finds, in a table of a database, so that no list of them is held in memory (I11)."""
+"""The differences that a verification finds, in a table of a database, so that memory does not grow with them (I11)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from pipelines.migration.model.comparable import STEP
-from pipelines.records.batches import Row, table_batch, transposed
+from pipelines.migration.model.comparison_database import append_rows
+from pipelines.records.batches import Row
 from pipelines.records.tables.description import Column, Table
 
 if TYPE_CHECKING:
@@ -95,22 +96,3 @@ class Discrepancies:
         while batch := rows.fetchmany(STEP):
             for *row, title in batch:
                 yield Discrepancy(*row), title
-
-
-def create_table(database: DuckDBPyConnection, table: Table, batches: Iterable[pa.RecordBatch] = ()) -> None:
-    """Create a table with these rows."""
-    _from_batches(database, f"CREATE TABLE {table.name} AS FROM given", table, batches)
-
-
-def append_rows(database: DuckDBPyConnection, table: Table, rows: list[Row]) -> None:
-    """Append rows to a table."""
-    batch = table_batch(table, transposed(rows, table))
-    _from_batches(database, f"INSERT INTO {table.name} FROM given", table, [batch])
-
-
-def _from_batches(
-    database: DuckDBPyConnection, statement: str, table: Table, batches: Iterable[pa.RecordBatch]
-) -> None:
-    database.register("given", pa.RecordBatchReader.from_batches(table.schema, iter(batches)))
-    database.execute(statement)
-    database.unregister("given")

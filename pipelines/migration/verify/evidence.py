@@ -1,4 +1,4 @@
-"""Evidence of a verification, to be kept when the old library is gone: a bag by the rules of BagIt (RFC 8493).
+"""Evidence of a verification, for the time when the old library is gone: a bag by the rules of BagIt (RFC 8493).
 
 It has the plan, every write, the target's publications and the findings. Any BagIt tool, or `sha256sum`, checks that it is unchanged.
 """

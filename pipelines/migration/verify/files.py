@@ -13,6 +13,7 @@ from pipelines.humanize import counted
 from pipelines.migration.apply.attachments import is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.comparison_database import append_rows, create_table
 from pipelines.migration.model.journal import WriteState
 from pipelines.migration.model.plan import PlannedFile
 from pipelines.migration.plan.files import described_files, part_of
@@ -24,8 +25,6 @@ from pipelines.migration.verify.discrepancies import (
     MISSING,
     Discrepancies,
     Discrepancy,
-    append_rows,
-    create_table,
 )
 from pipelines.records.batches import Row
 from pipelines.records.files import ASSET as AN_ASSET
@@ -152,7 +151,7 @@ def compare_files(
     )
     for asset in free:
         if original := next((file for file in planned if file.kind == AN_ASSET and is_like(file, asset)), None):
-            why = f"nobody knows who attached {asset.asset_id}, which is like it"
+            why = f"it is unknown who attached {asset.asset_id}, which is like it"
             problems.append(FileProblem(DUPLICATED, original, asset, why))
     return problems, pairs
 

@@ -48,8 +48,7 @@ class OtherResourcesComparison:
     def compared(self) -> int:
         """Records that should be in the target."""
         counts = self.plan.facts.counts
-        actions = PRESENT_ACTIONS
-        return sum(counts[resource].get(action, 0) for resource in self.resources for action in actions)
+        return sum(counts[resource].get(action, 0) for resource in self.resources for action in PRESENT_ACTIONS)
 
     def counts(self) -> Counter[str]:
         """Problem → records. A record that differs in several fields counts once."""
@@ -109,7 +108,7 @@ class OtherResourcesComparison:
     def _duplicates(self, row: PlanRow) -> Iterator[VerificationFinding]:
         if row.action == Action.CREATE:
             for number in self.lists.new_matches(self.plan, self.journal, row):
-                yield _finding(row, DUPLICATED, number, why="nobody knows who made it, and it has the same name")
+                yield _finding(row, DUPLICATED, number, why="it is unknown who created it, and it has the same name")
 
 
 def _finding(  # noqa: PLR0917  the columns of a finding

@@ -1,37 +1,34 @@
 """Compares the publications of a plan with a later reading of the target: missing, differing and duplicated records.
 
-In a database, table against table: every field of every record is compared, and no record is held in memory by itself (I11).
+In a database, table against table: every field of every record is compared, and no single record is decoded in Python (I11).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 
 from pipelines.migration.model.actions import Action
-from pipelines.migration.model.comparable import CONTRIBUTOR, STEP, ComparableLibrary
+from pipelines.migration.model.comparable import CONTRIBUTOR, ComparableLibrary
+from pipelines.migration.model.comparison_database import comparison_database, create_table
 from pipelines.migration.model.journal import Journal, WriteKind, WriteState
 from pipelines.migration.model.plan import ROWS, Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.plan.contributors import map_contributors
+from pipelines.migration.plan.rows import batches_of
 from pipelines.migration.verify.discrepancies import (
     DIFFERING,
     DUPLICATED,
     FINDINGS,
     MISSING,
     Discrepancies,
-    create_table,
 )
 from pipelines.publication_fields import REFERENCES, WRITTEN
-from pipelines.records.batches import Row, table_batch, transposed
 from pipelines.records.tables.description import Column, Table
-from pipelines.store.durable import storage_errors
 from pipelines.store.parquet import escaped, literal, quoted
 
 if TYPE_CHECKING:
@@ -74,35 +71,20 @@ def compare_with_target(plan: Plan, now: ComparableLibrary, workdir: Path, journ
     should be in the target), `entries` and `written_ids`, and the views `planned`, `source`, `before` (the target when the plan was made)
     and `target`.
     """
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "1200MB",
-        "threads": 2,
-        "preserve_insertion_order": False,
-        "temp_directory": str(workdir / "spilled"),
-    }
-    with storage_errors(workdir), duckdb.connect(str(workdir / "comparison.duckdb"), config=limits) as database:
-        for name, side in (("source", plan.source), ("before", plan.target), ("target", now)):
-            for view in side.views(name):
-                database.execute(view)
+    with comparison_database(workdir, {"source": plan.source, "before": plan.target, "target": now}) as database:
         contributors = map_contributors(database, plan.source, find_target=journal.target_id_of)
         rows = f"read_parquet({literal(escaped(plan.path(ROWS)))})"
         database.execute(f"CREATE TEMP VIEW planned AS FROM {rows} WHERE resource = '{PUBLICATIONS}'")
         if contributors:
             database.execute(_WITH_CONTRIBUTORS.format(rows=rows))
         create_table(database, FINDINGS)
-        create_table(database, ENTRIES, _batches(ENTRIES, journal.columns_of_plan(plan.name, _ENTRY)))
-        create_table(database, WRITTEN_IDS, _batches(WRITTEN_IDS, journal.created_records(PUBLICATIONS)))
+        create_table(database, ENTRIES, batches_of(ENTRIES, journal.columns_of_plan(plan.name, _ENTRY)))
+        create_table(database, WRITTEN_IDS, batches_of(WRITTEN_IDS, journal.created_records(PUBLICATIONS)))
         _compare_fields(database, REFERENCES if plan.facts.same_library else contributors)
         _find_differing(database)
         _find_duplicated(database)
         _find_missing(database)
         yield Discrepancies(database)
-
-
-def _batches(table: Table, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    remaining = iter(rows)
-    while batch := list(islice(remaining, STEP)):
-        yield table_batch(table, transposed(batch, table))
 
 
 def _compare_fields(database: DuckDBPyConnection, references: Sequence[str]) -> None:
@@ -214,7 +196,7 @@ def _find_duplicated(database: DuckDBPyConnection) -> None:
         INSERT INTO findings
         SELECT
             '{DUPLICATED}', source_id, id, NULL, NULL, NULL,
-            'nobody knows who made it, and it is the same as ' || target_id || ', ' || evidence
+            'it is unknown who created it, and it is the same as ' || target_id || ', ' || evidence
         FROM duplicates
         WHERE is_there;
 
@@ -236,7 +218,7 @@ def _find_missing(database: DuckDBPyConnection) -> None:
             WHEN state = '{WriteState.UNDONE}' THEN 'it was created, and taken back'
             WHEN state = '{WriteState.INTENDED}' THEN 'the response to its creation was lost; applying the plan again looks it up'
             ELSE coalesce(message, state)
-        END || coalesce('. Nobody knows who made ' || d.ids || ', which may be it', '')
+        END || coalesce('. It is unknown who created ' || d.ids || ', which may be it', '')
         FROM checked AS c
         LEFT JOIN (SELECT source_id, string_agg(id, ', ' ORDER BY id) AS ids FROM duplicates WHERE NOT is_there GROUP BY ALL) AS d
             ON d.source_id = c.source_id

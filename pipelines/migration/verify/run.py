@@ -1,6 +1,6 @@
 """Verifies a migration: reads the target again and compares it with the plan, every record, every field and every file.
 
-The result is kept beside the plan, under its date: a JSON document with the counts and the first findings, and a table of all findings.
+The result is stored beside the plan, under its date: a JSON document with the counts and the first findings, and a table of all findings.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def verify(
     client: LibraryClient,
     check_contents: Callable[[Discrepancies], int] | None = None,
 ) -> MigrationVerification:
-    """Compare a plan with the target as it is `now`, and keep the result beside the plan. `workdir`: a folder for temporary files.
+    """Compare a plan with the target as it is `now`, and store the result beside the plan. `workdir`: a folder for temporary files.
 
     `check_contents` adds the differences in the bytes of files, and returns how many files it compared. `other_resources`: the findings
     for resources other than publications.

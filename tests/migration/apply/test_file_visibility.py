@@ -1,6 +1,6 @@
 """A record without `assets`: it has no files, or the service does not show them.
 
-Whether every response has that field is not shown (service.md#not-shown).
+The documentation does not say whether every response has that field (service.md#not-shown).
 """
 
 from __future__ import annotations

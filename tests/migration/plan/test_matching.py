@@ -50,7 +50,10 @@ def matched(
         for name, side in (("source", source), ("target", target)):
             database.execute(f"CREATE TABLE {name} (id BIGINT, fingerprint VARCHAR, content VARCHAR)")
             database.execute(f"CREATE TABLE {name}_keys (id BIGINT, type VARCHAR, value VARCHAR)")
-            rows = [(one, told, side.contents.get(one, f"{name} {one}")) for one, told in side.fingerprints.items()]
+            rows = [
+                (number, fingerprint, side.contents.get(number, f"{name} {number}"))
+                for number, fingerprint in side.fingerprints.items()
+            ]
             _fill(database, name, rows)
             _fill(database, f"{name}_keys", [(one, *key) for one, keys in side.keys.items() for key in sorted(keys)])
         database.execute("CREATE TABLE written (source_id BIGINT, target_id BIGINT)")
@@ -119,9 +122,9 @@ def in_python(source: Side, target: Side, written: dict[int, int], *, same_libra
 def _agree(source: Side, one: int, target: Side, other: int, how: str) -> bool:
     if how == "identifier":
         return not source.keys[one].isdisjoint(target.keys[other])
-    told = source.contents if how == "content" else source.fingerprints
-    others = target.contents if how == "content" else target.fingerprints
-    return told.get(one) is not None and told.get(one) == others.get(other)
+    in_source = source.contents if how == "content" else source.fingerprints
+    in_target = target.contents if how == "content" else target.fingerprints
+    return in_source.get(one) is not None and in_source.get(one) == in_target.get(other)
 
 
 def _disagree(one: Keys, other: Keys) -> bool:

@@ -6,11 +6,10 @@ import pytest
 
 from pipelines.migration.model.plan import PlanRow
 from pipelines.migration.model.plan_table import PLAN, PlanTableRow
-from pipelines.migration.plan.comparison import DECISIONS, WRITTEN, DecisionRow, WrittenRow
-from pipelines.migration.plan.contributors import CONTRIBUTORS, ContributorRow
+from pipelines.migration.plan.comparison import WRITTEN, WrittenRow
 from pipelines.records.tables.description import Table
 
-ROWS = ((PLAN, PlanTableRow), (WRITTEN, WrittenRow), (DECISIONS, DecisionRow), (CONTRIBUTORS, ContributorRow))
+ROWS = ((PLAN, PlanTableRow), (WRITTEN, WrittenRow))
 
 
 @pytest.mark.parametrize(("table", "row"), ROWS, ids=[table.name for table, _row in ROWS])

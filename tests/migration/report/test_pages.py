@@ -224,16 +224,16 @@ def test_a_field_may_be_called_anything(tmp_path: Path) -> None:
     """DuckDB takes some names for JSON paths."""
     names = ["$x", "/a/b", "~0", "$.title", "a.b", "", "*"]
     rows = [row(1, Action.PATCH, payload=dict.fromkeys(names, "new"), before=dict.fromkeys(names, "old"))]
-    looked = write_pages(example(tmp_path / "plan", rows), now=NOW)
-    assert {one.field: one.replaced for one in looked.patched} == dict.fromkeys(names, 1)
-    assert {(one.value, one.before) for each in looked.patched for one in each.examples} == {("new", "old")}
+    summary = write_pages(example(tmp_path / "plan", rows), now=NOW)
+    assert {one.field: one.replaced for one in summary.patched} == dict.fromkeys(names, 1)
+    assert {(one.value, one.before) for each in summary.patched for one in each.examples} == {("new", "old")}
 
 
-def test_a_plan_that_asks_nobody_says_so(tmp_path: Path, usual: Plan) -> None:
+def test_a_plan_that_overwrites_without_a_question_says_so(tmp_path: Path, usual: Plan) -> None:
     plan = with_pages(example(tmp_path / "plan", usual_rows(), overwrite=True))
     for name in (HTML, MARKDOWN):
-        assert "the value of old counts and nobody is asked" in text_of(plan, name)
-        assert "nobody is asked" not in text_of(usual, name)
+        assert "the value of old counts, and no decision is asked for" in text_of(plan, name)
+        assert "no decision is asked for" not in text_of(usual, name)
 
 
 def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_what_is_added_to_a_list_replaces_nothing(tmp_path: Path) -> None:
         row(number, Action.PATCH, payload={"categories": ours}, before={"categories": theirs})
         for number, (ours, theirs) in enumerate(changes)
     ]
-    looked = write_pages(example(tmp_path / "plan", rows), now=NOW)
-    assert [(each.records, each.replaced) for each in looked.patched] == [(5, 2)]
-    assert [each.record for each in looked.patched[0].examples] == ["publication 1", "publication 2"]
-    assert looked.replaced == 2
+    summary = write_pages(example(tmp_path / "plan", rows), now=NOW)
+    assert [(each.records, each.replaced) for each in summary.patched] == [(5, 2)]
+    assert [each.record for each in summary.patched[0].examples] == ["publication 1", "publication 2"]
+    assert summary.replaced == 2

@@ -99,10 +99,10 @@ def test_a_migration_without_later_changes_is_equal(pair: LibraryPair, snapshot:
     )
     assert (result.files_checked, result.contents) == (5, 5)
     assert result.requests == pair.requests() - requests == 2, "files are fetched from their addresses in the listing"
-    [kept] = verifications(plan)
-    assert read_verification(kept) == result
+    [document] = verifications(plan)
+    assert read_verification(document) == result
     after = files_in(plan.folder)
-    assert set(after) - set(before) == {kept.name, result.table}
+    assert set(after) - set(before) == {document.name, result.table}
     assert {name: after[name] for name in before} == before
 
 
@@ -198,15 +198,15 @@ def test_evidence_is_a_complete_and_valid_bag(pair: LibraryPair, snapshot: Snaps
     plan, folder = apply_new_plan(pair, snapshot), tmp_path / "kept" / "evidence"
     result = verify(pair, plan, evidence=folder)
     assert check_bag(folder)["External-Identifier"] == plan.name
-    kept = {path.name for path in (folder / "data").iterdir()}
-    assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < kept
-    assert {result.name, result.table, "journal.jsonl", "source-manifest.json", "README.txt"} < kept
-    shown = pq.read_table(folder / "data" / "target-publications.parquet")
-    assert shown.num_rows == RECORDS
-    assert "signature" not in str(shown.column("payload").to_pylist()).lower(), (
+    names = {path.name for path in (folder / "data").iterdir()}
+    assert {"plan.json", "plan.parquet", "plan.md", "plan.html", "issues.tsv", "conflicts.tsv"} < names
+    assert {result.name, result.table, "journal.jsonl", "source-manifest.json", "README.txt"} < names
+    target = pq.read_table(folder / "data" / "target-publications.parquet")
+    assert target.num_rows == RECORDS
+    assert "signature" not in str(target.column("payload").to_pylist()).lower(), (
         "I10: nothing that opens a file is handed on"
     )
-    assert {json.loads(payload)["title"] for payload in shown.column("payload").to_pylist()} == {
+    assert {json.loads(payload)["title"] for payload in target.column("payload").to_pylist()} == {
         record["title"] for record in pair.publications()
     }
     journal = [json.loads(line) for line in (folder / "data" / "journal.jsonl").read_text().splitlines()]
