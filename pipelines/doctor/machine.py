@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
-from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
@@ -209,8 +209,3 @@ def _ago(past: timedelta) -> str:
     if minutes < 120:  # noqa: PLR2004
         return f"{minutes} min"
     return f"{minutes // 60} hours" if minutes < 48 * 60 else f"{minutes // 60 // 24} days"
-
-
-def unusable(error: ConfigurationError) -> CheckResult:
-    """The configuration cannot be read at all."""
-    return problem("configuration", str(error), exit_status=ExitStatus.USAGE)
