@@ -79,8 +79,8 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
         print_warning(console, problem)
     print_failed_files(console, manifest.files, most=10)
     if manifest.files.kept:
-        kept = counted(manifest.files.kept, "file")
-        console.print(f"{kept} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
+        files = counted(manifest.files.kept, "file")
+        console.print(f"{files} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
     if report:
         console.print(f"Report for librarians: {report}")
     elif snapshot.counts.get("publications", 0) > REPORT_LIMIT:
@@ -95,10 +95,8 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
     else:
-        kept = (
-            f"Snapshot {snapshot.name} is kept, but it is not proved complete; the newest complete one stays current."
-        )
-        console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {kept}"))
+        verdict = f"Snapshot {snapshot.name} is stored, but not proved complete; the newest complete one stays current."
+        console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {verdict}"))
 
 
 def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:

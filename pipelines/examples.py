@@ -25,8 +25,8 @@ class ExampleQuery:
     def notes(self) -> str:
         """What the comment says below the question: how to read the answer."""
         lines = self.sql.splitlines()[1:]
-        said = lines[: next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))]
-        return " ".join(line.removeprefix("--").strip() for line in said)
+        comment = lines[: next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))]
+        return " ".join(line.removeprefix("--").strip() for line in comment)
 
 
 def all_examples() -> list[ExampleQuery]:

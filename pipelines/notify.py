@@ -1,6 +1,6 @@
-"""The failure hook and the dead-man's switch: one call for each run, on success or on failure, to whom bookferry.toml names.
+"""The failure hook and the dead-man's switch: one call for each run, on success or on failure, to the receiver in bookferry.toml.
 
-A call changes nothing of the result. A run that is killed makes none, which is what a dead-man's switch waits for.
+A call does not change the result. A killed run makes no call, and a dead-man's switch raises the alarm.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from pipelines.store.maintenance.verification import SnapshotVerification
 from pipelines.store.snapshots.snapshots import Snapshot
 
 MAX_CHARACTERS = 2000
-"""Characters of a message that are passed on."""
+"""Characters of a message in a report."""
 
 
 class Ending(msgspec.Struct, kw_only=True, frozen=True):
-    """How a run ended, as it is told: these are the JSON's members, and BOOKFERRY_... of each is a command's variable."""
+    """The report of a run's end. Its fields are the members of the JSON, and BOOKFERRY_... of each is a variable of a command."""
 
     job: str
     """backup, verification or retention."""
     result: str
     """complete; or partial, failed, stopped, damaged."""
     tenant: str = ""
-    """Empty where the run was for all tenants."""
+    """Empty if the run was for all tenants."""
     snapshot: str = ""
     message: str = ""
     run: str = ""
-    """Dagster's name of the run, where there is one."""
+    """Dagster's id of the run, if it has one."""
 
     @property
     def occasion(self) -> Occasion:
@@ -45,7 +45,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
 
     @classmethod
     def of_backup(cls, snapshot: Snapshot, run: str = "") -> Ending:
-        """A backup that published something."""
+        """The report of a backup that published a snapshot."""
         manifest = snapshot.manifest
         return cls(
             job="backup",
@@ -58,7 +58,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
 
     @classmethod
     def of_verification(cls, found: SnapshotVerification, run: str = "") -> Ending:
-        """A verification that found damage."""
+        """The report of a verification that found damage."""
         message = " ".join(found.problems[:20])
         return cls(
             job="verification", result="damaged", tenant=found.tenant, snapshot=found.snapshot, message=message, run=run
@@ -72,7 +72,7 @@ def notify(
     environ: Mapping[str, str] = os.environ,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """Make the one call that this ending asks for, if anybody is to be told. What went wrong with the call, in words, or None."""
+    """Make the call for this ending, if a receiver is configured. Returns the problem with the call as text, or None."""
     try:
         hook = settings.notify_of(ending.tenant).hook(ending.occasion, environ)
         if hook is None:
@@ -88,21 +88,21 @@ def notify(
             },
             folder=settings.path.parent,
             sleep=sleep,
-            pauses=() if ending.result == "stopped" else PAUSES,  # who stops a run does not want to wait
+            pauses=() if ending.result == "stopped" else PAUSES,  # a person who stops a run does not want to wait
         )
     except Exception as error:  # noqa: BLE001  whatever happens to a call, the run has ended as it has
         of = f" of {ending.tenant}" if ending.tenant else ""
-        return redact(f"The {ending.job}{of} ({ending.result}) could not be told: {error}")
+        return redact(f"The {ending.job}{of} ({ending.result}) could not be reported: {error}")
     return None
 
 
 def _clean(text: str) -> str:
-    """Without secrets (I10), and without what no environment variable can hold."""
+    """Returns the text without secrets (I10) and without null characters, which no environment variable can contain."""
     return redact(text.replace("\0", ""))[:MAX_CHARACTERS]
 
 
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the variables that bookferry.toml names: those hold secrets, which are nobody else's business."""
+    """Returns the environment without the variables that bookferry.toml names, because they contain secrets."""
     tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
     tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]
     named = {getattr(table, key) for table in tables for key in type(table).model_fields if key.endswith("_env")}

@@ -92,7 +92,7 @@ def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: 
 
 
 def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Path) -> None:
-    """Partial, failed, stopped and damaged are failures; nobody is told where nobody is named."""
+    """Partial, failed, stopped and damaged are failures; without a receiver, no call is made."""
     good, bad = tmp_path / "good", tmp_path / "bad"
     settings = configure(f"success = {writer(good)}\nfailure = {writer(bad)}")
     data = DataFolder(tmp_path / "library-data")
@@ -165,7 +165,7 @@ def test_a_web_address_is_tried_three_times(
         assert said is None
     else:
         assert said is not None
-        assert said.startswith("The backup of old (failed) could not be told: the address at 127.0.0.1 ")
+        assert said.startswith("The backup of old (failed) could not be reported: the address at 127.0.0.1 ")
         assert problem in said
         assert SECRET not in said
 

@@ -1,6 +1,6 @@
-"""One guess of docs/assumptions.md: held, not held, or not to be tested here; and the answers that guesses are tested by.
+"""The result for one assumption of docs/assumptions.md: true, false or untested; and the responses that show it.
 
-A guess that does not hold is a warning only where it costs the backup something; elsewhere the client copes, and it is a note.
+A false assumption is a warning if it costs the backup something. Otherwise the client copes with it, and it is a note.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipelines.service.redaction import outside_text
 
 @dataclass(frozen=True)
 class ServiceResponses:
-    """What a library answered. `first` is a page of /publications; whatever was not asked or not answered is `None`."""
+    """The responses of a library. `first` is a page of /publications; a request that was not sent or not answered is `None`."""
 
     api: str
     first: ProbeResponse
@@ -26,13 +26,13 @@ class ServiceResponses:
     beyond: ProbeResponse | None = None
     found: ProbeResponse | None = None
     sought: str = ""
-    """The DOI that `found` was asked for."""
+    """The DOI of the search `found`."""
 
     refused: ProbeResponse | None = None
-    """What a first page larger than promised was answered with, where that was a refusal."""
+    """The refusal of a first page with more records than the service grants, if it was refused."""
 
     larger: bool = True
-    """Whether the first page is the answer to a question for more records than promised."""
+    """Whether `first` was requested with more records than the service grants."""
 
     @property
     def records(self) -> list[dict[str, Any]]:
@@ -46,27 +46,27 @@ class ServiceResponses:
 
 
 def confirmed(name: str, message: str) -> CheckResult:
-    """The service is as we supposed."""
+    """The assumption is true."""
     return ok(name, message, held=True)
 
 
 def differs(name: str, message: str, meaning: str, *, costs: bool = False) -> CheckResult:
-    """The service is otherwise; `meaning` is what that means for us."""
+    """The assumption is false; `meaning` is the consequence for a backup or a migration."""
     return (warning if costs else note)(name, message, meaning, held=False)
 
 
 def untested(name: str, why: str) -> CheckResult:
-    """This library's answers say nothing about it."""
+    """The responses of this library do not show it."""
     return note(name, f"could not be tested: {why}", held=None)
 
 
 def total_of(answer: ProbeResponse | None) -> int | None:
-    """X-Total of a page, where it is a number."""
+    """X-Total of a page; `None` if it is no number."""
     return answer.paging.total if answer is not None and answer.paging is not None else None
 
 
 def names_of(names: Iterable[str]) -> str:
-    """Names from the service, fit for a message."""
+    """Names from the service as text for a message."""
     return outside_text(", ".join(sorted(names)), 200)
 
 

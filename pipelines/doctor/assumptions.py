@@ -1,4 +1,4 @@
-"""All guesses of docs/assumptions.md that reading can test, in the order of that page."""
+"""All assumptions of docs/assumptions.md that reads can test, in the order of that page."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ CHECKS: tuple[Callable[[ServiceResponses], CheckResult], ...] = (
 )
 
 
-def check_assumptions(look: ServiceResponses) -> list[CheckResult]:
-    """What the answers say of every guess."""
-    return [check(look) for check in CHECKS]
+def check_assumptions(responses: ServiceResponses) -> list[CheckResult]:
+    """The result for every assumption."""
+    return [check(responses) for check in CHECKS]

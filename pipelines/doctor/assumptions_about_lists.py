@@ -1,4 +1,4 @@
-"""Guesses about lists, pages, searches and errors (docs/assumptions.md, part two: lists and searches)."""
+"""Assumptions about lists, pages, searches and errors (docs/assumptions.md, part two: lists and searches)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from pipelines.service.redaction import outside_text
 from pipelines.service_limits import PER_PAGE
 
 ASKED_FOR = 2 * PER_PAGE
-"""Records that the first page is asked for, to see whether the service cuts it to 50."""
+"""`per_page` of the first page, which shows whether the service cuts it to 50."""
 
 
-def backup_list(look: ServiceResponses) -> CheckResult:
+def backup_list(responses: ServiceResponses) -> CheckResult:
     """A5: both versions have /publications/all."""
-    if look.everything is None:
+    if responses.everything is None:
         return warning(
             "A5",
             "could not be tested: /publications/all did not answer",
-            "A backup begins there, and would try for a minute before it fails. Run this again; if it stays so, tell the operators.",
+            "A backup begins there, and would try for a minute before it fails. Run this again; if that changes nothing, write to the operators.",
             held=None,
         )
-    if look.everything.records is None:
+    if responses.everything.records is None:
         return differs(
-            "A5", f"/publications/all is not offered ({look.everything.status})", "Backups read /publications instead."
+            "A5",
+            f"/publications/all is not offered ({responses.everything.status})",
+            "Backups read /publications instead.",
         )
-    theirs, ours = total_of(look.everything), look.total
+    theirs, ours = total_of(responses.everything), responses.total
     if theirs is not None and ours is not None and theirs != ours:
         return differs(
             "A5",
@@ -39,37 +41,43 @@ def backup_list(look: ServiceResponses) -> CheckResult:
     return confirmed("A5", "/publications/all is offered, with as many records as /publications")
 
 
-def error_body(look: ServiceResponses) -> CheckResult:
+def error_body(responses: ServiceResponses) -> CheckResult:
     """A12: an error is `{"error": {"code", "message"}}`, and an unknown id 404 `RecordNotFound`."""
-    if look.absent is None:
-        return untested("A12", "the question for an unknown record was not answered")
-    body = look.absent.json
+    if responses.absent is None:
+        return untested("A12", "the request for an unknown record was not answered")
+    body = responses.absent.json
     error = body.get("error") if isinstance(body, dict) else None
     code = error.get("code") if isinstance(error, dict) else None
-    if look.absent.status == 404 and code == "RecordNotFound":  # noqa: PLR2004
+    if responses.absent.status == 404 and code == "RecordNotFound":  # noqa: PLR2004
         return confirmed("A12", "an unknown record is 404 RecordNotFound, in the documented form")
-    said = f"{look.absent.status}, code {outside_text(code, 60)}" if code else f"{look.absent.status}, in another form"
-    return differs("A12", f"an unknown record is answered {said}", "Only the words of messages depend on it.")
+    response = (
+        f"{responses.absent.status}, code {outside_text(code, 60)}"
+        if code
+        else f"{responses.absent.status}, in another form"
+    )
+    return differs("A12", f"an unknown record is answered {response}", "Only the words of messages depend on it.")
 
 
-def order(look: ServiceResponses) -> CheckResult:
-    """A14: lists hold still; the sandbox's are in the order of ids."""
-    ids = [one for one in ids_of(look.first) if isinstance(one, int)]
+def order(responses: ServiceResponses) -> CheckResult:
+    """A14: lists keep their order; the sandbox's are in the order of ids."""
+    ids = [one for one in ids_of(responses.first) if isinstance(one, int)]
     if len(ids) < 2:  # noqa: PLR2004
         return untested("A14", "there are fewer than two records")
     if ids == sorted(ids):
         return confirmed("A14", "publications are listed by ascending id")
     return differs(
-        "A14", "publications are not listed by ascending id", "Backups rely on no order, only on one that holds still."
+        "A14",
+        "publications are not listed by ascending id",
+        "Backups rely on no particular order, only on one that does not change.",
     )
 
 
-def backup_list_form(look: ServiceResponses) -> CheckResult:
-    """A15: /publications/all looks like any list."""
-    if look.everything is None or look.everything.records is None:
+def backup_list_form(responses: ServiceResponses) -> CheckResult:
+    """A15: /publications/all has the form of any list."""
+    if responses.everything is None or responses.everything.records is None:
         return untested("A15", "there is no /publications/all")
-    bare = isinstance(look.everything.json, list)
-    size = len(look.everything.records)
+    bare = isinstance(responses.everything.json, list)
+    size = len(responses.everything.records)
     if bare:
         return differs("A15", "/publications/all is a bare array", "Backups take that too.")
     if size > PER_PAGE:
@@ -77,14 +85,16 @@ def backup_list_form(look: ServiceResponses) -> CheckResult:
     return confirmed("A15", "/publications/all is an object with records, in pages")
 
 
-def identifier_search(look: ServiceResponses) -> CheckResult:
+def identifier_search(responses: ServiceResponses) -> CheckResult:
     """A16: a search by identifier compares the whole value."""
-    if not look.sought:
+    if not responses.sought:
         return untested("A16", "no record of the first page has a DOI")
-    if look.found is None or look.found.records is None:
+    if responses.found is None or responses.found.records is None:
         return untested("A16", "the search was not answered")
-    others = [record for record in look.found.records if look.sought.lower() not in map(str.lower, dois(record))]
-    if not look.found.records:
+    others = [
+        record for record in responses.found.records if responses.sought.lower() not in map(str.lower, dois(record))
+    ]
+    if not responses.found.records:
         return differs("A16", "a record is not found by its own DOI", "A migration would not recognise it.", costs=True)
     if others:
         return differs(
@@ -93,39 +103,39 @@ def identifier_search(look: ServiceResponses) -> CheckResult:
     return confirmed("A16", "a search by DOI finds the record that has it, and no other")
 
 
-def beyond_the_end(look: ServiceResponses) -> CheckResult:
+def beyond_the_end(responses: ServiceResponses) -> CheckResult:
     """A19: a page beyond the end is empty."""
-    if look.beyond is None:
-        return untested("A19", "the question for such a page was not answered")
-    if look.beyond.records == []:
+    if responses.beyond is None:
+        return untested("A19", "the request for such a page was not answered")
+    if responses.beyond.records == []:
         return confirmed("A19", "a page beyond the end is empty")
-    if look.beyond.records:
+    if responses.beyond.records:
         return differs(
             "A19",
             "a page beyond the end has records",
             "Where the service also sends neither Link nor X-Total, a backup ends with an error that names the repeated page.",
-            costs=look.total is None and not look.first.header("link"),
+            costs=responses.total is None and not responses.first.header("link"),
         )
     return differs(
         "A19",
-        f"a page beyond the end is answered {look.beyond.status}",
-        "Backups ask for one only where nothing tells the end.",
+        f"a page beyond the end is answered {responses.beyond.status}",
+        "Backups request one only if neither Link nor X-Total marks the end.",
     )
 
 
-def page_size(look: ServiceResponses) -> CheckResult:
+def page_size(responses: ServiceResponses) -> CheckResult:
     """A20: more than 50 is cut to 50."""
-    size = len(look.records)
-    if look.refused is not None:
-        said = f"per_page={ASKED_FOR} is refused ({look.refused.status}), not cut to {PER_PAGE}"
-        return differs("A20", said, f"Backups ask for {PER_PAGE}.")
-    if not look.larger:
+    size = len(responses.records)
+    if responses.refused is not None:
+        message = f"per_page={ASKED_FOR} is refused ({responses.refused.status}), not cut to {PER_PAGE}"
+        return differs("A20", message, f"Backups ask for {PER_PAGE}.")
+    if not responses.larger:
         return untested("A20", f"per_page={ASKED_FOR} was not answered")
     if size > PER_PAGE:
         return differs(
             "A20", f"per_page={ASKED_FOR} gave {size} records on a page", f"Backups ask for {PER_PAGE} all the same."
         )
-    if look.total is not None and look.total <= size:
+    if responses.total is not None and responses.total <= size:
         return untested("A20", f"the library has {size} records, which is one page")
     if size == PER_PAGE:
         return confirmed("A20", f"per_page={ASKED_FOR} is cut to {PER_PAGE}")
@@ -137,18 +147,18 @@ def page_size(look: ServiceResponses) -> CheckResult:
     )
 
 
-def page_links(look: ServiceResponses) -> CheckResult:
+def page_links(responses: ServiceResponses) -> CheckResult:
     """A21: Link is there, absolute, on the library's own origin, and leads to other records."""
-    header, here = look.first.header("link"), urlsplit(look.first.address)
+    header, here = responses.first.header("link"), urlsplit(responses.first.address)
     if not header:
-        if look.total is not None and look.total <= len(look.records):
+        if responses.total is not None and responses.total <= len(responses.records):
             return untested("A21", "the library fits on one page, and no Link was sent")
         return differs(
             "A21", "no Link header is sent", "Backups count pages until X-Total, or an empty page, is reached."
         )
-    if look.first.paging is None:
+    if responses.first.paging is None:
         return differs("A21", "Link names a page whose address cannot be understood", "Backups stop there.", costs=True)
-    named = look.first.next_page
+    named = responses.first.next_page
     if named is None:
         return untested("A21", "the library fits on one page")
     target = urlsplit(named)
@@ -159,37 +169,37 @@ def page_links(look: ServiceResponses) -> CheckResult:
             "Backups stop there: the sign-in would go to it. Correct base_url if the library moved.",
             costs=True,
         )
-    return _links_that_lead_on(look, header)
+    return _links_that_lead_on(responses, header)
 
 
-def _links_that_lead_on(look: ServiceResponses, header: str) -> CheckResult:
-    if look.second is None or look.second.records is None:
+def _links_that_lead_on(responses: ServiceResponses, header: str) -> CheckResult:
+    if responses.second is None or responses.second.records is None:
         return differs(
             "A21", "the page that Link names next is not answered with records", "Backups stop there.", costs=True
         )
-    if look.second.records and set(map(repr, ids_of(look.second))) & set(map(repr, ids_of(look.first))):
+    if responses.second.records and set(map(repr, ids_of(responses.second))) & set(map(repr, ids_of(responses.first))):
         return differs(
-            "A21", "the next page has records of the first again", "A backup says PARTIAL, or stops.", costs=True
+            "A21", "the next page has records of the first again", "A backup is PARTIAL, or stops.", costs=True
         )
     if not re.search(r"<https?://", header):
         return differs("A21", "Link is relative", "Backups take that too.")
     return confirmed("A21", "Link is absolute, on the library's own origin, and leads to the next records")
 
 
-def total(look: ServiceResponses) -> CheckResult:
+def total(responses: ServiceResponses) -> CheckResult:
     """A22: X-Total is on every page, and the same."""
-    if look.total is None:
+    if responses.total is None:
         return differs(
             "A22",
             "no X-Total is sent",
-            "Nothing but the end of a list says how many records there are: a backup cannot prove that it is complete.",
+            "Only the end of a list shows the number of records: a backup cannot prove that it is complete.",
             costs=True,
         )
-    other = total_of(look.second)
-    if look.second is not None and look.second.records is not None and other != look.total:
+    other = total_of(responses.second)
+    if responses.second is not None and responses.second.records is not None and other != responses.total:
         return differs(
-            "A22", "X-Total is not the same on the next page", "A backup says PARTIAL when it changes.", costs=True
+            "A22", "X-Total is not the same on the next page", "A backup is PARTIAL when it changes.", costs=True
         )
-    if look.total < len(look.records):
-        return differs("A22", "X-Total is smaller than the first page", "A backup says PARTIAL.", costs=True)
-    return confirmed("A22", f"X-Total is sent: {look.total:,} publications")
+    if responses.total < len(responses.records):
+        return differs("A22", "X-Total is smaller than the first page", "A backup is PARTIAL.", costs=True)
+    return confirmed("A22", f"X-Total is sent: {responses.total:,} publications")

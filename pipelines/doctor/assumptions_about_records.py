@@ -16,95 +16,103 @@ from pipelines.service.redaction import outside_text
 _DOCUMENTED = PUBLICATION_KEYS | {"import_state"}
 
 
-def unknown_fields(look: ServiceResponses) -> CheckResult:
+def unknown_fields(responses: ServiceResponses) -> CheckResult:
     """A1: fields of a publication beyond those of the document."""
-    known = {*_DOCUMENTED, *(IDENTIFIER_FIELDS if look.api == "v2" else (IDENTIFIER_LIST,))}
-    unknown = {key for record in look.records for key in record} - known
-    if not look.records:
+    known = {*_DOCUMENTED, *(IDENTIFIER_FIELDS if responses.api == "v2" else (IDENTIFIER_LIST,))}
+    unknown = {key for record in responses.records for key in record} - known
+    if not responses.records:
         return untested("A1", "there are no records")
     if not unknown:
         return confirmed("A1", "publications have the documented fields only")
     return differs(
-        "A1", f"publications have more fields: {names_of(unknown)}", "They are kept as residue; nothing is lost."
+        "A1", f"publications have more fields: {names_of(unknown)}", "They are stored as residue; nothing is lost."
     )
 
 
-def categories(look: ServiceResponses) -> CheckResult:
+def categories(responses: ServiceResponses) -> CheckResult:
     """A23: categories are objects with `id` and `name` in answers."""
-    entries = _entries(look, "categories")
+    entries = _entries(responses, "categories")
     if not entries:
         return untested("A23", "no record of the first page has a category")
     if all(isinstance(one, dict) and {"id", "name"} <= set(one) for one in entries):
         return confirmed("A23", "categories are objects with id and name")
     return differs(
-        "A23", "categories are not objects with id and name", "Texts are taken too; anything else is kept as residue."
+        "A23", "categories are not objects with id and name", "Texts are taken too; anything else is stored as residue."
     )
 
 
-def identifiers(look: ServiceResponses) -> CheckResult:
+def identifiers(responses: ServiceResponses) -> CheckResult:
     """A24, A25: v2 has flat fields, v3 a typed list."""
-    name = "A24" if look.api == "v2" else "A25"
-    if not look.records:
+    name = "A24" if responses.api == "v2" else "A25"
+    if not responses.records:
         return untested(name, "there are no records")
-    if look.api == "v2":
-        present = {field for record in look.records for field in IDENTIFIER_FIELDS if field in record}
-        if "identifiers" not in look.records[0] and present:
+    if responses.api == "v2":
+        present = {field for record in responses.records for field in IDENTIFIER_FIELDS if field in record}
+        if "identifiers" not in responses.records[0] and present:
             return confirmed(name, f"identifiers are flat fields: {names_of(present)}")
         return differs(
-            name, "v2 does not show identifiers as flat fields", "What no column takes is kept as residue.", costs=True
+            name,
+            "v2 does not show identifiers as flat fields",
+            "Values without a column are stored as residue.",
+            costs=True,
         )
-    entries = _entries(look, "identifiers")
-    if not entries and all("identifiers" in record for record in look.records):
+    entries = _entries(responses, "identifiers")
+    if not entries and all("identifiers" in record for record in responses.records):
         return untested(name, "no record of the first page has an identifier")
     if entries and all(isinstance(one, dict) and {"type", "value"} <= set(one) for one in entries):
         return confirmed(name, "identifiers are a list of objects with type and value")
     return differs(
-        name, "v3 does not show identifiers as a typed list", "What no column takes is kept as residue.", costs=True
+        name,
+        "v3 does not show identifiers as a typed list",
+        "Values without a column are stored as residue.",
+        costs=True,
     )
 
 
-def _entries(look: ServiceResponses, field: str) -> list[Any]:
-    lists = [record.get(field) for record in look.records]
+def _entries(responses: ServiceResponses, field: str) -> list[Any]:
+    lists = [record.get(field) for record in responses.records]
     return [entry for one in lists if isinstance(one, list) for entry in one]
 
 
-def nulls(look: ServiceResponses) -> CheckResult:
+def nulls(responses: ServiceResponses) -> CheckResult:
     """A26: a field without a value is there, and null."""
-    keys = [set(record) for record in look.records]
+    keys = [set(record) for record in responses.records]
     if len(keys) < 2:  # noqa: PLR2004
         return untested("A26", "there are fewer than two records")
     if all(one == keys[0] for one in keys) or any(
-        value is None for record in look.records for value in record.values()
+        value is None for record in responses.records for value in record.values()
     ):
         return confirmed("A26", "fields without a value are there, and null")
     return differs("A26", "fields without a value are left out", "Backups treat null and absent alike.")
 
 
-def import_state(look: ServiceResponses) -> CheckResult:
+def import_state(responses: ServiceResponses) -> CheckResult:
     """A28: `import_state` is in v2 and not in v3."""
-    if not look.records:
+    if not responses.records:
         return untested("A28", "there are no records")
-    there = any("import_state" in record for record in look.records)
-    if there == (look.api == "v2"):
+    there = any("import_state" in record for record in responses.records)
+    if there == (responses.api == "v2"):
         return confirmed("A28", f"import_state is {'in the records of v2' if there else 'not in the records of v3'}")
     return differs(
-        "A28", f"import_state is {'' if there else 'not '}in the records of {look.api}", "It is residue where it is."
+        "A28",
+        f"import_state is {'' if there else 'not '}in the records of {responses.api}",
+        "It is residue where it is.",
     )
 
 
-def deprecations(look: ServiceResponses) -> CheckResult:
+def deprecations(responses: ServiceResponses) -> CheckResult:
     """A37: v2 names what is deprecated in `X-API-Deprecation`."""
-    sent = look.first.header("x-api-deprecation")
-    if look.api == "v2" and not sent:
+    sent = responses.first.header("x-api-deprecation")
+    if responses.api == "v2" and not sent:
         return differs("A37", "v2 sends no X-API-Deprecation header with publications", "Nothing depends on it.")
-    if look.api == "v3" and sent:
+    if responses.api == "v3" and sent:
         return differs("A37", f"v3 sends X-API-Deprecation: {outside_text(sent, 100)}", "Nothing depends on it.")
     return confirmed("A37", "X-API-Deprecation is sent by v2" if sent else "v3 deprecates nothing")
 
 
-def file_addresses(look: ServiceResponses) -> CheckResult:
+def file_addresses(responses: ServiceResponses) -> CheckResult:
     """A27, A62: files come with an address to fetch them from, signed, on another origin."""
-    assets = [one for one in _entries(look, "assets") if isinstance(one, dict)]
+    assets = [one for one in _entries(responses, "assets") if isinstance(one, dict)]
     if not assets:
         return untested("A62", "no record of the first page has a file")
     addresses = [one["url"] for one in assets if isinstance(one.get("url"), str)]
@@ -120,9 +128,9 @@ def file_addresses(look: ServiceResponses) -> CheckResult:
     return confirmed("A62", f"files have an address to fetch them from{life}")
 
 
-def days(look: ServiceResponses) -> CheckResult:
-    """service-api.md, Publication: `published_on` is a date YYYY-MM-DD. No number: the document shows it."""
-    values = [record.get("published_on") for record in look.records]
+def days(responses: ServiceResponses) -> CheckResult:
+    """`published_on` is a date YYYY-MM-DD (service.md#publications). No number: the service documents it."""
+    values = [record.get("published_on") for record in responses.records]
     given = [value for value in values if value not in (None, "")]
     odd = [value for value in given if not _is_day(value)]
     if not given:
@@ -132,7 +140,7 @@ def days(look: ServiceResponses) -> CheckResult:
     return differs(
         "published_on",
         f"{len(odd)} of {len(given)} values are no days, for example {outside_text(repr(odd[0]), 40)}",
-        "They are kept as text beside an empty date.",
+        "They are stored as text beside an empty date.",
     )
 
 
@@ -159,6 +167,6 @@ def dois(record: dict[str, Any]) -> list[str]:
 
 
 def doi_to_seek(answer: ProbeResponse) -> str:
-    """A DOI of the page that can be asked for; empty where there is none."""
+    """A DOI of the page that a search can use; empty if there is none."""
     found = (doi for record in answer.records or [] for doi in dois(record))
     return next((doi for doi in found if 0 < len(doi) <= 200 and doi.isprintable()), "")  # noqa: PLR2004

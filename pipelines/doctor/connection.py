@@ -1,7 +1,4 @@
-"""Checks of a v3 sign-in as it is kept: its tokens' ages, whether its scopes are enough, and whether a renewal could be kept.
-
-Nothing is renewed here.
-"""
+"""Checks of a stored v3 sign-in: the age of its tokens, its scopes, and whether renewed tokens could be stored. Renews nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from pipelines.sign_in_health import warning as sign_in_warning
 
 
 def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[CheckResult]:
-    """What is kept of a sign-in says about itself."""
+    """Check the stored sign-in of a v3 tenant."""
     try:
         state = sign_in_state(settings, tenant, clock)
     except BookferryError as error:
@@ -33,19 +30,19 @@ def check_connection(settings: Settings, tenant: str, clock: Clock) -> list[Chec
 
 
 def _write_problem(settings: Settings, tenant: str, clock: Clock) -> CheckResult | None:
-    """The problem, where what the nightly renewal brings could not be written: what is kept is written once more as it is."""
+    """The problem if renewed tokens could not be stored. The test writes the stored sign-in once more, unchanged."""
     try:
         with open_tokens(settings, tenant).locked(clock, seconds=0.0) as locked:
             locked.write(locked.read())
     except LockTakenError:
-        return None  # somebody renews it at this moment, and so can write
+        return None  # another process renews it at this moment, so it can be written
     except BookferryError as error:
         return failed("token", error)
     return None
 
 
 def token(state: SignInState, tenant: str, now: float) -> CheckResult:
-    """How old the access token is and when it is renewed (service-api.md: "An access token is valid for one hour")."""
+    """The age of the access token, and when it is renewed (service.md#tokens)."""
     again = f"Run `bookferry login {tenant}`."
     facts: dict[str, Any] = {
         "age_seconds": round(now - state.renewed_at) if state.renewed_at is not None else None,
@@ -56,8 +53,8 @@ def token(state: SignInState, tenant: str, now: float) -> CheckResult:
     if state.problem is not None:
         return problem("token", state.problem, exit_status=ExitStatus.SIGN_IN, **facts)
     if state.refreshing_since is not None:
-        said = f"an answer to its renewal at {local_time(state.refreshing_since)} was lost; it is asked for again when it is next needed"
-        return warning("token", said, again, **facts)
+        message = f"the response to its renewal at {local_time(state.refreshing_since)} was lost; the next request renews it again"
+        return warning("token", message, again, **facts)
     if (advice := sign_in_warning(state, now)) is not None:
         return warning("token", advice, again, **facts)
     due = f"renewed in {_duration(state.renewal_in)}" if state.renewal_in else "renewed at the next request"
@@ -66,12 +63,14 @@ def token(state: SignInState, tenant: str, now: float) -> CheckResult:
 
 
 def scopes(granted: tuple[str, ...], tenant: str) -> CheckResult:
-    """Whether the scopes are enough for the nightly backup, and for a migration into this tenant (trap A11)."""
+    """Whether the scopes are enough for the nightly backup, and for a migration into this tenant (service.md#scopes)."""
     facts: dict[str, Any] = {"scopes": list(granted), "missing": [one for one in BACKUP.scopes if one not in granted]}
     again = f"Run `bookferry login {tenant}` and allow them on the consent page."
     if not granted:
         return note(
-            "scopes", "the service did not say which scopes the token has; what it may read is tried below", **facts
+            "scopes",
+            "the service did not name the scopes of the token; the checks below test what it may read",
+            **facts,
         )
     backup, migration = abilities(granted)
     if not backup.works:

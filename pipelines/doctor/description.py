@@ -1,6 +1,6 @@
-"""The service's own description, `swagger.yaml`, held against what Bookferry uses and against the document it was written from.
+"""Compares the service's own description, `swagger.yaml`, with the operations that Bookferry uses and with the documented ones.
 
-A description may be OpenAPI 3 or Swagger 2, and is from outside: it is read with bounds, and nothing in it is trusted to be there.
+A description may be OpenAPI 3 or Swagger 2. It comes from outside: reading has limits, and any part may be missing.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from urllib.parse import urljoin, urlsplit
 import yaml
 
 from pipelines.doctor.findings import CheckResult, note, ok, warning
+from pipelines.doctor.service import OTHER_VERSION
 from pipelines.publication_fields import IDENTIFIER_FIELDS, IDENTIFIER_LIST, PUBLICATION_KEYS, REFERENCES
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service.redaction import outside_text
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Bytes of a description that are read; the sandbox's have 60 kB."""
+"""The most bytes of a description; the sandbox's has 60 kB."""
 
 MAX_DEPTH = 40
-"""References that are followed, one from another, before a schema is given up."""
+"""The most references that are followed in a chain."""
 
 MAX_NAMES = 8
 """Names in one message; --json has them all."""
@@ -40,7 +41,7 @@ USED: dict[str, dict[str, tuple[str, ...]]] = {
         "GET /users/me": (),
     },
 }  # fmt: skip
-"""Version → what a backup asks for → the query parameters that it sends."""
+"""Version → operation of a backup → its query parameters."""
 
 _WRITES = (
     "POST /publications", "PATCH /publications/{}", "DELETE /publications/{}", "GET /publications/cover/presign",
@@ -58,7 +59,7 @@ DOCUMENTED = {
         "PATCH /tasks/{}/complete",
     },
 }  # fmt: skip
-"""Operations that service-api.md knows, with the paths that we suppose where it shows none (A6)."""
+"""Version → documented operations, with assumed paths where the documentation shows none (A6)."""
 
 _SHARED = PUBLICATION_KEYS - set(REFERENCES)
 FIELDS = {"v2": _SHARED | set(IDENTIFIER_FIELDS), "v3": _SHARED | {IDENTIFIER_LIST}}
@@ -72,7 +73,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def fetch(probe: Probe, api: str) -> ProbeResponse | None:
-    """The description of a version: at its own address, else where the page at /api links to one. Needs no sign-in."""
+    """The description of a version: at its own address, else at the one that the page at /api links to. Needs no sign-in."""
     answer = probe.ask("swagger.yaml", signed_in=False)
     if answer is not None and _parsed(answer) is not None:
         return answer
@@ -89,12 +90,12 @@ def _linked(page: ProbeResponse, api: str) -> Iterator[str]:
         urljoin(page.address, link)
         for link in re.findall(r"[\"']([^\"'<>\s]{1,500}swagger[^\"'<>\s]{0,200}\.ya?ml)[\"']", text)
     ]
-    other = {"v2": "v3", "v3": "v2"}[api]
+    other = OTHER_VERSION[api]
     yield from sorted((one for one in found if f"/{other}/" not in one), key=lambda one: f"/{api}/" not in one)
 
 
 def compare(api: str, answer: ProbeResponse | None) -> CheckResult:
-    """What the service's description lacks of what we use, and has that we do not know."""
+    """Compare the description with the operations and fields that Bookferry uses and knows."""
     described = _parsed(answer) if answer is not None else None
     if described is None:
         status = f" ({answer.status})" if answer is not None else ""
@@ -130,10 +131,10 @@ def _result(facts: dict[str, Any], operations: int) -> CheckResult:
         "missing_parameters": "parameters that are not in it",
         "missing_fields": "fields of a publication that are not in it",
         "new": "operations that we do not know",
-        "new_fields": "fields of a publication that are kept as residue",
+        "new_fields": "fields of a publication that are stored as residue",
     }
-    said = [f"{label}: {_name_list(facts[key])}" for key, label in labels.items() if facts[key]]
-    message = "; ".join(said) or "has everything that a backup uses, and nothing that we do not know"
+    parts = [f"{label}: {_name_list(facts[key])}" for key, label in labels.items() if facts[key]]
+    message = "; ".join(parts) or "has everything that a backup uses, and nothing that we do not know"
     if any(facts[key] for key in ("missing", "missing_parameters", "missing_fields")):
         return warning(
             "description",
@@ -141,16 +142,16 @@ def _result(facts: dict[str, Any], operations: int) -> CheckResult:
             "Nothing is lost by it: the raw records keep every field. Compare the service's swagger.yaml with docs/assumptions.md.",
             **facts,
         )
-    return (note if said else ok)("description", f"{operations} operations; {message}", **facts)
+    return (note if parts else ok)("description", f"{operations} operations; {message}", **facts)
 
 
 def _name_list(names: list[str]) -> str:
-    shown = outside_text(", ".join(names[:MAX_NAMES]).replace("{}", ":id"))
-    return f"{shown} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else shown
+    text = outside_text(", ".join(names[:MAX_NAMES]).replace("{}", ":id"))
+    return f"{text} and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else text
 
 
 def _parsed(answer: ProbeResponse) -> dict[str, Any] | None:
-    """The description, as YAML or JSON; `None` where it is neither, or has no paths."""
+    """The description, as YAML or JSON; `None` if it is neither or has no paths."""
     if answer.status != 200 or len(answer.content) > MAX_BYTES:  # noqa: PLR2004
         return None
     try:
@@ -180,14 +181,14 @@ def _operations(described: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def _prefix(described: dict[str, Any]) -> str:
-    """What stands before every path: /api/v3, where the server's address does not hold it already."""
+    """The common prefix of all paths: /api/v3, unless the server's address has it already."""
     paths = [str(path) for path in described["paths"]]
     found = re.match(r"(?:/.*)?/(?:api/)?v[23](?=/)", paths[0]) if paths else None
     return found[0] if found and all(path.startswith(found[0]) for path in paths) else ""
 
 
 def _publication_fields(described: dict[str, Any], operations: dict[str, set[str]]) -> set[str]:
-    """The fields of a publication, by the answer of one or of the list; empty where the description does not say."""
+    """The fields of a publication, from the response schema of one or of the list; empty if there is none."""
     for wanted in ("GET /publications/{}", "GET /publications"):
         if wanted not in operations:
             continue
@@ -199,7 +200,7 @@ def _publication_fields(described: dict[str, Any], operations: dict[str, set[str
 
 
 def _answered(described: dict[str, Any], wanted: str) -> Iterator[dict[str, Any]]:
-    """The schema of what an operation answers with 200."""
+    """The schemas of an operation's response 200."""
     prefix = _prefix(described)
     for path, item in described["paths"].items():
         short = "/" + re.sub(r"\{[^}]*\}|:\w+", "{}", str(path)).removeprefix(prefix).strip("/")
@@ -228,7 +229,7 @@ def _record(described: dict[str, Any], schema: dict[str, Any], depth: int = 0) -
 
 
 def _resolved(described: dict[str, Any], node: object) -> dict[str, Any]:
-    """A node, or what it refers to within the description; an empty one where it leads nowhere."""
+    """A node, or the node that it refers to within the description; an empty one if the reference leads nowhere."""
     for _ in range(MAX_DEPTH):
         if not isinstance(node, dict):
             return {}

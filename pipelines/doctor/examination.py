@@ -1,14 +1,14 @@
-"""One tenant, examined: the machine first, then a dozen questions to the service, then what the answers mean."""
+"""Examines one tenant: first this machine, then a dozen requests to the service and the meaning of the responses."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipelines.doctor import description, machine, service, storage
 from pipelines.doctor.assumption_results import ServiceResponses
@@ -29,11 +29,8 @@ from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
 from pipelines.store.stores import open_data
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 MAX_REQUESTS = 14
-"""Requests that one tenant is asked at most, of the 60 a minute that it grants to everybody (I1)."""
+"""The most requests for one tenant, of the 60 a minute that all runs share (I1)."""
 
 OWN_SCOPES = ("users", "tasks")
 """Resources of v3 that need a scope of their own; the rest goes by `library:read`."""
@@ -41,7 +38,7 @@ OWN_SCOPES = ("users", "tasks")
 
 @dataclass(frozen=True)
 class Environment:
-    """What is outside: the time, the environment, the room on a disk."""
+    """The surroundings of an examination: clock, environment variables, free disk space."""
 
     clock: Clock = field(default_factory=SystemClock)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
@@ -50,7 +47,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found about one tenant, in the order in which people read it."""
+    """The results for one tenant, in the order in which people read them."""
 
     tenant: str
     findings: list[CheckResult]
@@ -60,37 +57,37 @@ class Examination:
 def examine(
     settings: Settings,
     tenant: str,
-    around: Environment | None = None,
+    environment: Environment | None = None,
     on_wait: Callable[[Waiting], None] = lambda _: None,
 ) -> Examination:
     """Examine one tenant. Never raises `BookferryError`.
 
-    Changes nothing but the budget's own account of the requests, and the sign-in where it has to be renewed.
+    Changes only the budget's record of requests, and the sign-in if it must be renewed.
     """
-    around = around or Environment()
+    environment = environment or Environment()
     data = open_data(settings)
-    findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, around.environ)]
-    findings += [*([storage.bucket(data.objects)] if settings.bucket else [])]
-    findings += [*_on_this_machine(data, tenant, around), *machine.postgres(settings, tenant)]
-    findings += [check_notifications(settings, tenant, around.environ)]
+    findings = [machine.configuration(settings, tenant), machine.secrets(settings, tenant, environment.environ)]
+    findings += [storage.bucket(data.objects)] if settings.bucket else []
+    findings += [*_on_this_machine(data, tenant, environment), *machine.postgres(settings, tenant)]
+    findings += [check_notifications(settings, tenant, environment.environ)]
     if settings.tenant(tenant).api == "v3":
-        findings += check_connection(settings, tenant, around.clock)
+        findings += check_connection(settings, tenant, environment.clock)
     blocked = [one.name for one in findings if one.status is CheckStatus.PROBLEM and one.name in _BLOCKING]
     if blocked or not data.path.is_dir():
         reason = " and ".join(blocked) or "disk"
-        return Examination(tenant, [*findings, note("service", f"not asked: first mend what is said of {reason}")], 0)
+        return Examination(tenant, [*findings, note("service", f"not asked: first mend the problem of {reason}")], 0)
     try:
-        asked, requests = _at_the_service(settings, tenant, data, around, on_wait)
+        asked, requests = _at_the_service(settings, tenant, data, environment, on_wait)
     except BookferryError as error:
         asked, requests = [failed("configuration" if isinstance(error, ConfigurationError) else "service", error)], 0
     return Examination(tenant, findings + asked, requests)
 
 
 _BLOCKING = ("secrets", "database", "token")
-"""Checks without which the service is not asked: it would refuse us, or could not be asked at the rate that it grants."""
+"""Checks whose problems stop the requests to the service: it would refuse them, or their rate could not be limited."""
 
 
-def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list[CheckResult]:
+def _on_this_machine(data: DataFolder, tenant: str, environment: Environment) -> list[CheckResult]:
     """Disk, database and snapshots."""
     try:
         newest, complete = machine.newest_snapshots(data, tenant)
@@ -98,23 +95,25 @@ def _on_this_machine(data: DataFolder, tenant: str, around: Environment) -> list
         newest, complete = None, None
         backup = failed("last backup", error)
     else:
-        backup = machine.last_backup(tenant, newest, complete, around.clock.now())
-    free = around.free_bytes(_existing(data.path))
+        backup = machine.last_backup(tenant, newest, complete, environment.clock.now())
+    free = environment.free_bytes(_existing(data.path))
     return [machine.disk(data, free, complete or newest), machine.database(data.state_path), backup]
 
 
 def _existing(path: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or the nearest existing one above it."""
     return next(one for one in (path, *path.parents) if one.exists())
 
 
 def _at_the_service(
-    settings: Settings, tenant: str, data: DataFolder, around: Environment, on_wait: Callable[[Waiting], None]
+    settings: Settings, tenant: str, data: DataFolder, environment: Environment, on_wait: Callable[[Waiting], None]
 ) -> tuple[list[CheckResult], int]:
     used = _used(settings, tenant, data)
     with open_client(settings, tenant, state=data.state_path, on_wait=on_wait) as client:
-        probe = Probe(client, around.clock, MAX_REQUESTS)
-        visit = _ServiceExamination(settings.tenant(tenant).api, _user(settings, tenant, around.environ), probe, around)
+        probe = Probe(client, environment.clock, MAX_REQUESTS)
+        visit = _ServiceExamination(
+            settings.tenant(tenant).api, _user(settings, tenant, environment.environ), probe, environment
+        )
         findings = [*visit.findings(), machine.rate(settings, tenant, used)]
         return findings, probe.requests
 
@@ -122,40 +121,32 @@ def _at_the_service(
 def _used(settings: Settings, tenant: str, data: DataFolder) -> int:
     """Slots of the tenant's budget that other runs have taken in the last minute."""
     library, limit = settings.budget_of(tenant)
-    with _closed(Budget(data.state_path, library, limit)) as budget:
+    with closing(Budget(data.state_path, library, limit)) as budget:
         return budget.used()
 
 
 def _user(settings: Settings, tenant: str, environ: Mapping[str, str]) -> str:
-    """The account that v2 is asked with; empty where only the service can tell."""
+    """The user name of a v2 sign-in; empty if only the service knows it."""
     if settings.tenant(tenant).api != "v2":
         return ""
     credentials = settings.credentials(tenant, environ)
     return credentials.username if isinstance(credentials, BasicCredentials) else ""
 
 
-@contextmanager
-def _closed(budget: Budget) -> Iterator[Budget]:
-    try:
-        yield budget
-    finally:
-        budget.close()
-
-
 class _ServiceExamination:
-    """The questions to one service, in their order; later ones are only asked where the first is answered with records."""
+    """The requests to one service, in order. The later ones are sent only if the first returns records."""
 
-    def __init__(self, api: str, user: str, probe: Probe, around: Environment) -> None:
+    def __init__(self, api: str, user: str, probe: Probe, environment: Environment) -> None:
         self._api = api
         self._user = user
         self._probe = probe
-        self._around = around
+        self._environment = environment
         self._answers: list[ProbeResponse] = []
         self._refused: ProbeResponse | None = None
         self._larger = True
 
     def findings(self) -> list[CheckResult]:
-        """What the answers mean."""
+        """The results for the responses."""
         try:
             me = self._ask("users/me") if self._api == "v3" else None
             first = self._first_page()
@@ -167,14 +158,14 @@ class _ServiceExamination:
         if first is not None and found[0].status is CheckStatus.OK:
             found.append(service.sign_in(first, self._user or service.person(me)))
         found += [service.clock(self._answers)] if self._answers else []
-        found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well)]
+        found += [service.end_of_v2(self._api, self._environment.clock.now().date(), answers=well)]
         if first is None or not well:
             return found
-        look = self._look(first)  # before what may cost more: a description that has to be looked for
-        return [*found, *self._beside(), *check_assumptions(look)]
+        responses = self._responses(first)  # before the search for a description, which may take more requests
+        return [*found, *self._beside(), *check_assumptions(responses)]
 
     def _first_page(self) -> ProbeResponse | None:
-        """The first page, larger than the service promises: it should cut that to 50 (A20). One that refuses is asked as a backup asks."""
+        """The first page, with more records than the service grants: it should cut them to 50 (A20). After a refusal, a backup's page."""
         larger = self._ask("publications", page=1, per_page=ASKED_FOR)
         if larger is not None and (not larger.response.is_client_error or larger.status in service.REFUSALS):
             return larger
@@ -182,8 +173,8 @@ class _ServiceExamination:
         return self._ask("publications", page=1, per_page=PER_PAGE)
 
     def _beside(self) -> list[CheckResult]:
-        """What the service offers beside the list of publications."""
-        other = {"v2": "v3", "v3": "v2"}[self._api]
+        """The results for everything beside the list of publications."""
+        other = service.OTHER_VERSION[self._api]
         elsewhere = self._probe.ask_at(f"{self._probe.base_url}/api/{other}/publications", signed_in=False, per_page=1)
         lists = OWN_SCOPES if self._api == "v3" else ()
         return [
@@ -192,7 +183,7 @@ class _ServiceExamination:
             description.compare(self._api, description.fetch(self._probe, self._api)),
         ]
 
-    def _look(self, first: ProbeResponse) -> ServiceResponses:
+    def _responses(self, first: ProbeResponse) -> ServiceResponses:
         sought = doi_to_seek(first)
         total = first.paging.total if first.paging is not None else None
         last = (total or 0) // PER_PAGE + 1

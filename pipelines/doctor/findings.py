@@ -1,4 +1,4 @@
-"""What a check found: one line for a person, one object for a program."""
+"""The result of a check: one line for a person, one object for a program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipelines.service.redaction import redact
 
 
 class CheckStatus(StrEnum):
-    """How bad it is. Only a problem keeps the nightly job from working."""
+    """The severity of a result. Only a problem keeps the nightly job from working."""
 
     OK = "ok"
     NOTE = "note"
@@ -33,13 +33,13 @@ class CheckResult:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The finding with --json, without a secret whatever a service put into its words (I10)."""
+        """The result as a JSON object. Its texts are redacted, because a service may have put a secret into them (I10)."""
         todo = {"todo": redact(self.todo)} if self.todo else {}
         return {"name": self.name, "status": str(self.status), "message": redact(self.message), **todo, **self.facts}
 
 
 def ok(name: str, message: str, **facts: Any) -> CheckResult:
-    """As it should be."""
+    """Everything is as it should be."""
     return CheckResult(name, CheckStatus.OK, message, facts=facts)
 
 
@@ -49,7 +49,7 @@ def note(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
 
 
 def warning(name: str, message: str, todo: str = "", **facts: Any) -> CheckResult:
-    """The nightly job works today, and may not for ever, or keeps less than a person would think."""
+    """The nightly job works today, but it may stop working, or it stores less than a person expects."""
     return CheckResult(name, CheckStatus.WARNING, message, todo, facts=facts)
 
 
@@ -61,12 +61,12 @@ def problem(
 
 
 def failed(name: str, error: BookferryError, **facts: Any) -> CheckResult:
-    """The problem that an error tells, remedy included."""
+    """The problem that an error describes, with its remedy."""
     return problem(name, str(error), exit_status=error.exit_status, **facts)
 
 
 def worst(findings: Iterable[CheckResult]) -> ExitStatus:
-    """The exit status of a command that found these: configuration before sign-in before the rest, because in that order it is mended."""
+    """The exit status for these results: configuration before sign-in before the rest, the order in which a person mends them."""
     problems = {finding.exit_status for finding in findings if finding.status is CheckStatus.PROBLEM}
     if not problems:
         return ExitStatus.COMPLETE

@@ -1,4 +1,4 @@
-"""Checks of what is on this machine: configuration, secrets, disk, database, snapshots. None of them asks the service anything."""
+"""Checks of this machine: configuration, secrets, disk, database, snapshots. None of them sends a request to the service."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ LATE = timedelta(hours=26)
 """A nightly backup is never older than a day and the time that it takes."""
 
 LOCKED_SECONDS = 5.0
-"""Others write to state.db for well under a millisecond; who holds it for seconds is stuck."""
+"""Other processes lock state.db for well under a millisecond. One that locks it for seconds is stuck."""
 
 FULL_CHECK_BYTES = 64 * 1024 * 1024
 """Bytes of state.db up to which all of it is checked for damage."""
 
 
 def configuration(settings: Settings, tenant: str) -> CheckResult:
-    """What this entry of bookferry.toml says."""
+    """The address and the version of a tenant."""
     chosen = settings.tenant(tenant)
     return ok(
         "configuration",
@@ -45,7 +45,7 @@ def configuration(settings: Settings, tenant: str) -> CheckResult:
 
 
 def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> CheckResult:
-    """Whether the environment variables that the entry names hold something that can be sent."""
+    """Whether the environment variables of a tenant are set to values that can be sent."""
     chosen = settings.tenant(tenant)
     try:
         settings.check_sign_in(tenant, environ)
@@ -62,7 +62,7 @@ def secrets(settings: Settings, tenant: str, environ: Mapping[str, str]) -> Chec
 
 
 def rate(settings: Settings, tenant: str, used_by_others: int | None) -> CheckResult:
-    """The limit that we keep (I1), and who else is using it at the moment."""
+    """The limit of requests (I1), and its use by other runs at the moment."""
     _, limit = settings.budget_of(tenant)
     facts: dict[str, Any] = {"requests_per_minute": limit, "used_by_others": used_by_others}
     others = f"; {used_by_others} of them used by other runs in the last minute" if used_by_others else ""
@@ -77,7 +77,7 @@ def rate(settings: Settings, tenant: str, used_by_others: int | None) -> CheckRe
 
 
 def disk(data: DataFolder, free: int, newest: Snapshot | None) -> CheckResult:
-    """Whether the data folder can be written, and has room for another snapshot as large as the newest one."""
+    """Whether the data folder can be written, and has space for another snapshot as large as the newest one."""
     try:
         data.prepare()
         with tempfile.NamedTemporaryFile(dir=data.path, prefix=".doctor-") as file:
@@ -89,18 +89,18 @@ def disk(data: DataFolder, free: int, newest: Snapshot | None) -> CheckResult:
         return failed("disk", storage_error(error, data.path))
     last = sum(table.bytes for table in newest.manifest.tables.values()) if newest is not None else 0
     needed = max(2 * last, MIN_FREE_BYTES)
-    said = f"{data.path}: {_bytes(free)} free" + (f", the newest snapshot has {_bytes(last)}" if last else "")
+    message = f"{data.path}: {_bytes(free)} free" + (f", the newest snapshot has {_bytes(last)}" if last else "")
     facts: dict[str, Any] = {"free_bytes": free, "newest_snapshot_bytes": last}
     if free < needed:
-        return problem("disk", f"{said}; a backup may need {_bytes(needed)}", _MAKE_ROOM, **facts)
+        return problem("disk", f"{message}; a backup may need {_bytes(needed)}", _FREE_SPACE, **facts)
     if free < 5 * needed:
-        return warning("disk", f"{said}: room for few more", _MAKE_ROOM, **facts)
-    return ok("disk", said, **facts)
+        return warning("disk", f"{message}: space for few more", _FREE_SPACE, **facts)
+    return ok("disk", message, **facts)
 
 
-_MAKE_ROOM = (
+_FREE_SPACE = (
     "Free some space, or name a folder on another disk as `data` (as `work`, where the data is in a bucket). "
-    "`bookferry snapshots list` shows what is there."
+    "`bookferry snapshots list` lists the snapshots."
 )
 
 
@@ -113,7 +113,7 @@ def _bytes(count: float) -> str:
 
 
 def database(path: Path) -> CheckResult:
-    """Whether state.db, which holds the budget, is there to be written. Without it no request may be sent (I1)."""
+    """Whether state.db, which contains the budget, can be written. Without it no request may be sent (I1)."""
     if not path.exists():
         return ok("database", f"{path} is made by the first request")
     try:
@@ -154,12 +154,12 @@ def _database_error(path: Path, error: sqlite3.Error) -> CheckResult:
 
 
 def postgres(settings: Settings, tenant: str) -> list[CheckResult]:
-    """Whether the database that keeps sign-ins answers, where one is configured."""
+    """Whether the database of the sign-ins answers; empty if none is configured."""
     if settings.postgres_env is None:
         return []
     try:
         store = open_tokens(settings, tenant)
-        with suppress(SignInError):  # what is kept there is another check's
+        with suppress(SignInError):  # the check of the sign-in reports it
             store.read()
     except BookferryError as error:
         return [failed("postgres", error)]
@@ -167,7 +167,7 @@ def postgres(settings: Settings, tenant: str) -> list[CheckResult]:
 
 
 def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Snapshot | None]:
-    """The newest snapshot of a tenant, and the newest complete one. Those of some other resources by name do not count beside a night's."""
+    """The newest snapshot of a tenant, and the newest complete one. Snapshots without publications count only if there are no others."""
     every = data.snapshots(tenant)
     found = [snapshot for snapshot in every if snapshot.holds_publications] or every
     complete = [snapshot for snapshot in found if snapshot.manifest.complete]
@@ -175,14 +175,14 @@ def newest_snapshots(data: DataFolder, tenant: str) -> tuple[Snapshot | None, Sn
 
 
 def last_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None, now: datetime) -> CheckResult:
-    """How old the newest complete snapshot is (complaint B15: nobody knows when the backup was last good)."""
+    """The age of the newest complete snapshot."""
     if newest is None:
         return note("last backup", "there is none yet", f"`bookferry backup {tenant}` makes one.", age_seconds=None)
     if complete is None:
         return warning(
             "last backup",
             f"none is complete; the newest partial one is {newest.name}",
-            f"`bookferry snapshots show {newest.name}` says what is wrong with it.",
+            f"`bookferry snapshots show {newest.name}` gives the reason.",
             age_seconds=None,
         )
     past = now - datetime.fromisoformat(complete.manifest.finished_at)
@@ -198,7 +198,7 @@ def last_backup(tenant: str, newest: Snapshot | None, complete: Snapshot | None,
         return warning(
             "last backup",
             f"{complete.name} is complete and {_ago(past)} old; a newer one, {newest.name}, is not complete",
-            f"`bookferry snapshots show {newest.name}` says what is wrong with it.",
+            f"`bookferry snapshots show {newest.name}` gives the reason.",
             **facts,
         )
     return ok("last backup", f"{complete.name}, complete, {_ago(past)} old", **facts)

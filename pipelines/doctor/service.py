@@ -1,4 +1,4 @@
-"""Checks of how the service takes us: sign-in, clock, versions, end of v2. Each looks at answers that were given already."""
+"""Checks of the service: sign-in, clock, versions, end of v2. Each evaluates responses that arrived already."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
 EARLY = timedelta(days=90)
-"""Before that, the end of v2 is only a note."""
+"""With more time than that, the end of v2 is only a note."""
 
 EXACT = timedelta(seconds=5)
 WRONG = timedelta(seconds=60)
-"""Differences of clocks: below the first nothing suffers, above the second times in reports and tokens' lives are not what they seem."""
+"""Differences of clocks: below the first nothing suffers; above the second, times in reports and ages of tokens are wrong."""
+
+OTHER_VERSION = {"v2": "v3", "v3": "v2"}
 
 LONGEST_NAME = 80
-"""Characters of a name from the service that are shown."""
+"""Characters of a name from the service in a message."""
 
 
 def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> CheckResult:
-    """Whether the service answers the listing that every backup begins with, whoever asks."""
+    """Whether the service answers the listing that every backup begins with. A refused sign-in is an answer, too."""
     if answer is None:
         return failed("service", trouble or BookferryError("the service was not asked"))
     if answer.status in REFUSALS:
@@ -42,18 +44,18 @@ def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> C
 
 
 REFUSALS = (401, 403)
-"""Statuses that are about who asks, not about what is asked."""
+"""Statuses that refuse the sign-in, not the request."""
 
 
 def sign_in(answer: ProbeResponse, who: str) -> CheckResult:
-    """Whether the service accepts who we say we are, and lets this account read publications."""
+    """Whether the service accepts the sign-in and lets this account read publications."""
     if answer.error is not None:
         return failed("sign-in", answer.error, http_status=answer.status)
     return ok("sign-in", f"accepted{f', as {outside_text(who, LONGEST_NAME)}' if who else ''}", user=who or None)
 
 
 def person(answer: ProbeResponse | None) -> str:
-    """Who is signed in, from `GET /users/me` (v3: "own record", no scope needed); empty where that is not told."""
+    """Who is signed in, from `GET /users/me` (v3: "own record", no scope needed); empty if the response does not say."""
     record = answer.json if answer is not None and answer.error is None else None
     inside = record.get("user", record) if isinstance(record, dict) else None
     if not isinstance(inside, dict):
@@ -65,22 +67,22 @@ def person(answer: ProbeResponse | None) -> str:
 
 
 def clock(answers: list[ProbeResponse]) -> CheckResult:
-    """How far the service's clock is from ours, by the answer that came quickest."""
-    told = [answer for answer in answers if answer.clock_difference is not None]
-    if not told:
-        return note("clock", "the service does not tell its time (no Date header)", difference_seconds=None)
-    quickest = min(told, key=lambda answer: answer.answered_at - answer.asked_at)
+    """The difference of the service's clock from ours, by the quickest response."""
+    dated = [answer for answer in answers if answer.clock_difference is not None]
+    if not dated:
+        return note("clock", "the service sends no time (no Date header)", difference_seconds=None)
+    quickest = min(dated, key=lambda answer: answer.answered_at - answer.asked_at)
     ahead = quickest.clock_difference or timedelta()
     facts: dict[str, Any] = {"difference_seconds": round(ahead.total_seconds())}
     if abs(ahead) <= EXACT:
         return ok("clock", "this machine and the service agree", **facts)
-    said = f"the service's clock is {_duration(abs(ahead))} {'ahead of' if ahead > timedelta() else 'behind'} this machine's"
+    message = f"the service's clock is {_duration(abs(ahead))} {'ahead of' if ahead > timedelta() else 'behind'} this machine's"
     if abs(ahead) <= WRONG:
-        return note("clock", said, **facts)
+        return note("clock", message, **facts)
     return warning(
         "clock",
-        said,
-        "Set this machine's clock by NTP (see `timedatectl`). Nights, the ages of tokens and the times in manifests go by it.",
+        message,
+        "Set this machine's clock by NTP (see `timedatectl`). Schedules, the ages of tokens and the times in manifests depend on it.",
         **facts,
     )
 
@@ -95,29 +97,29 @@ def _duration(past: timedelta) -> str:
 
 
 def other_version(api: str, answer: ProbeResponse | None) -> CheckResult:
-    """Whether the version that this tenant does not use is there as well. Asked without a sign-in, so a 401 is an answer."""
-    other = {"v2": "v3", "v3": "v2"}[api]
+    """Whether the service also has the version that this tenant does not use. The request has no sign-in, so a 401 means yes."""
+    other = OTHER_VERSION[api]
     if answer is None:
         return note("versions", f"{api} is used; {other} did not answer", other=other, other_answers=False)
     there = answer.status in (200, 401, 403, 429) and "html" not in answer.header("content-type").lower()
-    said = "answers as well" if there else f"is not there ({answer.status})"
-    return ok("versions", f"{api} is used; {other} {said}", other=other, other_answers=there)
+    presence = "answers as well" if there else f"is not there ({answer.status})"
+    return ok("versions", f"{api} is used; {other} {presence}", other=other, other_answers=there)
 
 
 def end_of_v2(api: str, today: date, *, answers: bool) -> CheckResult:
-    """How long v2 will be there. The warning grows; a failure it is only when it is over and v2 is gone."""
+    """How long v2 remains available. It is a problem only after the last day, when v2 no longer answers."""
     left = (LAST_DAY_OF_V2 - today).days
     facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
     if api != "v2":
         return ok("end of v2", "this tenant does not depend on v2", **facts)
     if left < 0:
         return _after_the_end(-left, answers=answers, facts=facts)
-    said = f"v2 is shut down at the end of 2026: {_days(left)}"
+    message = f"v2 is shut down at the end of 2026: {_days(left)}"
     if timedelta(days=left) > EARLY:
-        return note("end of v2", said, _MOVE, **facts)
+        return note("end of v2", message, _MOVE, **facts)
     if left > 30:  # noqa: PLR2004  a month
-        return warning("end of v2", said, _MOVE, **facts)
-    return warning("end of v2", f"{said}!", f"{_MOVE} Make a last backup of v2 before that day.", **facts)
+        return warning("end of v2", message, _MOVE, **facts)
+    return warning("end of v2", f"{message}!", f"{_MOVE} Make a last backup of v2 before that day.", **facts)
 
 
 def _after_the_end(days: int, *, answers: bool, facts: dict[str, Any]) -> CheckResult:
@@ -142,7 +144,7 @@ def _days(count: int) -> str:
 
 
 def readable(resource: str, answer: ProbeResponse | None) -> CheckResult:
-    """Whether the account, with the scopes of its token, may list a resource of its own scope."""
+    """Whether the account, with the scopes of its token, may list a resource that needs a scope of its own."""
     name = f"reads {resource}"
     if answer is None:
         return note(name, "could not be tested: no answer")
@@ -152,7 +154,7 @@ def readable(resource: str, answer: ProbeResponse | None) -> CheckResult:
         scope = outside_text(answer.header("www-authenticate"), 200)
         return warning(
             name,
-            f"refused ({answer.status}{f', {scope}' if scope else ''}): a backup leaves them out, and says so",
+            f"refused ({answer.status}{f', {scope}' if scope else ''}): a backup leaves them out and reports that",
             "Give the account that right, or sign in again with that scope: `bookferry login`.",
             http_status=answer.status,
         )

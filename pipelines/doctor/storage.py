@@ -1,4 +1,4 @@
-"""Whether a bucket keeps what every backup relies on: it can be written, listed, read and cleared, and a put replaces nothing."""
+"""Checks the bucket: it can be written, listed, read and cleared, and a put replaces nothing. Every backup relies on that."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pipelines.store.objects.objects import Objects
 
 NAME = "storage"
 FOLDER = "doctor"
-"""Where the one small object is put, and removed again."""
+"""The folder of the one small object, which is removed again."""
 
 
 def bucket(objects: Objects) -> CheckResult:
-    """Tries all of it, as a backup would do it."""
+    """Whether the operations of a backup work."""
     try:
         return _try_operations(objects)
     except BookferryError as error:
@@ -32,7 +32,7 @@ def _try_operations(objects: Objects) -> CheckResult:
     if replaced:
         return problem(
             NAME,
-            f"{objects.address}: a second put replaced what was there, so two runs could mix their snapshots (the store ignores "
+            f"{objects.address}: a second put replaced the object, so two runs could mix their snapshots (the store ignores "
             "If-None-Match)",
             "Update the store, or use one that refuses the second put, as Amazon's S3 does.",
         )
@@ -40,6 +40,6 @@ def _try_operations(objects: Objects) -> CheckResult:
         return problem(
             NAME,
             f"{objects.address}: what was just {'deleted is still there' if listed else 'written is not listed'}",
-            "A backup needs a store whose answers show what was done before. Use another one.",
+            "A backup needs a store that shows every change at once. Use another one.",
         )
     return ok(NAME, f"{objects.address}: can be written, listed, read and cleared, and a put replaces nothing")

@@ -162,7 +162,7 @@ def test_a_call_that_fails_is_seen_and_not_repeated(
 ) -> None:
     """The look is red in Dagster; a command may have done its work."""
     installation.instance.report_run_failed(run_in_progress(installation))
-    sensor.problem = "The backup of old (failed) could not be told: the address at h answered 500."
+    sensor.problem = "The backup of old (failed) could not be reported: the address at h answered 500."
     with pytest.raises(dg.Failure, match="answered 500"):
         sensor.evaluate()
     sensor.problem = None

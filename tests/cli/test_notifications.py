@@ -95,7 +95,7 @@ def test_a_call_that_fails_is_printed_and_changes_nothing(sandbox: SandboxProces
     )
     done = installation.backup("--json")
     assert (done.status, done.document["complete"]) == (0, True)
-    assert "warning: The backup of small (complete) could not be told: the command sh ended with 7: no mail" in done.err
+    assert "warning: The backup of small (complete) could not be reported: the command sh ended with 7: no mail" in done.err
 
 
 def test_damage_and_a_failed_removal_are_reported(installation: Installation) -> None:

@@ -17,7 +17,7 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
 @pytest.mark.parametrize(
     ("notify", "variables", "status", "said"),
     [
-        ("", {}, CheckStatus.NOTE, "nobody is told of a backup that fails"),
+        ("", {}, CheckStatus.NOTE, "no notification of a backup that fails"),
         (
             '[notify]\nsuccess_env = "ALIVE"\nfailure = ["sh"]',
             {"ALIVE": f"https://h/{SECRET}"},
@@ -51,6 +51,6 @@ def test_one_switch_for_two_libraries(tmp_path: Path) -> None:
     (tmp_path / "bookferry.toml").write_text(text)
     settings = load_settings(tmp_path / "bookferry.toml")
     found = check_notifications(settings, "old", {})
-    assert (found.status, "new and old hold one switch" in found.message) == (CheckStatus.WARNING, True)
+    assert (found.status, "new and old share one switch" in found.message) == (CheckStatus.WARNING, True)
     assert check_notifications(settings, "third", {}).status is CheckStatus.OK
     assert SECRET not in str(found.document)

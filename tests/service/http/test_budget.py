@@ -519,7 +519,7 @@ def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: Man
     shared = budget(path, clock, 10_000)
     shared._file._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
     taken = 0
-    with pytest.raises(StorageError, match=r"full.*make room"):  # noqa: PT012  it fails when the pages it has are used up
+    with pytest.raises(StorageError, match=r"full.*free some space"):  # noqa: PT012  it fails when the pages it has are used up
         while True:
             shared.acquire()
             taken += 1
