@@ -21,7 +21,7 @@ def backup_list(responses: ServiceResponses) -> CheckResult:
         return warning(
             "A5",
             "could not be tested: /publications/all did not answer",
-            "A backup begins there, and would try for a minute before it fails. Run this again; if that changes nothing, write to the operators.",
+            "A backup begins there, and would try for a minute before it fails. Run this again; if nothing changes, ask the operators.",
             held=None,
         )
     if responses.everything.records is None:

@@ -38,11 +38,11 @@ class ShiftedClock(SystemClock):
 class Patient(Installation):
     """A home that can be examined without a process of its own."""
 
-    around: Environment = field(default_factory=Environment)
+    environment: Environment = field(default_factory=Environment)
 
     def examine(self) -> Examination:
         """What there is to find."""
-        return examine(load_settings(self.folder / "bookferry.toml"), self.tenant, self.around)
+        return examine(load_settings(self.folder / "bookferry.toml"), self.tenant, self.environment)
 
     def find(self, name: str) -> CheckResult:
         """The one finding of that name."""
@@ -51,7 +51,7 @@ class Patient(Installation):
 
     def amid(self, **surroundings: object) -> Patient:
         """The same, with other surroundings."""
-        return replace(self, around=replace(self.around, **surroundings))  # type: ignore[arg-type]
+        return replace(self, environment=replace(self.environment, **surroundings))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

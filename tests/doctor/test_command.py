@@ -72,7 +72,7 @@ def test_a_missing_variable_is_exit_2(patient: Patient) -> None:
 
 
 def test_several_tenants(patient: Patient) -> None:
-    """One that works does not hide one that does not; nobody has signed in to v3: exit 4."""
+    """One that works does not hide one that does not; v3 has no sign-in: exit 4."""
     (patient.folder / "bookferry.toml").write_text(TWO.format(base_url=patient.sandbox.base_url()))
     variables = {"TEST_USER": patient.sandbox.user, "TEST_PASSWORD": patient.sandbox.password}
     done = run("doctor", "--json", folder=patient.folder, variables=variables)
@@ -84,7 +84,7 @@ def test_several_tenants(patient: Patient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "expected"),
     [
         (None, "no such configuration file"),
         ('data = "d"\n', "names no tenant"),
@@ -93,13 +93,13 @@ def test_several_tenants(patient: Patient) -> None:
     ],
     ids=["none", "empty", "broken", "wrong"],
 )
-def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: str | None, said: str) -> None:
+def test_a_configuration_that_cannot_be_used_is_exit_2(tmp_path: Path, content: str | None, expected: str) -> None:
     """In the same form as any other problem."""
     if content is not None:
         (tmp_path / "bookferry.toml").write_text(content)
     done = run("doctor", "--json", folder=tmp_path)
     assert (done.status, done.err, done.document["ok"], done.document["tenants"]) == (2, "", False, [])
-    assert said in done.document["checks"][0]["message"]
+    assert expected in done.document["checks"][0]["message"]
     assert run("doctor", folder=tmp_path).lines[-1] == "PROBLEM: the nightly backup would not work."
 
 

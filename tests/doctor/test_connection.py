@@ -1,4 +1,4 @@
-"""`doctor` on a v3 library: what the kept sign-in says, and what the service says of it."""
+"""`doctor` on a v3 library: the checks of the stored sign-in, and the service's response to it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class SignedIn:
 
     def keep(self, *scopes: str, connection: dict[str, Any] | None = None, **grant: Any) -> None:
         """Keep a sign-in with these scopes, and whatever else of it a test wants otherwise."""
-        kept = Grant(
+        stored = Grant(
             client_id="a-client",
             access_token=self.token(*scopes),
             refresh_token="a-refresh-token-that-nobody-uses",
@@ -65,7 +65,9 @@ class SignedIn:
             asked=scopes,
             registered_at=0,
         )
-        self.store(StoredSignIn(self._base_url, "library", registration, replace(kept, **grant), **(connection or {})))
+        self.store(
+            StoredSignIn(self._base_url, "library", registration, replace(stored, **grant), **(connection or {}))
+        )
 
     def store(self, connection: StoredSignIn) -> None:
         """Keep a connection."""
@@ -81,7 +83,7 @@ class SignedIn:
 
 @pytest.fixture
 def signed_in(patient: Patient) -> SignedIn:
-    """A v3 tenant that nobody has signed in to yet."""
+    """A v3 tenant without a sign-in."""
     return SignedIn(patient)
 
 
@@ -100,18 +102,18 @@ def test_a_healthy_connection(signed_in: SignedIn) -> None:
     assert [finding.message for finding in examined.findings if finding.facts.get("held") is False] == []
 
 
-def test_no_secret_is_shown(signed_in: SignedIn) -> None:
+def test_no_result_contains_a_secret(signed_in: SignedIn) -> None:
     """I10: neither token is in anything that is printed."""
     signed_in.keep(*SCOPES)
     examined, _ = signed_in.findings()
-    kept = next(Path(signed_in.patient.folder / "sign-ins").glob("*.json")).read_text()
-    shown = str([finding.document for finding in examined.findings])
-    for line in kept.splitlines():
+    stored = next(Path(signed_in.patient.folder / "sign-ins").glob("*.json")).read_text()
+    documents = str([finding.document for finding in examined.findings])
+    for line in stored.splitlines():
         if "_token" in line:
-            assert line.split('"')[3] not in shown
+            assert line.split('"')[3] not in documents
 
 
-def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
+def test_a_missing_sign_in_is_a_problem(signed_in: SignedIn) -> None:
     """Exit 4, with the command to run; the service is not asked."""
     examined, found = signed_in.findings()
     assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.SIGN_IN)
@@ -119,21 +121,21 @@ def test_nobody_has_signed_in(signed_in: SignedIn) -> None:
     assert signed_in.patient.sandbox.counts()["requests"] == 0
 
 
-def test_a_sign_in_that_could_not_be_kept_when_it_is_renewed(signed_in: SignedIn) -> None:
+def test_a_sign_in_whose_renewal_could_not_be_stored(signed_in: SignedIn) -> None:
     """The token is good now and would be renewed tonight; where that cannot be written, the nightly backup would not work (I3)."""
     signed_in.keep(*SCOPES)
-    [kept] = Path(signed_in.patient.folder / "sign-ins").glob("*.json")
-    before = kept.read_text()
-    kept.with_suffix(".new").mkdir()  # as little to be written as on a full disk
+    [stored] = Path(signed_in.patient.folder / "sign-ins").glob("*.json")
+    before = stored.read_text()
+    stored.with_suffix(".new").mkdir()  # as little to be written as on a full disk
     examined, found = signed_in.findings()
     assert (found["token"].status, worst(examined.findings)) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
     assert "cannot be read or written" in found["token"].message
     assert signed_in.patient.sandbox.counts()["requests"] == 0
-    assert kept.read_text() == before
+    assert stored.read_text() == before
 
 
 def test_a_sign_in_that_is_being_renewed(signed_in: SignedIn) -> None:
-    """Another process holds the lock: nothing is wrong, and nobody waits."""
+    """Another process has the lock: nothing is wrong, and the check does not wait."""
     signed_in.keep(*SCOPES)
     tokens = open_tokens(load_settings(signed_in.patient.folder / "bookferry.toml"), "library")
     with tokens.locked(SystemClock()):
@@ -169,7 +171,7 @@ def test_trap_a11_a_token_without_assets_read(signed_in: SignedIn) -> None:
 
 
 def test_a_resource_that_the_token_may_not_list(signed_in: SignedIn) -> None:
-    """The service's own refusal is told with its scope."""
+    """The result names the service's own refusal with its scope."""
     signed_in.keep("library:read", "assets:read", "tasks:read")
     examined, found = signed_in.findings()
     assert found["reads users"].status is CheckStatus.WARNING
@@ -189,16 +191,16 @@ def test_scopes_that_the_service_did_not_tell(signed_in: SignedIn) -> None:
     """RFC 6749, 5.1: `scope` may be left out where it is what was asked for. Then trying tells."""
     signed_in.keep(*SCOPES)
     tokens = open_tokens(load_settings(signed_in.patient.folder / "bookferry.toml"), "library")
-    kept = tokens.read()
-    assert kept.grant is not None
-    signed_in.store(replace(kept, grant=replace(kept.grant, scopes=())))
+    stored = tokens.read()
+    assert stored.grant is not None
+    signed_in.store(replace(stored, grant=replace(stored.grant, scopes=())))
     _, found = signed_in.findings()
     assert found["scopes"].status is CheckStatus.NOTE
     assert found["reads users"].status is CheckStatus.OK
 
 
 @pytest.mark.parametrize(
-    ("grant", "connection", "status", "said"),
+    ("grant", "connection", "status", "expected"),
     [
         ({"lifetime": 100}, {}, CheckStatus.OK, "renewed in"),
         ({"refresh_token": None}, {}, CheckStatus.WARNING, "no refresh token"),
@@ -208,12 +210,12 @@ def test_scopes_that_the_service_did_not_tell(signed_in: SignedIn) -> None:
     ],
 )
 def test_the_age_of_the_token(
-    signed_in: SignedIn, grant: dict[str, Any], connection: dict[str, Any], status: CheckStatus, said: str
+    signed_in: SignedIn, grant: dict[str, Any], connection: dict[str, Any], status: CheckStatus, expected: str
 ) -> None:
     signed_in.keep(*SCOPES, connection=connection, **grant)
     _, found = signed_in.findings()
     assert found["token"].status is status
-    assert said in found["token"].message
+    assert expected in found["token"].message
 
 
 def test_a_sign_in_that_ends_soon(signed_in: SignedIn) -> None:
@@ -235,7 +237,7 @@ def test_a_store_that_is_damaged(signed_in: SignedIn) -> None:
 
 
 def test_a_service_that_offers_its_description_elsewhere(signed_in: SignedIn) -> None:
-    """service-api.md 5: the page at /api "offers the machine-readable description for download"; it is found there."""
+    """The page at /api links to the description of the service (service.md#overview): it is found there."""
     signed_in.keep(*SCOPES)
     signed_in.patient.sandbox.fault("status", path="^/api/v3/swagger.yaml", status=404, times=1)
     examined, found = signed_in.findings()
@@ -246,7 +248,7 @@ def test_a_service_that_offers_its_description_elsewhere(signed_in: SignedIn) ->
     assert found["description"].facts["found"] is True
 
 
-def test_a_wrong_clock_is_told(signed_in: SignedIn) -> None:
+def test_a_wrong_clock_is_reported(signed_in: SignedIn) -> None:
     """Tokens are aged by the machine's steady clock, so an hour's difference ends nothing."""
     signed_in.keep(*SCOPES)
     shifted = signed_in.patient.amid(clock=ShiftedClock(timedelta(hours=2)))
@@ -271,7 +273,7 @@ def person(service: SandboxProcess, tmp_path: Path) -> SignInHome:
     return home
 
 
-def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, person: SignInHome) -> None:
+def test_a_token_that_ended_early_is_renewed_and_stored(service: SandboxProcess, person: SignInHome) -> None:
     """Never a refresh whose result is not stored: an hour later on the service's clock, doctor renews, once, and the store has it (I3)."""
     before = person.grant
     service.fault("jump", path="/api/v3/users/me", seconds=3700)
@@ -286,10 +288,10 @@ def test_a_token_that_ended_early_is_renewed_and_kept(service: SandboxProcess, p
 def test_a_sign_in_that_was_revoked(service: SandboxProcess, person: SignInHome) -> None:
     """Exit 4, with the command that helps, and no token in the words."""
     service.control("POST", "oauth/grants/end", {"tenant": "library", "person": service.user})
-    kept = person.grant
+    stored = person.grant
     examined = examine(person.settings, TENANT)
     assert worst(examined.findings) is ExitStatus.SIGN_IN
-    said = str([finding.document for finding in examined.findings])
-    assert f"bookferry login {TENANT}" in said
-    assert kept.access_token not in said
-    assert str(kept.refresh_token) not in said
+    documents = str([finding.document for finding in examined.findings])
+    assert f"bookferry login {TENANT}" in documents
+    assert stored.access_token not in documents
+    assert str(stored.refresh_token) not in documents

@@ -49,7 +49,7 @@ def test_a_healthy_library(patient: Patient) -> None:
 
 
 def test_guesses_are_those_of_the_page(patient: Patient) -> None:
-    """Whoever reads `A20` finds it in docs/assumptions.md; each is told once, in the order of that page."""
+    """Each result names its entry in docs/assumptions.md, such as `A20`, once and in the order of that page."""
     page = (ROOT / "docs" / "assumptions.md").read_text(encoding="utf-8")
     named = [
         finding.name for finding in patient.examine().findings if "held" in finding.facts and finding.name[1:].isdigit()
@@ -112,7 +112,7 @@ def test_the_key_for_personal_data(patient: Patient, monkeypatch: pytest.MonkeyP
 
 
 def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> None:
-    """Port 1 of this machine answers nobody."""
+    """Nothing listens at port 1 of this machine."""
     found = patient_of(service, "http://127.0.0.1:1/library").find("service")
     assert (found.status, found.exit_status) == (CheckStatus.PROBLEM, ExitStatus.FAILED)
     assert "cannot connect" in found.message
@@ -120,7 +120,7 @@ def test_an_unreachable_host(service: SandboxProcess, patient_of: PatientOf) -> 
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
-    """Which of the two is wrong nobody can tell; that they differ, and by how much, can be told."""
+    """The result names the difference of the clocks. It cannot say which one is wrong."""
     found = patient.amid(clock=ShiftedClock(timedelta(hours=hours))).find("clock")
     assert found.status is CheckStatus.WARNING
     assert f"60 min {'behind' if hours > 0 else 'ahead of'} this machine's" in found.message
@@ -128,7 +128,7 @@ def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("day", "status", "said"),
+    ("day", "status", "expected"),
     [
         (datetime(2026, 6, 1, tzinfo=UTC), CheckStatus.NOTE, "213 days left"),
         (datetime(2026, 11, 21, tzinfo=UTC), CheckStatus.WARNING, "40 days left"),
@@ -138,11 +138,11 @@ def test_a_clock_that_is_off_by_an_hour(patient: Patient, hours: int) -> None:
     ],
     ids=lambda value: f"{value:%Y-%m-%d}" if isinstance(value, datetime) else None,
 )
-def test_the_end_of_v2_comes_nearer(patient: Patient, day: datetime, status: CheckStatus, said: str) -> None:
-    """service-api.md, Versioning 2: "shut down at the end of 2026". No failure as long as it answers."""
+def test_the_end_of_v2_comes_nearer(patient: Patient, day: datetime, status: CheckStatus, expected: str) -> None:
+    """v2 is shut down at the end of 2026 (service.md#shutdown). No failure as long as it answers."""
     found = patient.amid(clock=ShiftedClock.at(day)).find("end of v2")
     assert found.status is status
-    assert said in found.message
+    assert expected in found.message
 
 
 @pytest.mark.parametrize("status", [404, 410])
@@ -232,7 +232,7 @@ def test_a_postgres_database_that_does_not_answer(
 
 
 def test_how_old_the_last_backup_is(patient: Patient) -> None:
-    """Complaint B15: nobody knows when the backup was last good."""
+    """The result names the age of the last good backup."""
     assert patient.find("last backup").status is CheckStatus.NOTE
     assert patient.run("backup", "library", "--json", variables=sign_in_of(patient)).status == 0
     assert patient.find("last backup").status is CheckStatus.OK
@@ -251,7 +251,7 @@ def sign_in_of(patient: Patient) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("variations", "name", "held", "said"),
+    ("variations", "name", "held", "expected"),
     [
         ({"all_endpoint": "missing"}, "A5", False, "read /publications instead"),
         ({"all_endpoint": "bare"}, "A15", False, "bare array"),
@@ -269,21 +269,21 @@ def sign_in_of(patient: Patient) -> dict[str, str]:
     ],
     ids=lambda value: "-".join(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else "",
 )
-def test_an_assumption_is_held_against_the_service(
-    patient: Patient, variations: dict[str, Any], name: str, held: bool, said: str
+def test_an_assumption_is_compared_with_the_service(
+    patient: Patient, variations: dict[str, Any], name: str, held: bool, expected: str
 ) -> None:
-    """docs/assumptions.md; whatever the service does differently, its operator is told, and the backup would work."""
+    """docs/assumptions.md; each deviation of the service is reported, and the backup would work."""
     patient.sandbox.change(variations=variations)
     examined = patient.examine()
     (found,) = [finding for finding in examined.findings if finding.name == name]
     assert found.facts["held"] is held
-    assert said in f"{found.message} {found.todo}"
+    assert expected in f"{found.message} {found.todo}"
     assert worst(examined.findings) is ExitStatus.COMPLETE
 
 
 @pytest.mark.parametrize("fault", [{"status": 422}, {"status": 400}, {"status": 500, "times": 2}], ids=str)
 def test_a_service_that_refuses_larger_pages_is_asked_as_a_backup_asks(patient: Patient, fault: dict[str, Any]) -> None:
-    """service-api.md: "`per_page` (integer, max 50)": whether 100 is cut or refused, the backup, which asks for 50, would work."""
+    """50 records a page at most (service.md#lists): whether 100 is cut or refused, the backup, which requests 50, would work."""
     patient.sandbox.fault("status", path="per_page=100", **fault)
     examined = patient.examine()
     assert worst(examined.findings) is ExitStatus.COMPLETE
@@ -305,7 +305,7 @@ def test_a_question_that_fails_costs_one_finding(patient: Patient, fault: str, d
     assert worst(examined.findings) is ExitStatus.COMPLETE
 
 
-def test_who_is_told_to_wait_asks_no_more(patient: Patient) -> None:
+def test_no_request_follows_a_429(patient: Patient) -> None:
     """A 429 although we keep to the limit: somebody else uses the library, and needs no examination now."""
     patient.sandbox.fault("status", path="/api/v2/", status=429, retry_after=3600, times=50)
     examined = patient.examine()
@@ -458,10 +458,10 @@ ODD_RECORDS: list[dict[str, Any]] = [
 ]
 
 
-def test_odd_records_are_told_not_tripped_over(
+def test_odd_records_are_reported(
     service: SandboxProcess, serve: Callable[[Script], ScriptedServer], patient_of: PatientOf
 ) -> None:
-    """Checks are total, like everything that looks at records (I7)."""
+    """Checks are total, like everything that reads records (I7)."""
     server = serve(lambda _: Answer({"records": ODD_RECORDS}, headers={"X-Total": "many", "Link": "<::>; rel=next"}))
     found = {finding.name: finding for finding in patient_of(service, server.url).examine().findings}
     assert found["published_on"].facts["held"] is False
@@ -470,5 +470,5 @@ def test_odd_records_are_told_not_tripped_over(
 
 
 def test_the_same_person_reads_it_twice(patient: Patient, tmp_path: Path) -> None:
-    """Examining changes nothing but the budget's account: the second time says what the first said."""
+    """Examining changes nothing but the budget's account: the second examination has the results of the first."""
     assert statuses(patient) == statuses(patient)

@@ -1,4 +1,4 @@
-"""Doctor says whether anybody hears of a backup that fails, and calls nobody."""
+"""Doctor reports whether a failed backup leads to a notification, and makes no call itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
 
 
 @pytest.mark.parametrize(
-    ("notify", "variables", "status", "said"),
+    ("notify", "variables", "status", "expected"),
     [
         ("", {}, CheckStatus.NOTE, "no notification of a backup that fails"),
         (
@@ -31,13 +31,15 @@ TENANT = '[tenants.{name}]\nbase_url = "https://{name}.example.org"\napi = "v3"\
         ('[notify]\nfailure = ["sh"]', {}, CheckStatus.NOTE, "on success nobody, on failure the command sh"),
     ],
 )
-def test_who_is_told(tmp_path: Path, notify: str, variables: dict[str, str], status: CheckStatus, said: str) -> None:
-    """The address is a secret: only its host is shown (I10)."""
+def test_the_receivers_are_named(
+    tmp_path: Path, notify: str, variables: dict[str, str], status: CheckStatus, expected: str
+) -> None:
+    """The address is a secret: the message has only its host (I10)."""
     (tmp_path / "bookferry.toml").write_text(f"{notify}\n{TENANT.format(name='old')}")
     found = check_notifications(
         load_settings(tmp_path / "bookferry.toml"), "old", {"PATH": "/usr/bin:/bin", **variables}
     )
-    assert (found.status, said in found.message) == (status, True), found
+    assert (found.status, expected in found.message) == (status, True), found
     assert SECRET not in str(found.document)
 
 
