@@ -142,6 +142,6 @@ class TestTools:
             _out, output = executing.communicate(timeout=PATIENCE)
         assert executing.returncode != 0
         assert output.strip().splitlines()[-1] == (
-            f"pipelines.errors.ConfigurationError: {missing}: no such configuration file (looked for by $BOOKFERRY_CONFIG). "
+            f"pipelines.errors.ConfigurationError: {missing}: no such configuration file (named by $BOOKFERRY_CONFIG). "
             "Make one with `bookferry init`, or name one with --config."
         )
