@@ -64,8 +64,8 @@ def stop_explained(context: dg.AssetExecutionContext, tenant: str, resume_hours:
         yield
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
         context.log.warning(
-            "Stopped before the end. Nothing of %s was published and its last good snapshot is untouched. What was read is kept: the next "
-            "backup of the same resources resumes there, if it begins within %d hours of the start of this one (resume_hours).",
+            "Stopped before the end. Nothing of %s was published and its last good snapshot is untouched. What was read is stored: the "
+            "next backup of the same resources resumes there, if it begins within %d hours of the start of this one (resume_hours).",
             tenant,
             resume_hours,
         )

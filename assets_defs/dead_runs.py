@@ -1,7 +1,7 @@
 """Ends the runs whose process is gone: it was killed, or the machine restarted.
 
-Dagster alone would show them as running until `dagster/max_runtime`, block their library's pool, and notify nobody. A backup holds the
-lease of its library from its first step to its end; the kernel releases the lease when the process dies.
+Dagster alone would show them as running until `dagster/max_runtime`, block their library's pool, and send no notification. A backup holds
+the lease of its library from its first step to its end; the kernel releases the lease when the process dies.
 """
 
 from collections.abc import Callable

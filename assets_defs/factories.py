@@ -1,4 +1,4 @@
-"""What all assets, jobs and schedules have in common, each said once: key, group, pool, executor and tags."""
+"""The common settings of all assets, jobs and schedules: key, group, pool, executor and tags."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -32,12 +32,12 @@ def retention_job(settings: Settings) -> list[dg.JobDefinition]:
         )
         for note in pruning.notes:
             context.log.warning(note)
-        for tenant in sorted({_tenant(kept.snapshot) for kept in pruning.kept}):
+        for tenant in sorted({_tenant(entry.snapshot) for entry in pruning.kept}):
             context.log_event(_observation(tenant, pruning))
         context.add_output_metadata(
             {
                 "removed": [removed.snapshot for removed in pruning.removed],
-                "kept": {kept.snapshot: ", ".join(kept.why) for kept in pruning.kept},
+                "kept": {entry.snapshot: ", ".join(entry.why) for entry in pruning.kept},
                 "blobs_removed": pruning.blobs_removed,
                 "bytes": pruning.bytes,
                 "notes": pruning.notes,
@@ -71,7 +71,7 @@ def _observation(tenant: str, pruning: PruneResult) -> dg.AssetObservation:
     return dg.AssetObservation(
         tenant_key(tenant, SNAPSHOT),
         metadata={
-            "removed": [removed.snapshot for removed in pruning.removed if _tenant(removed.snapshot) == tenant],
-            "kept": [kept.snapshot for kept in pruning.kept if _tenant(kept.snapshot) == tenant],
+            "removed": [entry.snapshot for entry in pruning.removed if _tenant(entry.snapshot) == tenant],
+            "kept": [entry.snapshot for entry in pruning.kept if _tenant(entry.snapshot) == tenant],
         },
     )

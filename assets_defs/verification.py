@@ -1,4 +1,4 @@
-"""Reads the newest complete snapshot of every tenant again, on a schedule: nobody else would notice that a file is damaged.
+"""Reads the newest complete snapshot of every tenant again, on a schedule: without it, a damaged file would go unnoticed.
 
 Each tenant has an asset for it, so that Dagster shows the age of the last good verification like the age of the backup.
 """

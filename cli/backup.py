@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cli.jobs import run_backup
 from cli.notify import notifying
-from cli.output import Output
+from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
 from cli.stage import load_document, print_load
 from pipelines.backup.flow import REPORT_LIMIT, checked_resources
@@ -76,11 +76,11 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     """Print problems, files, report and counts; the verdict is the last line."""
     manifest = snapshot.manifest
     for problem in (*manifest.problems, *manifest.notes):
-        console.print(Text.assemble(("!", "yellow"), f" {problem}"))
+        print_warning(console, problem)
     print_failed_files(console, manifest.files, most=10)
     if manifest.files.kept:
-        kept = counted(manifest.files.kept, "file")
-        console.print(f"{kept} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
+        files = counted(manifest.files.kept, "file")
+        console.print(f"{files} stored ({size(manifest.files.bytes)}), {manifest.files.new:,} of them new")
     if report:
         console.print(f"Report for librarians: {report}")
     elif snapshot.counts.get("publications", 0) > REPORT_LIMIT:
@@ -95,10 +95,8 @@ def print_summary(console: Console, snapshot: Snapshot, report: str | None = Non
     if manifest.complete:
         console.print(Text.assemble(("Complete:", "bold green"), f" {what}; {cost}. Snapshot {snapshot.name}."))
     else:
-        kept = (
-            f"Snapshot {snapshot.name} is kept, but it is not proved complete; the newest complete one stays current."
-        )
-        console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {kept}"))
+        verdict = f"Snapshot {snapshot.name} is stored, but not proved complete; the newest complete one stays current."
+        console.print(Text.assemble(("PARTIAL:", "bold yellow"), f" {what}; {cost}. {verdict}"))
 
 
 def print_failed_files(console: Console, files: FileTotals, *, most: int) -> None:
@@ -108,6 +106,6 @@ def print_failed_files(console: Console, files: FileTotals, *, most: int) -> Non
             f"cover of publication {failure.publication_id}" if failure.kind == COVER else f"asset {failure.asset_id}"
         )
         named = f" ({failure.name})" if failure.name else ""
-        console.print(Text.assemble(("!", "yellow"), f" {what}{named}: {failure.problem}"))
+        print_warning(console, f"{what}{named}: {failure.problem}")
     if files.failed > most:
-        console.print(Text.assemble(("!", "yellow"), f" and {files.failed - most:,} more files"))
+        print_warning(console, f"and {files.failed - most:,} more files")

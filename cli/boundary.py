@@ -21,7 +21,7 @@ from pipelines.service.redaction import redact
 from pipelines.store.durable import is_disk_full, storage_error
 
 STOPPED = (
-    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is kept: the same command "
+    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
     "resumes there, if it runs soon enough (resume_hours)."
 )
 

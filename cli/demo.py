@@ -8,18 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from cli.backup import print_summary, summary
 from cli.jobs import run_backup, run_step
-from cli.migrate import (
-    made,
-    migrating,
-    plan_document,
-    print_applied,
-    print_proof,
-    proof_document,
-)
+from cli.migrate import migrating, result_of
+from cli.migration_output import plan_document, print_applied, print_proof
 from cli.output import Output, command_line
 from cli.progress import ProgressDisplay
 from cli.query import print_rows, run_sql
@@ -77,7 +72,7 @@ _SANDBOX = [
 QUESTIONS = ("collection_by_decade", "gaps_by_kind", "possible_duplicates")
 """Queries of sql/examples that the demonstration runs."""
 
-SHOWN = 15
+MOST_PRINTED = 15
 """Rows of each result on the terminal."""
 
 
@@ -147,7 +142,7 @@ class MigrationSteps:
         return {
             "plan": plan_document(self.plan),
             "apply": as_json(self.result.applied, self.result.requests),
-            "verify": proof_document(self.proof),
+            "verify": msgspec.to_builtins(self.proof),
             "second_plan": plan_document(self.second_plan),
         }
 
@@ -169,13 +164,13 @@ def _migrate(settings: Settings, snapshot: Snapshot, output: Output) -> Migratio
     with migrating(settings, results) as (migration, _display):
         source = {"source": snapshot.name}
         run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        plan = made(results.plan)
+        plan = result_of(results.plan)
         approved = {"plan": plan.name, "approval": plan.facts.seal}
         run_step(settings, migration, "apply_migration", (TARGET, "migration"), approved)
         proved = {"plan": plan.name, "contents": True}
         run_step(settings, migration, "verify_migration", (TARGET, "migration_proof"), proved)
         run_step(settings, migration, "plan_migration", (TARGET, "migration_plan"), source)
-        return MigrationSteps(plan, made(results.apply), made(results.verification), made(results.plan))
+        return MigrationSteps(plan, result_of(results.apply), result_of(results.verification), result_of(results.plan))
 
 
 def _own_config(folder: Path) -> Path:
@@ -223,7 +218,9 @@ def _print_answers(console: Console, answers: Answers, config: Path) -> None:
         console.print(query.question, style="bold")
         columns = list(rows[0]) if rows else []
         all_rows = command_line("query", "--config", str(config), "--example", query.name)
-        print_rows(console, columns, [tuple(row.values()) for row in rows], SHOWN, remedy=f"`{all_rows}` shows all")
+        print_rows(
+            console, columns, [tuple(row.values()) for row in rows], MOST_PRINTED, remedy=f"`{all_rows}` shows all"
+        )
         console.print()
 
 

@@ -14,8 +14,7 @@ from cli.nightly import nightly_runs
 from cli.output import Output
 from cli.progress import SHOWN_WAIT_SECONDS
 from pipelines.doctor.examination import Examination, examine
-from pipelines.doctor.findings import CheckResult, CheckStatus, problem, worst
-from pipelines.doctor.machine import unusable
+from pipelines.doctor.findings import CheckResult, CheckStatus, failed, problem, worst
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.service.client import Waiting
@@ -38,7 +37,7 @@ def examine_tenants(config: str | None, tenant: str | None, output: Output) -> E
     try:
         settings = load_settings(find_config(Path(config) if config else None))
     except ConfigurationError as error:
-        return _print_results([], [unusable(error)], output)
+        return _print_results([], [failed("configuration", error)], output)
     names = [tenant] if tenant is not None else list(settings.tenants)
     for name in names:
         settings.tenant(name)

@@ -56,9 +56,14 @@ _TERMINAL = {
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
+def dagster_folder(settings: Settings) -> Path:
+    """Returns the path of Dagster's instance: $DAGSTER_HOME if it is set, else a folder in the data folder."""
+    return Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
+
+
 def dagster_home(settings: Settings) -> Path:
-    """$DAGSTER_HOME if it is set, else a folder in the data folder. The first use creates it."""
-    home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
+    """Returns the folder of Dagster's instance. The first use creates it."""
+    home = dagster_folder(settings)
     with storage_errors(home):
         home.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(home):
@@ -144,22 +149,18 @@ def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[s
     """Run one step of a migration, a job of one asset, in this process. `migration` has the result."""
     settings.check_sign_in(key[0])
     with _quiet_dagster():
-        from assets_defs.definitions import build_definitions  # noqa: PLC0415  see the module's docstring
+        import dagster as dg  # noqa: PLC0415  see the module's docstring
+
+        from assets_defs.definitions import build_definitions  # noqa: PLC0415
 
         with _instance(settings) as instance:
             definitions = build_definitions(settings, migration=migration)
             definitions.resolve_job_def(job).execute_in_process(
                 run_config={**_QUIET, "ops": {"__".join(key): {"config": dict(config)}}},
                 instance=instance,
-                asset_selection=[_asset_key(key)],
+                asset_selection=[dg.AssetKey(key)],
                 tags={TENANT: key[0]},
             )
-
-
-def _asset_key(path: Sequence[str]) -> dg.AssetKey:
-    import dagster as dg  # noqa: PLC0415  see the module's docstring
-
-    return dg.AssetKey(list(path))
 
 
 @contextmanager
@@ -194,10 +195,7 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
     home = dagster_home(settings)
     os.environ["DAGSTER_HOME"] = str(home)
     with _history_errors(home):
-        with (
-            storage_errors(home),
-            _one_at_a_time(home),
-        ):  # Dagster creates its tables without a lock
+        with storage_errors(home), _one_at_a_time(home):  # Dagster creates its tables without a lock
             instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
         with instance:
             yield instance

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.jobs import dagster_folder
 from cli.output import age
 from pipelines.doctor.findings import CheckResult, note, ok, warning
 from pipelines.settings.settings import Settings
@@ -22,7 +22,7 @@ ALIVE_SECONDS = 300
 
 def nightly_runs(settings: Settings, tenant: str) -> CheckResult:
     """The state of the schedule, for information only: cron or a systemd timer may do the same. Never raises."""
-    home = Path(os.environ.get("DAGSTER_HOME") or settings.data / "dagster")
+    home = dagster_folder(settings)
     if not (home / "dagster.yaml").is_file():
         return note(
             "nightly", f"no run yet, and no scheduler: there is no Dagster instance in {home}", _RUN_IT, scheduler=None

@@ -15,6 +15,7 @@ from typing import IO, Any
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pipelines.humanize import counted
 from pipelines.store.durable import storage_error
@@ -77,6 +78,11 @@ def _stdout_errors() -> Iterator[None]:
         raise
     except OSError as error:
         raise storage_error(error, "standard output") from error
+
+
+def print_warning(console: Console, text: str) -> None:
+    """Print a line that needs attention, after a yellow exclamation mark."""
+    console.print(Text.assemble(("!", "yellow"), f" {text}"))
 
 
 def table_of(

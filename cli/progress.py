@@ -29,10 +29,10 @@ LINE_SECONDS = (10, 10, 10, 30)
 """Without a terminal: seconds before each of the first lines. Then one line a minute, so that a long run does not fill a log."""
 
 STILL_SECONDS = 1.0
-"""A wait is shown after so long without progress. Shorter waits are the normal work of the budget."""
+"""A wait is printed after so long without progress. Shorter waits are the normal work of the budget."""
 
 SHOWN_WAIT_SECONDS = 3.0
-"""Shorter waits are never shown."""
+"""Shorter waits are never printed."""
 
 
 class ProgressDisplay:
@@ -75,7 +75,7 @@ class ProgressDisplay:
             self._ends = self._moved + max(at.seconds_left, at_our_rate)
 
     def waiting(self, why: Waiting) -> None:
-        """Record a wait. If several threads wait, the newest reason is shown."""
+        """Record a wait. If several threads wait, the newest reason is printed."""
         if why.seconds >= SHOWN_WAIT_SECONDS:
             self._waits_until, self._reason = self._clock() + why.seconds, why.reason
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
-from cli.output import Output, table_of
+from cli.output import Output, print_warning, table_of
+from cli.snapshots import tenant_snapshot
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.records.advice import label_of
@@ -18,15 +18,14 @@ from pipelines.report.issues import safe_text
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 
-SHOWN = 15
+MOST_PRINTED = 15
 """Groups of issues to list; the page lists all."""
 
 
 def report_on(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
     """Make the report of a tenant's newest complete snapshot or of a named one."""
     data = open_data(settings)
-    found = data.find_snapshot(f"{tenant}/{snapshot.removeprefix(f'{tenant}/')}" if snapshot else tenant)
-    report = make_report(data, found, now=datetime.now(UTC))
+    report = make_report(data, tenant_snapshot(data, tenant, snapshot), now=datetime.now(UTC))
     output.result(document(report), lambda console: _print(console, report))
     return ExitStatus.COMPLETE
 
@@ -50,13 +49,13 @@ def _fit(figures: Any) -> Any:
 
 
 def _print(console: Console, report: Report) -> None:
-    rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.issue_kinds[:SHOWN]]
+    rows = [(label_of(one.rule, one.type), f"{one.issues:,}") for one in report.issue_kinds[:MOST_PRINTED]]
     if rows:
         console.print(table_of(("what to look at", "issues"), rows, right=("issues",)))
-    if len(report.issue_kinds) > SHOWN:
-        console.print(f"and {counted(len(report.issue_kinds) - SHOWN, 'more group')} of issues on the page")
+    if len(report.issue_kinds) > MOST_PRINTED:
+        console.print(f"and {counted(len(report.issue_kinds) - MOST_PRINTED, 'more group')} of issues on the page")
     if not report.complete:
-        console.print(Text.assemble(("!", "yellow"), f" {report.snapshot} is partial: the numbers may be too small."))
+        print_warning(console, f"{report.snapshot} is partial: the numbers may be too small.")
     for path in (report.paths.issues, report.paths.markdown, report.paths.html):
         console.print(path)
     issues = f"{counted(report.to_do, 'issue')} to look at in {counted(report.figures.publications, 'publication')}"

@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.jobs import run_step
-from cli.migrate import made, migrating, plan_document, print_applied, print_plan, print_proof, proof_document
-from cli.output import Output
+from cli.migrate import load_config, migrating, result_of
+from cli.migration_output import MOST_PRINTED, plan_document, print_applied, print_plan, print_proof
+from cli.output import Output, print_warning
 from cli.progress import ProgressDisplay
+from cli.snapshots import tenant_snapshot
 from pipelines.drill import drill
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted, duration, size
@@ -27,9 +29,6 @@ from pipelines.settings.settings import Settings
 from pipelines.store.encryption import personal_keys
 from pipelines.store.maintenance.drills import DrillResult
 from pipelines.store.stores import open_data
-
-SHOWN = 10
-"""Problems that are listed; --json lists all."""
 
 
 def restore_snapshot(
@@ -48,25 +47,18 @@ def restore_snapshot(
     with migrating(settings, results) as (migration, _display):
         config = {"source": snapshot, "overwrite": overwrite, "resources": list(resources)}
         run_step(settings, migration, "plan_migration", (tenant, "migration_plan"), config)
-        plan = made(results.plan)
+        plan = result_of(results.plan)
         if plan_only:
             output.result(plan_document(plan), lambda console: print_plan(console, plan))
             return ExitStatus.COMPLETE
-        limits = Limits(touched_percent=100.0)
-        approved = {
-            "plan": plan.name,
-            "approval": plan.facts.seal,
-            "max_failures": limits.failures,
-            "max_failures_percent": limits.failures_percent,
-            "max_touched_percent": limits.touched_percent,
-        }
+        approved = load_config(plan, Limits(touched_percent=100.0))
         run_step(settings, migration, "apply_migration", (tenant, "migration"), approved)
         run_step(settings, migration, "verify_migration", (tenant, "migration_proof"), {"plan": plan.name})
-        result, proof = made(results.apply), made(results.verification)
+        result, proof = result_of(results.apply), result_of(results.verification)
     document = {
         **plan_document(plan),
         **as_json(result.applied, result.requests),
-        "verification": proof_document(proof),
+        "verification": msgspec.to_builtins(proof),
     }
     output.result(document, lambda console: _print(console, plan, result, proof))
     if not proof.equal:
@@ -88,7 +80,7 @@ def _print(console: Console, plan: Plan, result: AppliedPlan, proof: MigrationVe
 def drill_tenant(settings: Settings, tenant: str, snapshot: str | None, output: Output) -> ExitStatus:
     """Restore a tenant's newest complete snapshot, or a named one, into a sandbox, and read it again."""
     data = open_data(settings, personal_keys(settings))
-    chosen = data.find_snapshot(f"{tenant}/{snapshot.removeprefix(f'{tenant}/')}" if snapshot else tenant)
+    chosen = tenant_snapshot(data, tenant, snapshot)
     with ProgressDisplay() as display:
         found = drill(settings, data, chosen, now=datetime.now(UTC), on_progress=display.progress)
     output.result(drill_document(found), lambda console: print_drill(console, found))
@@ -102,11 +94,11 @@ def drill_document(found: DrillResult) -> dict[str, Any]:
 
 def print_drill(console: Console, found: DrillResult) -> None:
     """Print the first problems; the verdict is the last line."""
-    for problem in found.problems[:SHOWN]:
-        console.print(Text.assemble(("!", "yellow"), f" {problem}"))
-    if found.problems_count > SHOWN:
-        console.print(f"and {found.problems_count - SHOWN:,} more; --json lists them")
-    for message in found.left[:SHOWN]:
+    for problem in found.problems[:MOST_PRINTED]:
+        print_warning(console, problem)
+    if found.problems_count > MOST_PRINTED:
+        console.print(f"and {found.problems_count - MOST_PRINTED:,} more; --json lists them")
+    for message in found.left[:MOST_PRINTED]:
         console.print(f"Not restored automatically: {message}")
     what = (
         f"{counted(found.records, 'record')} and {counted(found.files, 'file')} ({size(found.bytes)}) of {found.name}"

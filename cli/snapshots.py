@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.backup import print_failed_files
-from cli.output import Output, age, table_of
+from cli.output import Output, age, print_warning, table_of
 from pipelines.errors import ExitStatus
 from pipelines.humanize import duration, size
 from pipelines.settings.settings import Settings
 from pipelines.store.maintenance.drills import DRILLS, DrillResult
 from pipelines.store.maintenance.verification import VERIFICATIONS, SnapshotVerification
-from pipelines.store.snapshots.snapshots import Snapshot
+from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from pipelines.store.stores import open_data
 
 
@@ -42,6 +42,11 @@ def show_snapshot(settings: Settings, name: str, output: Output) -> ExitStatus:
     document = {**msgspec.to_builtins(snapshot.manifest), "path": snapshot.address}
     output.result(document, lambda console: _print_snapshot(console, snapshot))
     return ExitStatus.COMPLETE
+
+
+def tenant_snapshot(data: DataFolder, tenant: str, name: str | None) -> Snapshot:
+    """Returns a snapshot of a tenant by its id, with or without the tenant before it; without a name, the newest complete one."""
+    return data.find_snapshot(f"{tenant}/{name.removeprefix(f'{tenant}/')}" if name else tenant)
 
 
 class SnapshotLine(NamedTuple):
@@ -107,7 +112,7 @@ def _print_snapshot(console: Console, snapshot: Snapshot) -> None:
     console.print(f"from {manifest.base_url} ({manifest.api}), {manifest.started_at} in {duration(manifest.seconds)}")
     console.print(f"in {snapshot.address}")
     for problem in (*manifest.problems, *manifest.notes):
-        console.print(Text.assemble(("!", "yellow"), f" {problem}"))
+        print_warning(console, problem)
     proof = [
         (name, *map(_number, (facts.records, facts.distinct_ids, facts.x_total, facts.requests)), facts.endpoint)
         for name, facts in manifest.resources.items()

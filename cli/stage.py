@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
-from cli.output import Output
+from cli.output import Output, print_warning
 from pipelines.errors import ConfigurationError, ExitStatus
 from pipelines.humanize import counted, duration
 from pipelines.settings.settings import Settings
@@ -57,7 +56,7 @@ def _print(console: Console, staged: Sequence[LoadResult]) -> None:
 def print_load(console: Console, staged: LoadResult) -> None:
     """Print a load; anything unexpected comes first."""
     for sentence in (*staged.left_out, *staged.notes):
-        console.print(Text.assemble(("!", "yellow"), f" {sentence}"))
+        print_warning(console, sentence)
     rows, tables = counted(staged.rows, "row"), counted(len(staged.tables), "table")
     console.print(
         f"Postgres shows {staged.tenant}/{staged.snapshot}: {rows} in {tables}, {duration(staged.seconds)}. {staged.database}, schema "

@@ -80,7 +80,7 @@ def _document(settings: Settings, tenant: str, person: dict[str, Any], state: Si
 
 def _render(console: Console, settings: Settings, tenant: str, person: dict[str, Any], state: SignInState) -> None:
     name, email = person.get("name") or "somebody without a name", person.get("email")
-    roles = ", ".join(map(str, person.get("roles") or [])) or "none shown"
+    roles = ", ".join(map(str, person.get("roles") or [])) or "none named"
     console.print(
         f"{name}{f' <{email}>' if email else ''} is signed in to '{tenant}' ({settings.tenant(tenant).base_url}, v3)."
     )

@@ -1,7 +1,8 @@
-"""The care of a sign-in: its owner, its renewal while nobody uses it, and warnings before it lapses."""
+"""The care of a sign-in: its owner, its renewal while it is not used, and warnings before it lapses."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,11 @@ def keep_alive(settings: Settings, tenant: str, *, state: Path, clock: Clock | N
     """Renew a v3 tenant's sign-in now and store the new tokens, so that an unused sign-in does not lapse unnoticed."""
     library, limit = settings.budget_of(tenant)
     clock = clock or SystemClock()
-    budget = Budget(state, library, limit, clock)
-    try:
-        with open_refresher(settings, tenant, budget=budget, clock=clock) as renewal:
-            return renewal.keep_alive()
-    finally:
-        budget.close()
+    with (
+        closing(Budget(state, library, limit, clock)) as budget,
+        open_refresher(settings, tenant, budget=budget, clock=clock) as refresher,
+    ):
+        return refresher.keep_alive()
 
 
 def warning(state: SignInState, now: float) -> str | None:

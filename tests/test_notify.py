@@ -92,7 +92,7 @@ def test_a_command_gets_the_facts_and_no_secret(configure: Configure, tmp_path: 
 
 
 def test_only_a_complete_backup_is_a_success(configure: Configure, tmp_path: Path) -> None:
-    """Partial, failed, stopped and damaged are failures; nobody is told where nobody is named."""
+    """Partial, failed, stopped and damaged are failures; without a receiver, no call is made."""
     good, bad = tmp_path / "good", tmp_path / "bad"
     settings = configure(f"success = {writer(good)}\nfailure = {writer(bad)}")
     data = DataFolder(tmp_path / "library-data")

@@ -88,7 +88,7 @@ def apply(  # noqa: PLR0917  one parameter for each option
     """Write exactly what a plan says. It can be stopped at any time and run again; it writes nothing twice."""
     limits = Limits(max_failures, max_failures_percent, max_touched)
     return steps.apply_plan(
-        settings_of(config), plan, Output(as_json=json), limits=limits, limit=limit, only=only or []
+        settings_of(config), plan, Output(as_json=json), limits=limits, limit=limit, only=names_in(",".join(only or ()))
     )
 
 

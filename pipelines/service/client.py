@@ -36,8 +36,8 @@ from pipelines.settings.settings import Settings
 from pipelines.version import VERSION
 
 READ_SECONDS = 60.0
-"""Seconds without a single byte from the service. Then the request is sent again, or its effect is looked up; a hanging request delays
-nobody for long."""
+"""Seconds without a single byte from the service. Then the request is sent again, or its effect is looked up; a hanging request does not
+delay a run for long."""
 
 
 _HEADERS = {

@@ -16,10 +16,10 @@ from urllib.parse import quote, quote_plus
 MASK = "[redacted]"
 
 MIN_LENGTH = 8
-"""Characters. A shorter secret is replaced only where it stands as a word: masking each `a` would help nobody."""
+"""Characters. A shorter secret is replaced only where it stands as a word: masking each `a` would make texts useless."""
 
 MAX_CHARACTERS = 10_000
-"""Characters of a text from outside that are searched and may be shown (I13)."""
+"""Characters of a text from outside that are searched and may appear in a message (I13)."""
 
 _VALUE = (
     rf"""(?:{re.escape(MASK)}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[^\s"'&,;<>)}}\]]+)"""  # quoted, or up to a blank
@@ -36,7 +36,7 @@ _PATTERNS = (
     re.compile(r"(?i)(\b(?:set-)?cookie\b[\"']\s*[:,]\s*b?[\"'])[^\r\n\"']+"),
     re.compile(r"(?im)(^[ \t]*(?:set-)?cookie:[ \t]*)[^\r\n]+"),
     re.compile(rf"(?i)(_library_session\s*[=:]\s*){_VALUE}"),
-    # the query of a signed address: whoever has it may fetch the file
+    # the query of a signed address: it gives the right to fetch the file
     re.compile(
         r"(?i)([?&;](?:x-(?:amz|goog|oss)-[a-z-]+|signature|sig|token|expires|key-pair-id|policy|code)=)[^&\s\"'<>]+"
     ),
@@ -59,7 +59,7 @@ def keep_secret(*secrets: str) -> None:
 
 
 def redact(text: str, *secrets: str) -> str:
-    """Returns `text` without anything that looks like a credential or a signed address, and without the given and the kept secrets."""
+    """Returns `text` without `secrets`, those of `keep_secret`, and anything that looks like a credential or a signed address."""
     known = sorted({*_kept, *secrets} - {""}, key=len, reverse=True)
     finder = re.compile("|".join(map(_pattern_for, known)) or r"(?!)")
     while (masked := _masked(text, finder)) != text:  # this ends: a mask never grows, and the rest shrinks

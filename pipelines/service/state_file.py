@@ -46,7 +46,7 @@ class StateFile:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write everything or nothing, while nobody else writes."""
+        """Write everything or nothing, while no other process writes."""
         with self._lock:
             try:
                 db = self._connection = self._connection or self._open()
@@ -121,7 +121,7 @@ def weakly(method: Callable[[], None]) -> Callable[[], None]:
 
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: "Another program keeps it locked: end that program, then run the command again.",
-    sqlite3.SQLITE_FULL: "The disk is full: make room, then run the command again.",
+    sqlite3.SQLITE_FULL: "The disk is full: free some space, then run the command again.",
     sqlite3.SQLITE_READONLY: "It may only be read: let this user write to the file and its folder.",
     sqlite3.SQLITE_CANTOPEN: "Does its folder exist, and may this user write there?",
     sqlite3.SQLITE_CORRUPT: "It is damaged: restore it from a copy.",

@@ -101,7 +101,7 @@ def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], fo
         try:
             status = process.wait(seconds)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # it leads its process group, and nobody has waited for it yet
+            os.killpg(process.pid, signal.SIGKILL)  # it leads its process group, and its status is not collected yet
             process.wait()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise WebhookError(

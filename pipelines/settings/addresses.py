@@ -92,7 +92,7 @@ def checked_redirect_uri(address: str) -> str:
 
 
 def checked_hook_address(address: str) -> str:
-    """Returns the address for reports about runs; http only on this machine. No message shows the address: whoever has it may use it."""
+    """Returns the address for reports about runs; http only on this machine. Its knowledge is the right to report: no message shows it."""
     scheme, host, _port, parts = _split_address(address)
     if not address.isascii() or not address.isprintable() or " " in address or "#" in address or "@" in parts.netloc:
         raise ValueError("must be an address without blanks, user name and #")

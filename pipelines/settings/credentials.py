@@ -1,4 +1,4 @@
-"""The secrets of a sign-in: read from the environment when they are needed, never shown."""
+"""The secrets of a sign-in: read from the environment when they are needed, and never in a message."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ class DagsterInstallation:
                 continue
             if path.suffix == ".parquet":
                 table = pq.read_table(path)
-                kept = [name for name in table.column_names if name != "payload"]
-                yield str(path), json.dumps(table.select(kept).to_pylist(), default=str)
+                names = [name for name in table.column_names if name != "payload"]
+                yield str(path), json.dumps(table.select(names).to_pylist(), default=str)
             else:
                 yield str(path), path.read_bytes().decode("utf-8", "replace")
 

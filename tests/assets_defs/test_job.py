@@ -90,7 +90,7 @@ def runs(shared_sandbox: SandboxProcess, tmp_path_factory: pytest.TempPathFactor
 
 
 class TestCompleteBackup:
-    """Every table is materialized, checked and shown; the snapshot is complete."""
+    """Every table is materialized, checked and previewed; the snapshot is complete."""
 
     def test_snapshots_of_both_libraries(self, runs: BackupRuns) -> None:
         """One run may back several libraries up; each has its own snapshot, signed in to in its own way."""
@@ -133,7 +133,7 @@ class TestCompleteBackup:
 
     @pytest.mark.parametrize("table", STAGED["publications"], ids=lambda table: table.name)
     def test_columns_come_from_the_raw_table(self, runs: BackupRuns, table: Table) -> None:
-        """The lineage of each column is made from its description; what the transfers tell of a file's content is not in the records."""
+        """The lineage of each column is made from its description; facts from the transfers are not in the records."""
         lineage = runs.metadata(runs.good, table.name)["dagster/column_lineage"].deps_by_column
         raw = dg.AssetKey(["old", "raw_publications"])
         known = raw_table("publications").schema.names
@@ -162,7 +162,7 @@ class TestPartialBackup:
     """X-Total disagrees: red checks, a snapshot published as partial, and the good one stays current (I4)."""
 
     def test_published_as_partial(self, runs: BackupRuns) -> None:
-        """The run succeeds: what could be read is kept, and called what it is."""
+        """The run succeeds: what could be read is stored, and called partial."""
         assert runs.partial.success
         newest = runs.after["partial"][-1]
         assert (newest.manifest.complete, newest.counts) == (False, {"publications": 120})

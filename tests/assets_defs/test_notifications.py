@@ -110,7 +110,7 @@ def test_a_run_whose_process_is_gone_is_ended_and_reported(
 ) -> None:
     """Kill -9: at the second look that finds its library's lease free; a young one and a living one are left alone (I9).
 
-    Also one of the command line, which cannot tell any more.
+    Also one of the command line, which cannot report any more.
     """
     dead = run_in_progress(installation, **{"bookferry/started_by": "command line"})
     cursor: str | None = None

@@ -43,11 +43,11 @@ def test_only_the_step_that_failed_is_run_again(
     assert snapshot.manifest.complete
     assert not [name for name, content in staging.everything_kept() if "sesame-open" in content]
     monkeypatch.setenv("TEST_POSTGRES", address)
-    shown = []
+    metadata = []
     for _ in range(2):
         done = job.execute_in_process(instance=staging.instance, asset_selection=[KEY])
         (event,) = done.asset_materializations_for_node("old__postgres")
-        shown.append(plain(event.metadata))
-    assert shown[0]["snapshots"] == [snapshot.manifest.snapshot]
-    assert {row["table"]: row["rows"] for row in shown[0]["preview"]}["publications"] == "120"
-    assert (shown[1]["snapshots"], shown[1]["dagster/row_count"]) == ([], 0)
+        metadata.append(plain(event.metadata))
+    assert metadata[0]["snapshots"] == [snapshot.manifest.snapshot]
+    assert {row["table"]: row["rows"] for row in metadata[0]["preview"]}["publications"] == "120"
+    assert (metadata[1]["snapshots"], metadata[1]["dagster/row_count"]) == ([], 0)

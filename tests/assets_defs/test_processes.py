@@ -135,7 +135,7 @@ class TestTools:
         assert "Validation successful for code location bookferry" in output
 
     def test_without_a_configuration(self, installation: DagsterInstallation) -> None:
-        """The last line says which file was looked for, where, and how to make one."""
+        """The last line says the missing file, its place, and how to make one."""
         missing = str(installation.folder / "nowhere.toml")
         command = ("job", "execute", "-m", "assets_defs.definitions", "-j", "nightly_backup")
         with installation.dagster(*command, variables={"BOOKFERRY_CONFIG": missing}) as executing:

@@ -93,8 +93,8 @@ def _send(writer: socket.socket, number: int) -> None:
 
 
 def _next_command() -> tuple[Sequence[str], str, Mapping[str, str], Sequence[int]] | None:
-    """Waits for commands; returns in a process of its own for each of them, and with `None` when nobody wants one any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait
+    """Waits for commands; returns in a process of its own for each of them, and with `None` when no more are wanted."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing collects the status of the waiting processes
     with socket.socket(fileno=os.dup(0)) as requests:
         while True:
             body, files, _flags, _address = socket.recv_fds(requests, _MESSAGE, 4)

@@ -82,7 +82,7 @@ def test_an_empty_library_is_backed_up(sandbox: SandboxProcess, tmp_path: Path) 
 
 
 def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
-    """Exit 3: the snapshot is kept, the last line calls it partial, and the newest complete snapshot stays current (I4)."""
+    """Exit 3: the snapshot is stored, the last line calls it partial, and the newest complete snapshot stays current (I4)."""
     before = small.snapshots()
     complete = small.run("snapshots", "show", "small", "--json").document["snapshot"]
     small.sandbox.change("small", variations={"x_total_error": 1})
@@ -91,8 +91,8 @@ def test_a_total_that_disagrees_is_partial(small: BackedUp) -> None:
     assert done.lines[-1].startswith(f"PARTIAL: {SMALL} publications; ")
     assert "not proved complete" in done.lines[-1]
     assert f"{SMALL + 1} records" in done.lines[0]
-    *_, kept = small.run("snapshots", "list", "--json").document["snapshots"]
-    assert (kept["complete"], kept["counts"]) == (False, {"publications": SMALL})
+    *_, newest = small.run("snapshots", "list", "--json").document["snapshots"]
+    assert (newest["complete"], newest["counts"]) == (False, {"publications": SMALL})
     assert before.items() <= small.snapshots().items()
     assert small.run("snapshots", "show", "small", "--json").document["snapshot"] == complete
     asked = small.run("query", "SELECT DISTINCT snapshot FROM publications", "--json").document

@@ -71,7 +71,7 @@ def test_a_backup_reports_its_result(installation: Installation) -> None:
     assert "a-wrong-password" not in json.dumps(call)
     unset = installation.run("backup", "small", variables={"TEST_USER": "somebody"})
     assert (unset.status, results(installation)) == (2, [(False, "failed")])
-    assert (installation.run("backup", "smal").status, results(installation)) == (2, []), "nobody was backed up"
+    assert (installation.run("backup", "smal").status, results(installation)) == (2, []), "no tenant was backed up"
 
 
 def test_a_stop_is_reported_and_a_kill_is_not(installation: Installation) -> None:
@@ -107,9 +107,9 @@ def test_damage_and_a_failed_removal_are_reported(installation: Installation) ->
     calls(installation)
     add_config(installation, "\n[retention]\nkeep_daily = 7\n")
     assert installation.run("snapshots", "verify").status == 0
-    kept = installation.run("snapshots", "prune", "--json")
-    (stays,) = kept.document["kept"]
-    assert (kept.status, stays["why"][1][:5]) == (0, "daily"), "as configured"
+    pruning = installation.run("snapshots", "prune", "--json")
+    (stays,) = pruning.document["kept"]
+    assert (pruning.status, stays["why"][1][:5]) == (0, "daily"), "as configured"
     installation.run("snapshots", "prune", "--keep-daily", "0").assert_failed(2, "Nothing says what to keep")
     assert results(installation) == []
     (Path(snapshot["path"]) / "publication_authors.parquet").unlink()
@@ -126,7 +126,7 @@ def test_damage_and_a_failed_removal_are_reported(installation: Installation) ->
 
 
 def test_a_library_without_any_complete_snapshot_is_reported(installation: Installation) -> None:
-    """Otherwise nobody would notice that nothing of it can be verified."""
+    """Otherwise a tenant without anything to verify would go unnoticed."""
     data = DataFolder(installation.folder / "library-data")
     make_snapshot(data, tenant="small")
     make_snapshot(data, tenant="other", complete=False)

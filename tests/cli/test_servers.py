@@ -75,7 +75,7 @@ def _in_the_background() -> None:
 
 
 def _free_port() -> int:
-    """One that stays free until it is used: not one of those that systems hand out to whoever asks for any."""
+    """One that stays free until it is used: not one of those that systems choose for a request of any port."""
     for port in random.sample(range(15_000, 30_000), 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))

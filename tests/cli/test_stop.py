@@ -110,7 +110,7 @@ def test_a_stop_ends_a_backup_and_leaves_what_was(
     *progress, last = err.splitlines()
     assert json.loads(out) == {"error": last.removeprefix("error: "), "exit_status": 1}
     assert last.startswith(f"error: {SAID}")
-    assert set(progress) <= {"starting"}, "nothing was read; a slow start is told every ten seconds"
+    assert set(progress) <= {"starting"}, "nothing was read; a slow start prints a line every ten seconds"
     assert seconds < QUICK
     assert small.snapshots() == before
 

@@ -24,7 +24,7 @@ USER, PASSWORD = "backup@library.example", "sandbox-password"
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy of this machine, and no kept secret of another test."""
+    """No proxy of this machine, and no secret of another test."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
     monkeypatch.setattr(redaction, "_kept", frozenset())

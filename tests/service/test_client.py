@@ -89,14 +89,14 @@ def test_a_requested_pause_is_reported_with_its_end(
     """The report names the service's 429, so that a person can ask who else uses the library."""
     answers = [Answer(ERROR, status=429, headers={"Retry-After": "3"}), Answer({"records": []})]
     server = serve(lambda _: answers.pop(0))
-    told: list[Waiting] = []
+    waits: list[Waiting] = []
     settings = load_settings(configured(server.url))
-    with open_client(settings, "old", state=tmp_path / "state.db", on_wait=told.append) as client:
+    with open_client(settings, "old", state=tmp_path / "state.db", on_wait=waits.append) as client:
         client.get(f"{client.api_url}/publications")
     assert any(
-        re.fullmatch(r"the service asked to wait \(429\), until \d\d:\d\d:\d\d", wait.reason) for wait in told
-    ), told
-    assert not any("used up" in wait.reason for wait in told)
+        re.fullmatch(r"the service asked to wait \(429\), until \d\d:\d\d:\d\d", wait.reason) for wait in waits
+    ), waits
+    assert not any("used up" in wait.reason for wait in waits)
 
 
 @pytest.mark.parametrize(("status", "tries"), [(503, 2), (429, 1)])
@@ -128,12 +128,12 @@ def test_a_wrong_password_is_a_sign_in_error(sandbox: SandboxProcess, client_for
 
 def test_an_unreachable_host_is_an_error_after_a_minute(client_for: ClientFor, clock: ManualClock) -> None:
     """An unreachable host: one message, and nothing counts as sent."""
-    told: list[Waiting] = []
-    client = client_for("http://127.0.0.1:1", on_wait=told.append)
+    waits: list[Waiting] = []
+    client = client_for("http://127.0.0.1:1", on_wait=waits.append)
     with pytest.raises(TemporaryError, match=r"cannot connect: .*refused"):
         client.get("http://127.0.0.1:1/api/v2/publications")
     assert client.requests == 0
-    assert {wait.reason.partition(":")[0] for wait in told} == {"cannot connect"}
+    assert {wait.reason.partition(":")[0] for wait in waits} == {"cannot connect"}
 
 
 def everything_about(error: BaseException) -> str:
@@ -194,16 +194,16 @@ def test_no_error_shows_a_credential(
 ) -> None:
     """I10: no secret, even if the service repeats what it received, in any part of its response."""
     server = serve(CARELESS[name])
-    settings, told = load_settings(configured(server.url)), list[Waiting]()
+    settings, waits = load_settings(configured(server.url)), list[Waiting]()
     with (
-        open_client(settings, "old", state=tmp_path / "state.db", on_wait=told.append, clock=clock) as client,
+        open_client(settings, "old", state=tmp_path / "state.db", on_wait=waits.append, clock=clock) as client,
         pytest.raises(BookferryError) as caught,
     ):
         list(Listing(client, ["publications"]).pages())
     basic = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-    shown = everything_about(caught.value) + repr(told) + repr(client) + repr(vars(client))
+    printed = everything_about(caught.value) + repr(waits) + repr(client) + repr(vars(client))
     assert server.received[0].headers["authorization"] == f"Basic {basic}"
-    assert not [secret for secret in (PASSWORD, basic, basic.rstrip("=")) if secret in shown]
+    assert not [secret for secret in (PASSWORD, basic, basic.rstrip("=")) if secret in printed]
 
 
 def test_open_client_reads_a_library(

@@ -35,7 +35,7 @@ from pipelines.service.redaction import MASK, MIN_LENGTH, keep_secret, outside_t
     ],
 )
 def test_text_that_looks_like_a_secret_is_masked(text: str, expected: str) -> None:
-    """I10: recognised by its form, whoever wrote it: a service that repeats a request, a library that prints headers."""
+    """I10: recognised by its form in any text: a service that repeats a request, a library that prints headers."""
     assert redact(text) == expected
 
 
@@ -63,8 +63,8 @@ around = st.text(max_size=30)
 @example(secret="Basic abcdef0", before="Basic ", after="")
 def test_a_known_secret_is_found_wherever_it_stands(secret: str, before: str, after: str) -> None:
     """I10: only the mask itself may contain a part of the secret."""
-    shown = redact(f"{before}{secret}{after}", secret)
-    assert all(secret not in part for part in shown.split(MASK))
+    redacted = redact(f"{before}{secret}{after}", secret)
+    assert all(secret not in part for part in redacted.split(MASK))
 
 
 pieces = st.sampled_from(
@@ -101,9 +101,9 @@ def test_a_short_secret_is_masked_as_a_word_only() -> None:
 @example(text="a\x1b[31mred\r\nb\u202e", most=50)
 def test_text_from_outside_is_one_short_printable_line(text: str, most: int) -> None:
     """I13: no text of a service moves the cursor, forges a line or fills the screen."""
-    shown = outside_text(text, most)
-    assert shown.isprintable()
-    assert len(shown) <= 10 * most + 1  # a character may become an escape such as \U000e0001
+    redacted = outside_text(text, most)
+    assert redacted.isprintable()
+    assert len(redacted) <= 10 * most + 1  # a character may become an escape such as \U000e0001
 
 
 @pytest.mark.parametrize("piece", ["\n", "://", 'password="', "basic ", "cookie'", "\\", "a@", "authorization:"])

@@ -87,14 +87,14 @@ UNCLEAR: dict[str, tuple[Answer | Exception, str]] = {
 @pytest.mark.parametrize("name", UNCLEAR)
 def test_a_post_that_ends_unclearly_is_never_repeated(serve: Serve, client_for: ClientFor, name: str) -> None:
     """I8: it may have created the record, and a repetition would create a second one."""
-    answer, said = UNCLEAR[name]
+    answer, pattern = UNCLEAR[name]
     server = serve(in_turn(answer, CREATED))
-    with pytest.raises(UnclearError, match=said) as caught:
+    with pytest.raises(UnclearError, match=pattern) as caught:
         client_for(server.url).write("POST", "publications", BODY)
     assert len(server.received) == 1
     assert f"POST {server.url}/api/v2/publications" in str(caught.value)
-    assert "confidential" not in str(caught.value), "I10: what was sent is nobody's business"
-    assert not isinstance(caught.value, TemporaryError), "whoever repeats those must not repeat this"
+    assert "confidential" not in str(caught.value), "I10: no message has the body"
+    assert not isinstance(caught.value, TemporaryError), "code that repeats those must not repeat this"
 
 
 def test_a_post_whose_answer_takes_too_long_is_unclear(serve: Serve, client_for: ClientFor) -> None:
@@ -152,15 +152,15 @@ def test_a_refused_write_tells_status_and_words_of_the_service(
     assert type(caught.value) is error
     assert len(server.received) == 1
     if isinstance(caught.value, RefusedError):
-        told = (caught.value.status, caught.value.code, caught.value.detail)
-        assert told == (status, "Unprocessable", "categories: a string")
+        details = (caught.value.status, caught.value.code, caught.value.detail)
+        assert details == (status, "Unprocessable", "categories: a string")
     assert "confidential" not in str(caught.value)
 
 
-@pytest.mark.parametrize("said", [{"errors": {"title": ["can't be blank"]}}, {"error": "title can't be blank"}])
-def test_an_error_body_in_another_form_is_quoted(serve: Serve, client_for: ClientFor, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("body", [{"errors": {"title": ["can't be blank"]}}, {"error": "title can't be blank"}])
+def test_an_error_body_in_another_form_is_quoted(serve: Serve, client_for: ClientFor, body: dict[str, Any]) -> None:
     """service.md#errors shows one form; a person who corrects the record needs the message in any form."""
-    server = serve(in_turn(Answer(said, status=422, headers={"Content-Type": "application/json"})))
+    server = serve(in_turn(Answer(body, status=422, headers={"Content-Type": "application/json"})))
     with pytest.raises(RefusedError, match=r"title.*can't be blank"):
         client_for(server.url).write("POST", "publications", BODY)
 
@@ -205,9 +205,9 @@ def test_no_error_of_a_write_shows_a_credential(serve: Serve, client_for: Client
     server = serve(lambda r: Answer({"error": {"code": PASSWORD, "message": str(dict(r.headers))}}, status=status))
     with pytest.raises(BookferryError, match="user-agent") as caught:
         client_for(server.url).write("POST", "publications", BODY)
-    told = f"{caught.value} {caught.value!r} {vars(caught.value)}"
+    everything = f"{caught.value} {caught.value!r} {vars(caught.value)}"
     basic = server.received[0].headers["authorization"].removeprefix("Basic ")
-    assert not [secret for secret in (PASSWORD, basic) if secret in told]
+    assert not [secret for secret in (PASSWORD, basic) if secret in everything]
 
 
 def test_a_post_that_is_under_way_when_the_run_stops_is_unclear(serve: Serve, client_for: ClientFor) -> None:

@@ -113,7 +113,7 @@ def test_one_library_has_one_spelling(load: Load, written: str, meant: str) -> N
     ],
 )
 def test_an_address_that_cannot_be_meant_is_refused(load: Load, address: str, remedy: str) -> None:
-    """Http to another host is a clear error that names file, key and remedy; I10: no password is shown."""
+    """Http to another host is a clear error that names file, key and remedy; I10: no message has a password."""
     message = mistake(load, base_url=address.encode().decode("unicode_escape") if "\\u" in address else address)
     assert "tenants.old.base_url: " in message
     assert remedy in message
@@ -340,7 +340,7 @@ def test_no_repr_shows_a_secret(load: Load) -> None:
 def test_an_unusable_sign_in_is_reported(
     load: Load, keys: dict[str, str], environment: dict[str, str], expected: str
 ) -> None:
-    """A missing variable; RFC 7617 and RFC 6265 for values that cannot be sent; the value is never shown."""
+    """A missing variable; RFC 7617 and RFC 6265 for values that cannot be sent; no message has the value."""
     with pytest.raises(ConfigurationError) as caught:
         load(**keys).credentials("old", environment)
     assert expected in str(caught.value)

@@ -48,7 +48,7 @@ _HARMLESS_FIELDS = frozenset({"key", "content-type", "content-disposition", "buc
 
 @dataclass(frozen=True)
 class PresignResponse:
-    """The API's presign response: a form that may write one file, once, for a while. Its fields are never shown (I10)."""
+    """The API's presign response: a form that may write one file, once, for a while. Its fields appear in no message (I10)."""
 
     url: httpx.URL
     fields: Mapping[str, str] = field(repr=False)

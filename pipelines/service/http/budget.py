@@ -5,14 +5,14 @@ one minute after it left. This is enough for the promise "never more requests in
 take the one whose slot was taken last. At that moment the slots of all the others were taken and none was free again, so together there are
 at most as many requests as slots.
 
-- When a slot is taken, nobody knows when its request will leave: it may have to connect first. `acquire` therefore books the slot as if the
+- When a slot is taken, the departure of its request is unknown: it may have to connect first. `acquire` therefore books the slot as if the
   request left at the latest likely moment, and `Permit.sent` corrects the booking when the headers leave. A process that is killed in
   between has paid for the request that it may have sent; its slot becomes free by itself.
 - The service counts requests when they arrive. A slow request and a quick one after it arrive closer together than they left. Therefore
   each slot stays taken `MARGIN` seconds longer.
 - A caller that finds no free slot draws a ticket. Each `Budget` has one ticket at a time (its threads take turns), so that processes share
   alike, however many threads they have. Everybody leaves as many free slots as there are tickets ahead. A process that dies with a ticket
-  keeps one slot idle until the ticket is void, and holds up nobody.
+  keeps one slot idle until the ticket is void, and delays no other process.
 - Times are those of the machine's monotonic clock: only one machine at a time works on a data folder.
 """
 
@@ -55,7 +55,7 @@ REPORTED_WAIT = 1.0
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS budget_libraries (
         library TEXT PRIMARY KEY,
-        taken INTEGER NOT NULL DEFAULT 0,       -- its rows in budget_slots, so that nobody has to count a million of them
+        taken INTEGER NOT NULL DEFAULT 0,       -- its rows in budget_slots, so that a million of them need not be counted
         paused_at REAL NOT NULL DEFAULT 0,
         paused_until REAL NOT NULL DEFAULT 0
     )""",
@@ -141,7 +141,7 @@ class Budget:
         return Permit(self, self._acquire_slot())
 
     def pause(self, seconds: float) -> None:
-        """Let nobody take a slot for `seconds` from now (a 429 with Retry-After). Never shortens an earlier pause."""
+        """Grant no slot for `seconds` from now (a 429 with Retry-After). Never shortens an earlier pause."""
         if not math.isfinite(seconds):
             raise ValueError(f"a pause of {seconds} seconds would never end")
         with self._file.transaction() as db:

@@ -88,7 +88,7 @@ class NetworkTransport(httpx.HTTPTransport):
 def proxy_for(base_url: str) -> str | None:
     """Returns the proxy that the environment names for this address (`https_proxy`, `all_proxy`, minus `no_proxy`).
 
-    Never a proxy for this machine itself: plain http is allowed there because nobody can overhear it, and a proxy could.
+    Never a proxy for this machine itself: plain http is allowed there because nothing leaves the machine, and a proxy would receive it.
     """
     url = httpx.URL(base_url)
     if is_loopback(url.host) or urllib.request.proxy_bypass(url.netloc.decode("ascii")):

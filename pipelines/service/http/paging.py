@@ -268,7 +268,7 @@ class LoopGuard:
         total = "not sent" if page.total is None else f"{page.total:,}"
         return PagingLoopError(
             f"The listing {what}: {outside_text(page.url)}, page {self._pages:,} of the walk, with {self._records:,} records read "
-            f"(X-Total: {total}). Reading stopped; nothing was published. Tell the service's operators."
+            f"(X-Total: {total}). Reading stopped; nothing was published. Write to the service's operators."
         )
 
 

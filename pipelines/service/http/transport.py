@@ -135,7 +135,7 @@ class OriginTransport(httpx.BaseTransport):
         if not inside or url.userinfo:
             raise ForeignOriginError(
                 f"The service named {outside_text(url)}, which is not below its own {self._allowed}. Nothing was sent there: it "
-                "would have received your sign-in. If the service moved, correct base_url; if not, tell its operators."
+                "would have received your sign-in. If the service moved, correct base_url; if not, write to its operators."
             )
         return self._inner.handle_request(request)
 

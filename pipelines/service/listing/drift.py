@@ -25,7 +25,7 @@ class Drift(Enum):
     COUNT_CHANGED = auto()
     """The number of records changed: the walk goes back to where the pages overlap."""
     OVERLAP = auto()
-    """A record is on both pages although the number did not change: nobody knows what shifted where."""
+    """A record is on both pages although the number did not change: the shift cannot be located."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RememberedPage:
     url: httpx.URL
     total: int | None
     keys: frozenset[Hashable]
-    """The keys that tell its records apart."""
+    """The keys that distinguish its records."""
     before: int
     """Records that the service had sent before it."""
 

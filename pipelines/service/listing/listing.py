@@ -47,7 +47,7 @@ class Listing:
     """One walk over a resource. Iterate `pages()` once; `facts` is complete when the iteration ended.
 
     `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_go_back`: the walk may
-    read pages again where the collection changed. `may_restart`: a walk that cannot tell what changed raises `CollectionMovedError`, so
+    read pages again where the collection changed. `may_restart`: a walk that cannot determine the change raises `CollectionMovedError`, so
     that a new walk can start. `last_page`: the last page's address, if an earlier walk found it.
     """
 
@@ -189,7 +189,7 @@ class Listing:
         return page
 
     def _following(self, answer: SavedPage, upcoming: httpx.URL) -> SavedPage | None:
-        """Return the next page; `None` if a service without paging headers has shown that there is none."""
+        """Return the next page; `None` if a service without paging headers has returned the last one."""
         try:
             following = self._next(upcoming)
         except RefusedError as error:

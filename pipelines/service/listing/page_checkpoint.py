@@ -28,7 +28,7 @@ class PageCheckpoints(Protocol):
 
 
 class NoCheckpoints:
-    """Stores nothing: for a walk that nobody resumes."""
+    """Stores nothing: for a walk that is never resumed."""
 
     def replay(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield nothing."""
@@ -60,7 +60,7 @@ class SavedPage:
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """The keys that tell the records apart: the id, or the whole record if it has no id."""
+        """The keys that distinguish the records: the id, or the whole record if it has no id."""
         if None not in self.ids:
             return self.ids
         return [

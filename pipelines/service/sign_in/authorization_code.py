@@ -47,7 +47,7 @@ def authorization_code(parameters: Mapping[str, str], challenge: Challenge, base
     if issuer is not None and _origin(issuer) != _origin(base_url):
         raise ForeignResponseError(
             f"The response in the browser comes from {outside_text(issuer)}, not from {base_url}, so it was not used. If the library moved "
-            "there, correct base_url; if not, tell its operators."
+            "there, correct base_url; if not, write to its operators."
         )
     if parameters.get("error"):
         raise authorization_refused(parameters["error"], parameters.get("error_description", ""))

@@ -58,7 +58,7 @@ class FileTokens:
             lock.release()
 
     def write(self, stored: StoredSignIn) -> None:
-        """Replace the file. Call it only while the lock is held."""
+        """Replace the file. Call it only between `locked` and its end."""
         temporary = self._file.with_suffix(".new")
         try:
             with suppress(FileNotFoundError):  # left by a process that died
@@ -92,6 +92,6 @@ def _sync_folder(folder: Path) -> None:
 
 def _unusable(file: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"The sign-in in {file} cannot be read or written: {error.strerror or error}. Make room, or let this user read and write "
+        f"The sign-in in {file} cannot be read or written: {error.strerror or error}. Free some space, or let this user read and write "
         f'{file.parent} (mode 0700), or name another folder with `tokens = "..."` at the top of bookferry.toml.'
     )

@@ -107,7 +107,7 @@ def registration_refused(response: httpx.Response, now: datetime) -> BookferryEr
             f"{answered}: programs cannot register there. Is base_url the library's address, without /api? {own}"
         )
     if response.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-        return ConfigurationError(f"{answered}: the library lets nobody register a program. {own}")
+        return ConfigurationError(f"{answered}: the library does not accept registrations of programs. {own}")
     if error == "invalid_redirect_uri":
         return ConfigurationError(
             f"{answered}: it takes no redirect to this machine (http://127.0.0.1:PORT/callback). {own}"

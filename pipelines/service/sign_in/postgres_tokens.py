@@ -118,9 +118,9 @@ class _Row:
 
 
 _REPLACE = sa.text(
-    f"INSERT INTO {TABLE.name} AS kept (connection, document) VALUES (:key, :document)"  # noqa: S608  a constant of ours
+    f"INSERT INTO {TABLE.name} AS existing (connection, document) VALUES (:key, :document)"  # noqa: S608  a constant of ours
     " ON CONFLICT (connection) DO UPDATE SET document = excluded.document"
-    " WHERE kept.document = CAST(:known AS text) OR kept.document = excluded.document"
+    " WHERE existing.document = CAST(:known AS text) OR existing.document = excluded.document"
 )
 
 

@@ -86,7 +86,7 @@ class StoredSignIn:
     registration: Registration | None = None
     grant: Grant | None = None
     refreshing_since: float | None = None
-    """Set before a refresh leaves and unset with its response: if it is set while nobody refreshes, a response was lost."""
+    """Set before a refresh leaves and unset with its response: if it is set without a running refresh, a response was lost."""
     ended: str | None = None
     """Why the sign-in is over, in the server's words; only a new sign-in helps."""
     version: int = 1
@@ -105,7 +105,7 @@ def decode_sign_in(content: bytes | str, empty: StoredSignIn, place: str) -> Sto
         stored = None
     if stored is None or stored.version != empty.version:
         raise SignInError(
-            f"The sign-in of '{empty.tenant}' that is kept in {place} cannot be read: it is damaged, or of another version of Bookferry. "
+            f"The sign-in of '{empty.tenant}' that is stored in {place} cannot be read: it is damaged, or of another version of Bookferry. "
             f"Run `bookferry login {empty.tenant}`, which replaces it."
         )
     if stored.base_url != empty.base_url:  # tokens of one address go to no other address (I2)

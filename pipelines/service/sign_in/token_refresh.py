@@ -3,7 +3,7 @@
 lock → read again → return it if it is fresh → mark "refreshing" → exchange → store the response → unlock. So there is one refresh at a time
 over all threads, processes and machines that share a store, and new tokens are durable before they are used.
 
-If the response to a refresh is lost, nobody knows whether the old refresh token is still valid. It is tried again at once, which is right
+If the response to a refresh is lost, the state of the old refresh token is unknown. It is tried again at once, which is right
 under every policy of a server. If the request was never processed, if old tokens stay valid until the new ones are used, or if there is a
 leeway of seconds, the sign-in recovers. If an old token ends the whole grant, or is refused, the new tokens were lost with the response.
 Waiting would only save the rest of an access token that is about to expire, and would use up the leeway. Then the message says that a

@@ -26,7 +26,7 @@ WRITE_TRIES = 10
 
 
 class LockedSignIn(Protocol):
-    """One sign-in while the lock is held: it may be changed."""
+    """One sign-in under its lock: it may be changed."""
 
     def read(self) -> StoredSignIn:
         """Return the stored sign-in."""

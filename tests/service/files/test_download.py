@@ -99,7 +99,7 @@ class TestTriesAgain:
             Answer(status=408),
             Answer(status=429),
             Answer(raw=b"HTTP/1.1 200 OK\r\ncontent-length: 256000\r\n\r\ncut"),
-            Answer(raw=b"HTTP/1.1 200 OK\r\n\r\nended too early, and nobody can tell"),
+            Answer(raw=b"HTTP/1.1 200 OK\r\n\r\nended too early, without a sign"),
             Answer(raw=b"nonsense"),
             Answer(raw=b""),
         ],
@@ -126,7 +126,7 @@ class TestTriesAgain:
         assert (outcome.temporary, len(server.received)) == (True, 1)
 
     def test_nobody_there(self, clock: ManualClock) -> None:
-        """A name or a port where nobody listens."""
+        """A name or a port without a server."""
         outcome, _ = fetch(clock, "http://127.0.0.1:2/f?X-Amz-Signature=abc")
         assert outcome.temporary
         assert "abc" not in outcome.problem
@@ -157,7 +157,7 @@ class TestRefuses:
         assert "at most 1,000 are taken" in outcome.problem
 
     def test_packed(self, serve: Serve, clock: ManualClock) -> None:
-        """Without a stated size, compressed content could not be told from the file."""
+        """Without a stated size, compressed content would look like the file."""
         server = serve(in_turn(Answer(CONTENT, headers={"content-encoding": "gzip"})))
         assert isinstance(fetch(clock, server.url, size=None)[0], Failed)
         assert isinstance(fetch(clock, server.url)[0], Received)

@@ -172,7 +172,7 @@ def test_a_storage_that_asks_to_wait_is_waited_for(serve: Serve, client_for: Cli
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "said", "tries"),
+    ("answer", "error", "pattern", "tries"),
     [
         (EXPIRED, RefusedError, r"403 Forbidden \(AccessDenied: Invalid according to Policy: Policy expired", 3),
         (Answer(b"", status=500), TemporaryError, "500 Internal Server Error.*tried again", TRIES),
@@ -191,18 +191,18 @@ def test_a_permanent_failure_shows_no_part_of_the_form(
     client_for: ClientFor,
     answer: Answer | Exception,
     error: type[BookferryError],
-    said: str,
+    pattern: str,
     tries: int,
 ) -> None:
     """A limited number of tries; the message has the storage service's words, but no policy and no signature (I10)."""
     place = Place(serve, client_for, answer)
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=pattern) as caught:
         place.upload()
     assert type(caught.value) is error
     assert len(place.storage.received) == tries
     assert f"POST {place.storage.url}" in str(caught.value)
-    told = f"{caught.value} {vars(caught.value)} {caught.value.__cause__!r}"
-    assert not [secret for secret in (SECRET, ANOTHER, "/bucket") if secret in told]
+    everything = f"{caught.value} {vars(caught.value)} {caught.value.__cause__!r}"
+    assert not [secret for secret in (SECRET, ANOTHER, "/bucket") if secret in everything]
     assert SECRET not in repr(place.uploads)
 
 
@@ -211,12 +211,12 @@ def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) ->
     place = Place(serve, client_for, s3_error(400, "EntityTooLarge", "exceeds the maximum"))
     with pytest.raises(RefusedError) as caught:
         place.upload()
-    told = (caught.value.status, caught.value.code, caught.value.detail)
-    assert told == (400, "EntityTooLarge", "exceeds the maximum")
+    refusal = (caught.value.status, caught.value.code, caught.value.detail)
+    assert refusal == (400, "EntityTooLarge", "exceeds the maximum")
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "pattern"),
     [
         ({"key": "uploads/cache/1"}, "does not begin with cache/"),
         ({"key": "cache/"}, "does not begin with cache/"),
@@ -226,12 +226,12 @@ def test_a_refusal_has_the_storages_code(serve: Serve, client_for: ClientFor) ->
     ],
 )
 def test_a_form_that_cannot_be_right_is_not_sent(
-    *, serve: Serve, client_for: ClientFor, changes: dict[str, Any], said: str
+    *, serve: Serve, client_for: ClientFor, changes: dict[str, Any], pattern: str
 ) -> None:
     """service.md#upload: the library would never find a file under another key."""
     place = Place(serve, client_for, STORED)
     place.changes = changes
-    with pytest.raises(ProtocolError, match=said):
+    with pytest.raises(ProtocolError, match=pattern):
         place.upload()
     assert place.storage.received == []
 
@@ -301,7 +301,7 @@ class Drain:
     def __init__(self) -> None:
         self.received = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(60)  # closing it would not wake whoever waits
+        self._listener.settimeout(60)  # closing it would not wake a waiting thread
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._thread = threading.Thread(target=self._serve)
 
@@ -431,9 +431,9 @@ def test_a_file_and_a_cover_through_the_local_service(sandbox: SandboxProcess, c
     )
     client.write("PATCH", f"publications/{made['id']}", {"cover": cover})
     record = client.get_record(f"publications/{made['id']}")
-    [shown] = record["assets"]
-    assert (shown["id"], shown["file"]["metadata"]) == (asset["id"], stored["metadata"])
-    assert httpx.get(shown["url"], trust_env=False).content == CONTENT
+    [listed] = record["assets"]
+    assert (listed["id"], listed["file"]["metadata"]) == (asset["id"], stored["metadata"])
+    assert httpx.get(listed["url"], trust_env=False).content == CONTENT
     assert record["cover"]["metadata"] == cover["metadata"]
     client.write("DELETE", f"publications/{made['id']}")
     sandbox.change(upload_bytes=10)

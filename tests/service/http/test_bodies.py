@@ -105,7 +105,7 @@ def test_an_unrequested_content_encoding_is_refused(coding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "coding", "said"),
+    ("sent", "coding", "pattern"),
     [
         (gzip.compress(PAGE)[:-20], "gzip", "ends too early"),
         (b"not packed at all", "gzip", "cannot be unpacked"),
@@ -119,15 +119,15 @@ def test_an_unrequested_content_encoding_is_refused(coding: str) -> None:
         (PAGE.decode().encode("utf-16"), "", "not UTF-8"),
     ],
 )
-def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: str, said: str) -> None:
+def test_a_cut_or_garbled_body_may_be_whole_the_next_time(sent: bytes, coding: str, pattern: str) -> None:
     """I8: a GET whose response was cut is repeated; `RetryTransport` repeats this error."""
-    with pytest.raises(GarbledBodyError, match=said):
+    with pytest.raises(GarbledBodyError, match=pattern):
         read([sent], content_encoding=coding, content_type="application/json; charset=utf-8")
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, "application/json"), (200, "text/html"), (200, "text/plain")])
 def test_other_content_types_need_not_be_json(status: int, kind: str) -> None:
-    """Only the caller can tell what this body is; another try would not change it."""
+    """Only the caller knows the meaning of this body; another try would not change it."""
     assert read([b"<p>Not here</p>"], status=status, content_type=kind) == b"<p>Not here</p>"
 
 

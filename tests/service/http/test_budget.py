@@ -1,6 +1,6 @@
 """I1: never more than `requests_per_minute` requests in any 60 seconds, at least 99 % of them used while work waits.
 
-Time is virtual in most tests: whoever sleeps makes it pass.
+Time is virtual in most tests: each sleep makes it pass.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ arrivals = st.builds(
 
 @pytest.fixture(scope="module")
 def one_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A file for many libraries, kept open: creating a file takes longer than a thousand requests."""
+    """A file for many libraries that stays open: creating a file takes longer than a thousand requests."""
     path = tmp_path_factory.mktemp("budget") / "state.db"
     keeper = budget(path, ManualClock())
     yield path
@@ -210,10 +210,10 @@ def test_release_gives_the_slot_back_unless_the_request_was_sent(path: Path, clo
 
 def test_a_pause_holds_everybody_back_in_full(path: Path, clock: ManualClock) -> None:
     """I1: a 429 waits the full Retry-After, in every process; a later, shorter one does not shorten it."""
-    told, other = budget(path, clock, 60), budget(path, clock, 60)
+    paused, other = budget(path, clock, 60), budget(path, clock, 60)
     start = clock.monotonic()
-    told.pause(90)
-    told.pause(5)
+    paused.pause(90)
+    paused.pause(5)
     other.pause(-3)
     other.acquire()
     assert clock.monotonic() - start == pytest.approx(90)
@@ -494,7 +494,7 @@ def test_several_processes_can_make_the_file_at_once(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_a_storage_error(path: Path, clock: ManualClock) -> None:
     """The message names the file, what came back and what to do."""
-    path.write_bytes(b"this is not a database, but long enough to be looked at " * 100)
+    path.write_bytes(b"this is not a database, but long enough for a database " * 100)
     with pytest.raises(StorageError, match=r"state\.db .*not a database.* restore it from a copy"):
         budget(path, clock)
 
@@ -519,7 +519,7 @@ def test_a_full_disk_is_a_storage_error_and_takes_no_slot(path: Path, clock: Man
     shared = budget(path, clock, 10_000)
     shared._file._connection.execute("PRAGMA max_page_count = 1")  # type: ignore[union-attr]
     taken = 0
-    with pytest.raises(StorageError, match=r"full.*make room"):  # noqa: PT012  it fails when the pages it has are used up
+    with pytest.raises(StorageError, match=r"full.*free some space"):  # noqa: PT012  it fails when the pages it has are used up
         while True:
             shared.acquire()
             taken += 1

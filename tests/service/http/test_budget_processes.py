@@ -110,9 +110,9 @@ def processes(service: _Service, tmp_path: Path) -> Iterator[Sequence[multiproce
 def test_four_processes_share_one_budget_and_one_is_killed(
     service: _Service, processes: Sequence[multiprocessing.process.BaseProcess]
 ) -> None:
-    """I1: never more than the limit as the service counts, all of it used, by everybody; a kill stalls nobody.
+    """I1: never more than the limit as the service counts, all of it used, by all processes; a kill stalls none of them.
 
-    The exact figures (any window, 99 %, equal shares) are proved on a clock that nobody disturbs, in test_budget.py. Here the clock is
+    The exact figures (any window, 99 %, equal shares) are proved on an undisturbed clock, in test_budget.py. Here the clock is
     that of a machine that may do much else: a service that hears of a request half a second late sees two of them closer together.
     """
     before_kill = 3 * LIMIT

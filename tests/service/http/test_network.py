@@ -51,7 +51,7 @@ LIBRARY = "https://library.example.org"
 def test_the_proxy_of_the_environment(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], base_url: str, expected: str | None
 ) -> None:
-    """As curl does; but unencrypted requests to this machine never go to a proxy, because nobody can overhear them here."""
+    """As curl does; but unencrypted requests to this machine never go to a proxy, because they do not leave the machine."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert proxy_for(base_url) == expected

@@ -79,7 +79,7 @@ def test_a_post_that_may_have_had_its_effect_is_never_repeated(clock: ManualCloc
     try:
         send(clock, service, "POST")
     except httpx.TransportError as error:
-        assert error is outcome  # noqa: PT017  it comes through as it is: nobody knows what it did
+        assert error is outcome  # noqa: PT017  it comes through unchanged: its effect is unknown
     assert service.tries == 1
 
 
@@ -134,13 +134,13 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again(clock: ManualClock
 
 def test_the_waits_become_longer_and_end(clock: ManualClock) -> None:
     """About a minute of trouble, then one message with what was tried, what came back, what to do."""
-    told: list[tuple[str, float]] = []
+    retries: list[tuple[str, float]] = []
     service, begun = Service(httpx.ConnectError("refused")), clock.monotonic()
     with pytest.raises(TemporaryError) as caught:
-        send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
+        send(clock, service, on_retry=lambda reason, seconds: retries.append((reason, seconds)))
     assert service.tries == MAX_TRIES
-    assert [reason for reason, _ in told] == ["cannot connect: refused"] * (MAX_TRIES - 1)
-    assert [seconds for _, seconds in told] == [pytest.approx(wait, rel=0.1) for wait in (1, 2, 4, 8, 16, 30)]
+    assert [reason for reason, _ in retries] == ["cannot connect: refused"] * (MAX_TRIES - 1)
+    assert [seconds for _, seconds in retries] == [pytest.approx(wait, rel=0.1) for wait in (1, 2, 4, 8, 16, 30)]
     assert clock.monotonic() - begun == pytest.approx(61, rel=0.1)
     assert str(caught.value) == (
         f"GET {URL} failed after 7 tries in {clock.monotonic() - begun:.0f} s; last: cannot connect: refused. "
@@ -230,30 +230,30 @@ def test_long_waits_in_a_row_end(clock: ManualClock) -> None:
 
 def test_429s_are_no_failures_but_must_end(clock: ManualClock) -> None:
     """I1: 429 does not count as one of the few tries; thirty in a row outlast any window of one minute."""
-    told: list[tuple[str, float]] = []
+    retries: list[tuple[str, float]] = []
     service = Service(answer(429))
     with pytest.raises(TemporaryError, match="failed after 30 tries"):
-        send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
+        send(clock, service, on_retry=lambda reason, seconds: retries.append((reason, seconds)))
     assert service.tries == MAX_THROTTLED
-    assert told == [("429 Too Many Requests", DEFAULT_PAUSE)] * (MAX_THROTTLED - 1)
+    assert retries == [("429 Too Many Requests", DEFAULT_PAUSE)] * (MAX_THROTTLED - 1)
     assert MAX_THROTTLED * DEFAULT_PAUSE > 60
 
 
 def test_every_wait_is_reported(clock: ManualClock) -> None:
     """I1: the report says how long everybody waits, although this request waits in the budget's queue."""
-    told: list[tuple[str, float]] = []
+    retries: list[tuple[str, float]] = []
     service = Service(answer(429, retry_after="33"), answer())
-    send(clock, service, on_retry=lambda reason, seconds: told.append((reason, seconds)))
-    assert told == [("429 Too Many Requests (Retry-After: 33)", 33.0)]
+    send(clock, service, on_retry=lambda reason, seconds: retries.append((reason, seconds)))
+    assert retries == [("429 Too Many Requests (Retry-After: 33)", 33.0)]
 
 
 def test_text_of_a_service_cannot_forge_a_message(clock: ManualClock) -> None:
     """I13: a reason phrase and a Retry-After are text from outside."""
-    shown = httpx.Response(
+    response = httpx.Response(
         599, headers={"Retry-After": "\x1b[2J" + "9" * 500}, extensions={"reason_phrase": b"x" * 500}
     )
     with pytest.raises(TemporaryError) as caught:
-        send(clock, Service(shown))
+        send(clock, Service(response))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
 

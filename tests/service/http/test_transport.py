@@ -128,13 +128,13 @@ def test_a_429_stops_every_request_for_the_full_time(
     tmp_path: Path, clock: ManualClock, headers: dict[str, str], seconds: float
 ) -> None:
     """I1: a 429 waits the full Retry-After; without one, a few seconds; an absurd one ends the run and stops no other run."""
-    told, other = (Budget(tmp_path / "state.db", "library", 60, clock) for _ in range(2))
-    send(told, clock, [], httpx.Response(429, headers=headers))
+    paused, other = (Budget(tmp_path / "state.db", "library", 60, clock) for _ in range(2))
+    send(paused, clock, [], httpx.Response(429, headers=headers))
     assert seconds_until_free(other, clock) == pytest.approx(seconds)
 
 
 def test_the_meter_counts_all_threads() -> None:
-    """`requests` is the number of requests that left, whoever sent them."""
+    """`requests` is the number of requests that left, of all senders."""
     meter = RequestMeter()
 
     def work() -> None:

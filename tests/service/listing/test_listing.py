@@ -526,7 +526,7 @@ HOSTILE: dict[str, tuple[Script, type[BookferryError], str]] = {
         PagingLoopError,
         "repeats an earlier page",
     ),
-    "a full page is answered again and again and nothing else is said": (
+    "a full page is answered again and again without paging headers": (
         lambda _: Answer(records(*range(50))),
         PagingLoopError,
         "repeats an earlier page",

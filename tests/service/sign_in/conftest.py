@@ -19,7 +19,7 @@ from tests.service.sign_in.home import Home
 
 @pytest.fixture(autouse=True)
 def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy of this machine, no configuration of a person, and no kept secret of another test."""
+    """No proxy of this machine, no configuration of a person, and no secret of another test."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy") or name.startswith("BOOKFERRY_")]:
         if name != "BOOKFERRY_TEST_POSTGRES":
             monkeypatch.delenv(name)
@@ -44,7 +44,7 @@ def sandbox(running_sandbox: SandboxProcess) -> SandboxProcess:
 
 @pytest.fixture
 def home(sandbox: SandboxProcess, tmp_path: Path) -> Home:
-    """A configuration that nobody has signed in with yet."""
+    """A configuration without a sign-in."""
     return Home.make(tmp_path / "home", sandbox.base_url(), sandbox)
 
 

@@ -91,15 +91,15 @@ class Home:
         return self.folder / "library-data" / "state.db"
 
     @property
-    def kept(self) -> StoredSignIn:
+    def stored(self) -> StoredSignIn:
         """The stored sign-in."""
         return open_tokens(self.settings, TENANT).read()
 
     @property
     def grant(self) -> Grant:
         """The stored tokens."""
-        assert self.kept.grant is not None
-        return self.kept.grant
+        assert self.stored.grant is not None
+        return self.stored.grant
 
     def sign_in(self, scopes: Sequence[str] = SCOPES) -> Grant:
         """Sign in completely, with a person at the sandbox's consent page."""

@@ -353,11 +353,13 @@ def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:
     home, service = visit()
     sign_in(home, service)
     service.access.clear()
-    kept: list[str] = []
+    stored: list[str] = []
     handle = service.api
 
     def api(asked: Any) -> Any:
-        kept.append(json.loads(Path(home.settings.tokens_folder()).joinpath(name).read_text())["grant"]["access_token"])
+        stored.append(
+            json.loads(Path(home.settings.tokens_folder()).joinpath(name).read_text())["grant"]["access_token"]
+        )
         used.append(asked.headers["authorization"].removeprefix("Bearer "))
         return handle(asked)
 
@@ -365,4 +367,4 @@ def test_an_answer_is_kept_before_it_is_used(visit: Visit) -> None:
     name = next(path.name for path in home.settings.tokens_folder().glob("*.json"))
     service.api = api  # type: ignore[method-assign]
     assert home.read().status_code == 200
-    assert (len(used), used[-1], used[0] != used[1]) == (2, kept[-1], True)
+    assert (len(used), used[-1], used[0] != used[1]) == (2, stored[-1], True)

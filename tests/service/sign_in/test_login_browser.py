@@ -101,4 +101,4 @@ def test_refusing(home: Home, chromium: webdriver.Chrome, waiting: tuple[subproc
     WebDriverWait(chromium, SECONDS).until(lambda driver: driver.title == "Not signed in · Bookferry")
     out, _err = process.communicate(timeout=SECONDS)
     assert (process.returncode, "refused on the consent page" in out) == (4, True)
-    assert home.kept.grant is None
+    assert home.stored.grant is None

@@ -101,7 +101,7 @@ def test_logging_in_again_registers_nothing(
 
 
 @pytest.mark.parametrize(
-    ("ticked", "options", "status", "said"),
+    ("ticked", "options", "status", "text"),
     [
         (["library:read"], [], 0, "works, but not what assets:read is for"),
         (["library:read", "assets:read"], ["--for", "migration"], 4, "does not work: library:write is missing"),
@@ -110,11 +110,11 @@ def test_logging_in_again_registers_nothing(
     ],
 )
 def test_fewer_scopes_say_which_job_will_not_work(  # noqa: PLR0917
-    home: Home, browser: Callable[..., dict[str, str]], ticked: list[str], options: list[str], status: int, said: str
+    home: Home, browser: Callable[..., dict[str, str]], ticked: list[str], options: list[str], status: int, text: str
 ) -> None:
     """service.md#scopes: a token has the scopes that the person released on the consent page."""
     done = run(home, "login", "new", *options, variables=browser(f"get(consent(url, person, {ticked!r}))"))
-    assert (done.status, said in done.out) == (status, True), done.out + done.err
+    assert (done.status, text in done.out) == (status, True), done.out + done.err
     assert set(home.grant.scopes) == set(ticked)
 
 
@@ -135,7 +135,7 @@ def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -
     assert done.status == 4
     assert "refused on the consent page" in done.document["error"]
     assert "Not signed in" in done.err
-    assert home.kept.grant is None
+    assert home.stored.grant is None
 
 
 def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
@@ -207,17 +207,17 @@ def test_the_end_of_the_input_is_an_error(home: Home, sandbox: SandboxProcess) -
 
 def read_until(terminal: int, pattern: str) -> str:
     """Returns the terminal's text up to a pattern."""
-    shown, until = "", time.monotonic() + SECONDS
-    while not re.search(pattern, shown):
+    output, until = "", time.monotonic() + SECONDS
+    while not re.search(pattern, output):
         ready, _, _ = select.select([terminal], [], [], max(0.0, until - time.monotonic()))
-        assert ready, shown
+        assert ready, output
         try:
             piece = os.read(terminal, 4096)
         except OSError:  # Linux says so when the other end is closed
             piece = b""
-        assert piece, shown
-        shown += piece.decode("utf-8", "replace").replace("\r\n", "\n")
-    return shown
+        assert piece, output
+        output += piece.decode("utf-8", "replace").replace("\r\n", "\n")
+    return output
 
 
 @pytest.fixture
@@ -243,9 +243,9 @@ def terminal(home: Home) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
 def test_pasting_the_code_at_a_terminal(home: Home, terminal: tuple[int, subprocess.Popen[bytes]]) -> None:
     """A person copies only the code; PKCE ties it to this sign-in."""
     ours, process = terminal
-    shown = read_until(ours, r"paste it here:")
-    address = re.search(r"(?m)^http\S+$", shown)
-    assert address, shown
+    output = read_until(ours, r"paste it here:")
+    address = re.search(r"(?m)^http\S+$", output)
+    assert address, output
     assert home.sandbox is not None
     code = answer_in(consent(address[0], home.sandbox))["code"]
     os.write(ours, f"{code}\n".encode())
@@ -268,13 +268,17 @@ def test_whoami(home: Home, sandbox: SandboxProcess) -> None:
     """User, scopes, jobs, ages; and the command to run if nobody is signed in."""
     run(home, "whoami", "new", "--json").assert_failed(4, "Nobody has signed in to 'new'", "bookferry login new")
     home.sign_in(["library:read"])
-    said = run(home, "whoami", "new", "--json").document
-    assert (said["person"]["email"], said["scopes"], said["renewable"]) == (sandbox.user, ["library:read"], True)
-    assert said["jobs"]["migration"]["lacks"][0] == "library:write"
-    assert 0 < said["renewal_in_seconds"] < said["access_token_seconds"] <= 3600
-    shown = run(home, "whoami", "new")
-    assert f"<{sandbox.user}> is signed in to 'new'" in shown.out
-    assert said["kept_in"].startswith(str(home.folder / "sign-ins"))
+    document = run(home, "whoami", "new", "--json").document
+    assert (document["person"]["email"], document["scopes"], document["renewable"]) == (
+        sandbox.user,
+        ["library:read"],
+        True,
+    )
+    assert document["jobs"]["migration"]["lacks"][0] == "library:write"
+    assert 0 < document["renewal_in_seconds"] < document["access_token_seconds"] <= 3600
+    printed = run(home, "whoami", "new")
+    assert f"<{sandbox.user}> is signed in to 'new'" in printed.out
+    assert document["kept_in"].startswith(str(home.folder / "sign-ins"))
 
 
 def test_whoami_and_login_of_a_v2_tenant(home: Home, sandbox: SandboxProcess) -> None:
@@ -283,8 +287,8 @@ def test_whoami_and_login_of_a_v2_tenant(home: Home, sandbox: SandboxProcess) ->
     names = 'username_env = "OLD_USER"\npassword_env = "OLD_PASSWORD"'
     config.write_text(config.read_text().replace('api = "v3"', f'api = "v2"\n{names}'))
     variables = {"OLD_USER": sandbox.user, "OLD_PASSWORD": sandbox.password}
-    said = run(home, "whoami", "new", "--json", variables=variables).document
-    assert (said["api"], said["user"], said["accepted"]) == ("v2", sandbox.user, True)
+    document = run(home, "whoami", "new", "--json", variables=variables).document
+    assert (document["api"], document["user"], document["accepted"]) == ("v2", sandbox.user, True)
     run(home, "whoami", "new", variables={**variables, "OLD_PASSWORD": "wrong"}).assert_failed(4, "401")
     run(home, "login", "new", variables=variables).assert_failed(2, "Only v3 tenants are signed in")
 

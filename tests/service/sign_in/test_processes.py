@@ -99,7 +99,7 @@ def test_four_processes_survive_kills(short_lived: Home, sandbox: SandboxProcess
             over += _ended(process)
     assert killed >= 1
     if over:
-        assert all("is over" in said and "bookferry login new" in said for said in over), over
+        assert all("is over" in message and "bookferry login new" in message for message in over), over
         assert _lost_an_answer(sandbox, short_lived)
     else:
         assert short_lived.read().status_code == 200
@@ -115,4 +115,4 @@ def _ended(process: subprocess.Popen[str]) -> list[str]:
 def _lost_an_answer(sandbox: SandboxProcess, home: Home) -> bool:
     """Whether the service issued tokens that never arrived: it has more refreshes than we know of, and then refused one."""
     statuses = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/oauth/token")]
-    return statuses[-1] == 400 and home.kept.ended is not None
+    return statuses[-1] == 400 and home.stored.ended is not None

@@ -41,7 +41,7 @@ def test_a_token_that_ends_is_renewed_once(signed_in: Home, policy: str) -> None
     assert (after.refreshes, after.scopes, after.lifetime) == (1, SCOPES, 3600)
     assert before.refresh_token != after.refresh_token
     assert before.signed_in_at == after.signed_in_at
-    assert signed_in.kept.refreshing_since is None
+    assert signed_in.stored.refreshing_since is None
     assert signed_in.read().status_code == 200
     assert signed_in.refreshes() == 1
 
@@ -59,10 +59,10 @@ home.read()
 def test_killed_between_the_answer_and_the_store(signed_in: Home, policy: str) -> None:
     """I3: recovers if the server allows it; else a plain message with the command to run, and exit 4."""
     assert signed_in.run(KILLED)[0] == -9
-    assert signed_in.kept.refreshing_since is not None
+    assert signed_in.stored.refreshing_since is not None
     if policy in HEALS:
         assert signed_in.read().status_code == 200
-        assert signed_in.kept.refreshing_since is None
+        assert signed_in.stored.refreshing_since is None
     else:
         assert_over(signed_in)
 
@@ -77,7 +77,7 @@ def test_the_answer_is_lost(signed_in: Home, sandbox: SandboxProcess, policy: st
     sandbox.fault(path="/oauth/token", **fault, **details)
     if policy in HEALS:
         assert signed_in.read().status_code == 200
-        assert signed_in.kept.refreshing_since is None
+        assert signed_in.stored.refreshing_since is None
         assert signed_in.refreshes() == 2
     else:
         assert_over(signed_in)
@@ -96,7 +96,7 @@ def test_a_refresh_that_had_no_effect_costs_nothing(
     sandbox.fault(path="/oauth/token", when="before", **fault)
     assert signed_in.read().status_code == 200
     assert signed_in.refreshes() == 2
-    assert signed_in.kept.refreshing_since is None
+    assert signed_in.stored.refreshing_since is None
 
 
 TOGETHER = """

@@ -1,4 +1,4 @@
-"""A refresh is completed although the program is told to end: its response comes only once (I3)."""
+"""A refresh is completed although the program is stopped: its response comes only once (I3)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def test_a_stop_in_the_middle_of_a_refresh_loses_nothing(
     sandbox.fault("hang", seconds=3, path="/oauth/token")
     process = home.start(READ)
     until = time.monotonic() + SECONDS
-    while home.kept.refreshing_since is None and home.grant.refreshes == 0:
+    while home.stored.refreshing_since is None and home.grant.refreshes == 0:
         assert time.monotonic() < until
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(number)
     process.communicate(timeout=SECONDS)
     assert process.returncode != -signal.SIGKILL
-    assert (home.grant.refreshes, home.kept.refreshing_since) == (1, None)
+    assert (home.grant.refreshes, home.stored.refreshing_since) == (1, None)
     assert home.read().status_code == 200
     assert home.grant.refreshes == 1
 
@@ -62,8 +62,8 @@ with home.client() as client:
     for each in workers: each.join()
 assert not failed, failed
 """
-    status, said = home.run(threads)
-    assert status == 0, said
+    status, output = home.run(threads)
+    assert status == 0, output
     assert home.refreshes() == 1
     answered = [seen["status"] for seen in sandbox.requests() if seen["path"].endswith("/publications")]
     assert answered.count(200) == 80

@@ -41,12 +41,12 @@ def confidential(sandbox: SandboxProcess, tmp_path: Path) -> Home:
 
 def secrets_of(home: Home) -> set[str]:
     """Returns the stored secrets."""
-    kept = home.kept
-    assert kept.registration is not None
-    assert kept.registration.client_secret
-    found = {kept.registration.client_secret}
-    if kept.grant is not None:
-        found |= {kept.grant.access_token, kept.grant.refresh_token or kept.grant.access_token}
+    stored = home.stored
+    assert stored.registration is not None
+    assert stored.registration.client_secret
+    found = {stored.registration.client_secret}
+    if stored.grant is not None:
+        found |= {stored.grant.access_token, stored.grant.refresh_token or stored.grant.access_token}
     return found
 
 
@@ -62,7 +62,7 @@ def test_no_secret_of_a_run_is_left_anywhere(
     confidential: Home, sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Login, whoami, backup, daily refresh, a lost response and a revoked sign-in: logs, Dagster's storage, manifests, both outputs."""
-    home, said, secrets = confidential, list[str](), {sandbox.password}
+    home, outputs, secrets = confidential, list[str](), {sandbox.password}
     dagster_home = home.folder / "dagster-home"
     dagster_home.mkdir()
     (dagster_home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
@@ -84,19 +84,19 @@ def test_no_secret_of_a_run_is_left_anywhere(
             check=False,
         )
         assert done.returncode == status, done.stderr
-        said.extend((done.stdout, done.stderr))
+        outputs.extend((done.stdout, done.stderr))
         secrets.update(secrets_of(home))
 
     run("login", "new")
     secrets.add(answer_in(answer.read_text())["code"])
     run("whoami", "new", "--json")
     run("backup", "new", "--json")
-    said += _renewed_by_dagster(home, dagster_home, success=True)
+    outputs += _renewed_by_dagster(home, dagster_home, success=True)
     secrets |= secrets_of(home)
     sandbox.fault("jump", seconds=4000, path="/users/me")
     sandbox.fault("reset", path="/oauth/token", when="after")
     run("whoami", "new", status=4)
-    said += _renewed_by_dagster(home, dagster_home, success=False)
+    outputs += _renewed_by_dagster(home, dagster_home, success=False)
     run("backup", "new", status=4)
     files = dict(written(home))
     assert any(name.endswith("manifest.json") for name in files)
@@ -107,9 +107,9 @@ def test_no_secret_of_a_run_is_left_anywhere(
         for secret in secrets
         for form in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode())
     }
-    found = [(where, form) for where, text in [*files.items(), *enumerate(said)] for form in forms if form in text]
+    found = [(where, form) for where, text in [*files.items(), *enumerate(outputs)] for form in forms if form in text]
     assert found == []
-    assert "Signature=" not in "".join(files.values()) + "".join(said)
+    assert "Signature=" not in "".join(files.values()) + "".join(outputs)
 
 
 def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> list[str]:
@@ -118,11 +118,11 @@ def _renewed_by_dagster(home: Home, dagster_home: Path, *, success: bool) -> lis
     assert v3_tenants(settings) == ["new"]
     definitions = build_definitions(settings)
     with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
-        before = home.kept
+        before = home.stored
         job = definitions.resolve_job_def("keep_signed_in")
         result = job.execute_in_process(instance=instance, raise_on_error=False)
         assert result.success is success
-        assert (home.kept != before) is success
+        assert (home.stored != before) is success
         with dg.build_sensor_context(instance=instance, definitions=definitions) as context:
             watch = definitions.get_repository_def().get_sensor_def("sign_in_watch")
             tick = watch.evaluate_tick(context)

@@ -74,11 +74,11 @@ def store_for(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return make
 
 
-def write(store: TokenStore, kept: StoredSignIn) -> None:
+def write(store: TokenStore, stored: StoredSignIn) -> None:
     """Store it."""
     with store.locked(CLOCK) as locked:
         locked.read()
-        locked.write(kept)
+        locked.write(stored)
 
 
 def another_process(store_for: Open, code: str) -> subprocess.Popen[str]:
@@ -140,8 +140,8 @@ def test_the_lock_is_for_one_thread(store_for: Open) -> None:
         with store_for().locked(CLOCK) as locked:
             inside += 1
             most = max(most, inside)
-            kept = locked.read()
-            locked.write(replace(kept, ended=str(int(kept.ended or 0) + 1)))
+            stored = locked.read()
+            locked.write(replace(stored, ended=str(int(stored.ended or 0) + 1)))
             inside -= 1
         done.append(1)
 
@@ -192,9 +192,9 @@ def test_a_process_killed_while_it_writes_leaves_the_old_or_the_new(store_for: O
 def test_no_secret_is_shown(store_for: Open) -> None:
     """I10: neither the place nor any object with tokens shows them."""
     write(store_for(), connection())
-    kept = store_for().read()
-    shown = repr(kept) + str(kept.grant) + str(kept.registration) + store_for().place + repr(vars(store_for()))
-    assert not [secret for secret in ("access-0", "refresh-0", "a-client-secret") if secret in shown]
+    stored = store_for().read()
+    printed = repr(stored) + str(stored.grant) + str(stored.registration) + store_for().place + repr(vars(store_for()))
+    assert not [secret for secret in ("access-0", "refresh-0", "a-client-secret") if secret in printed]
 
 
 def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:

@@ -1,0 +1,170 @@
+"""What `bookferry migrate` prints: a plan, its application, its verification, its status, and an undo."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from cli.output import Output, print_table, print_warning, table_of
+from pipelines.humanize import counted, duration
+from pipelines.migration.apply.run import ApplyResult
+from pipelines.migration.flow import AppliedPlan
+from pipelines.migration.model.actions import Action
+from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
+from pipelines.migration.model.wording import headline
+from pipelines.migration.report.status import PlanStatus, RecordView
+from pipelines.migration.undo.result import UndoResult
+from pipelines.migration.verify.verdict import MigrationVerification
+
+MOST_PRINTED = 10
+"""Failures, findings or problems that are printed; `migrate status` and --json list all."""
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The JSON document of a plan. Scripts rely on its keys."""
+    facts = plan.facts
+    ends = datetime.now(UTC) + timedelta(minutes=facts.minutes)
+    return {
+        "plan": facts.plan,
+        "create": facts.count(Action.CREATE),
+        "patch": facts.count(Action.PATCH),
+        "unchanged": facts.count(Action.UNCHANGED),
+        "conflict": facts.count(Action.CONFLICT),
+        "quarantined": facts.count(Action.QUARANTINED) + facts.unfit,
+        "skipped": facts.count(Action.SKIPPED),
+        "files": facts.files.upload,
+        "file_counts": msgspec.to_builtins(facts.files),
+        "requests": facts.requests,
+        "minutes": round(facts.minutes, 2),
+        "finishes_at": ends.isoformat(timespec="seconds"),
+        "resources": facts.counts,
+        "source": f"{facts.source.tenant}/{facts.source.snapshot}",
+        "target": facts.target.tenant,
+        "mails": facts.mails,
+        "decisions": facts.decisions,
+        "approval": facts.approval,
+        "path": str(plan.folder),
+        "notes": facts.notes,
+    }
+
+
+def print_plan(console: Console, plan: Plan) -> None:
+    """Print what the plan would write, where its pages are, and the next step."""
+    facts = plan.facts
+    for note in facts.notes:
+        print_warning(console, note)
+    for line in headline(facts, datetime.now(UTC)):
+        console.print(line)
+    console.print(f"For librarians: {plan.path(HTML)}")
+    console.print(f"Issues: {plan.path(ISSUES)}")
+    if facts.count(Action.CONFLICT):
+        console.print(
+            f"{counted(facts.count(Action.CONFLICT), 'conflict')} to decide in {plan.path(CONFLICTS)}; the next plan applies your "
+            "decisions"
+        )
+    if facts.empty:
+        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated.")
+    else:
+        console.print(f"Nothing has been written yet. To write it: bookferry migrate apply {plan.name}")
+
+
+def print_failures(output: Output, applied: ApplyResult) -> None:
+    """Print the first failures, on stderr."""
+    for failure in applied.failures[:MOST_PRINTED]:
+        output.say(f"! {failure.resource} {failure.source_id}: {failure.problem}")
+
+
+def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
+    """Print what was written; the verdict is the last line."""
+    applied = result.applied
+    for failure in applied.failures[:MOST_PRINTED]:
+        print_warning(console, f"{_record(failure.resource, failure.source_id, failure.title)}: {failure.problem}")
+    if applied.failed > MOST_PRINTED:
+        console.print(f"and {applied.failed - MOST_PRINTED:,} more: bookferry migrate status {plan.name}")
+    what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
+    what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
+    if applied.complete:
+        verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
+    elif applied.failed or applied.quarantined:
+        failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
+        verdict = Text.assemble(
+            ("PARTIAL:", "bold yellow"), f" {what}; {failed}. {plan.path(ISSUES)} and `status` list them."
+        )
+    else:
+        verdict = Text(f"So far: {what}; {counted(applied.left, 'record')} of plan {plan.name} remain, as you asked.")
+    console.print(verdict)
+
+
+def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> None:
+    """Print the first findings; the verdict is the last line."""
+    for finding in proof.findings[:MOST_PRINTED]:
+        print_warning(console, str(finding))
+    if not proof.equal:
+        console.print(f"All findings, with expected and actual values: {plan.path(proof.table)}")
+    what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
+    if proof.equal:
+        verdict = f" {what}: '{plan.facts.target.tenant}' equals plan {plan.name}."
+        console.print(Text.assemble(("Equal:", "bold green"), verdict))
+    else:
+        problems = f"{proof.missing:,} missing, {proof.duplicated:,} duplicated, {proof.differing:,} differing"
+        console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {problems}."))
+
+
+def print_undone(console: Console, plan: Plan, undone: UndoResult) -> None:
+    """Print what was undone, and what was left and why; the verdict is the last line."""
+    for record in undone.examples[:MOST_PRINTED]:
+        print_warning(console, f"{_record(record.resource, record.target_id, record.title)} is left: {record.reason}")
+    if undone.left > MOST_PRINTED:
+        console.print(f"and {undone.left - MOST_PRINTED:,} more; --json lists them")
+    what = f"{undone.deleted:,} deleted, {undone.reverted:,} reverted, {counted(undone.files_deleted, 'file')} detached"
+    what += f", {undone.gone:,} gone before, {undone.left:,} left"
+    if undone.really:
+        console.print(
+            f"Undone: {what}; {counted(undone.requests, 'request')}. '{plan.facts.target.tenant}' without plan {plan.name}."
+        )
+    else:
+        console.print(
+            f"It would be: {what}. Nothing was changed. To do it: bookferry migrate undo {plan.name} --really"
+        )
+
+
+def print_status(console: Console, status: PlanStatus) -> None:
+    """Print what is done, what remains, what is stuck, and the last verification."""
+    planned, done = status.planned, status.done
+    work = (("created", "create"), ("patched", "patch"), ("files uploaded", "files"), ("covers set", "covers"))
+    rows = [(words, f"{getattr(done, name):,}", f"{getattr(planned, name):,}") for words, name in work]
+    console.print(table_of(("", "done", "planned"), rows, right=("done", "planned")))
+    for problem in status.problems[:MOST_PRINTED]:
+        state = "never answered" if problem.state == "intended" else problem.state
+        print_warning(console, f"{problem.resource} {problem.source_id}, {problem.kind}, {state}: {problem.message}")
+    if len(status.problems) > MOST_PRINTED:
+        console.print(f"and {len(status.problems) - MOST_PRINTED:,} more; --json lists them")
+    if (proof := status.verification) is not None:
+        console.print(f"Last verified {proof.verified_at}: {'equal' if proof.equal else 'NOT equal'}.")
+    stuck = f"{status.refused:,} refused, {status.parked:,} parked, {status.unanswered:,} never answered"
+    if status.complete:
+        console.print(f"Plan {status.plan} is written; {stuck}.")
+    else:
+        left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
+        console.print(f"Plan {status.plan}: {left} left; {stuck}. To go on: bookferry migrate apply {status.plan}")
+
+
+def print_record(console: Console, view: RecordView) -> None:
+    """Print a record: in the source, in the plan, as written, and in the target now."""
+    rows = [
+        (field.field, field.source, field.wanted, field.held, field.live, "" if field.equal else "differs")
+        for field in view.fields
+    ]
+    print_table(console, ("field", "source", "wanted", "written", "now", ""), rows, right=())
+    there = f"is {view.resource} {view.target_id} of the target" if view.is_there else "is not in the target"
+    message = f": {view.message}" if view.message else ""
+    console.print(f"{view.resource} {view.source_id} {there}; {view.action}, {view.state}{message}")
+
+
+def _record(resource: str, number: int | None, title: str | None) -> str:
+    """A record in a message; people have no title here."""
+    return f"{resource} {number} ({title})" if title else f"{resource} {number}"
