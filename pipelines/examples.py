@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import resources
+from itertools import takewhile
 
 from pipelines.errors import ConfigurationError
 from pipelines.settings.validation_messages import did_you_mean
@@ -24,9 +25,8 @@ class ExampleQuery:
     @property
     def notes(self) -> str:
         """What the comment says below the question: how to read the answer."""
-        lines = self.sql.splitlines()[1:]
-        said = lines[: next((number for number, line in enumerate(lines) if not line.startswith("--")), len(lines))]
-        return " ".join(line.removeprefix("--").strip() for line in said)
+        comment = takewhile(lambda line: line.startswith("--"), self.sql.splitlines()[1:])
+        return " ".join(line.removeprefix("--").strip() for line in comment)
 
 
 def all_examples() -> list[ExampleQuery]:

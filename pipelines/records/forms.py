@@ -114,7 +114,7 @@ def v2_of(
 ) -> Json:
     """Rebuilds the record of version 2 from a form and its residue.
 
-    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 is kept. A
+    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 stays. A
     field that the record did not have is null, or an empty list.
     """
     flat = [field for field, _kind in kinds.fields]

@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, NOTES = 460, 60
-"""Of a plot, and of the numbers behind the longest bar in it; pixels, where the page has room."""
+"""Width of a plot, and of the numbers behind the longest bar in it; pixels on a wide page."""
 
 ROW, BAR, TEXT = 26, 15, 12.5
 """Height of a row, of the bar in it, and of its text."""

@@ -61,7 +61,7 @@ def day(moment: date) -> str:
 
 
 def names_a_person(key: str) -> bool:
-    """Whether what stands under a key may name somebody who uses the library; it is not shown then."""
+    """Whether the value of a key may name a person who uses the library; reports leave such a value out."""
     return _PERSON.search(key) is not None
 
 

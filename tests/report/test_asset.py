@@ -13,7 +13,7 @@ import pytest
 from assets_defs.definitions import build_definitions
 from assets_defs.report import report_assets
 from pipelines.backup.flow import Backup
-from pipelines.report.build import Report
+from pipelines.report.pages import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for

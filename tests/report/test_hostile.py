@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from cli.report import document
-from pipelines.report.build import Report
 from pipelines.report.issues import COLUMNS, LONGEST, cell, safe_text
+from pipelines.report.pages import Report
 from pipelines.report.rendering import code, escaped
 from tests.report.library import HOSTILE, lines_of
 
