@@ -63,7 +63,7 @@ def _inner(value: Any) -> Any:
 
 @EACH
 class TestTotal:
-    """No value of any kind stops the staging (I7, trap B9)."""
+    """No value of any kind stops the staging (I7)."""
 
     @given(data=st.data())
     def test_one_row_a_record_whatever_it_holds(self, resource: str, data: st.DataObject) -> None:
@@ -146,7 +146,7 @@ def _json_text(value: Any) -> str:
     ],
 )
 def test_roles(sent: object, rows: list[str | None], left: dict[str, Any]) -> None:
-    """service-api.md: "`roles` (array of role names ...)"; other shapes lose nothing."""
+    """`roles` is a list of role names (service.md#users); other shapes lose nothing."""
     _row, residue, staged = staged_one("users", {"id": 3, "roles": sent})
     assert [(one["user_id"], one["role"]) for one in staged.tables["user_roles"].to_pylist()] == [
         (3, one) for one in rows

@@ -30,7 +30,7 @@ def duplicates(found: dict[object, set[int]]) -> DuplicateCounts:
 
 
 def shared() -> dict[object, set[int]]:
-    """Trap A8: an ISSN names a journal, an ISBN of an article the book around it."""
+    """I8: an ISSN names a journal, an ISBN of an article the book around it."""
     return groups(
         ((one.type, one.value), record["id"])
         for record, one in FOUND
