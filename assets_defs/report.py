@@ -9,7 +9,8 @@ from assets_defs.factories import tenant_asset
 from assets_defs.metadata import preview
 from pipelines.backup.flow import REPORT_LIMIT, Backup
 from pipelines.records.advice import label_of
-from pipelines.report.build import Report, pictures_of
+from pipelines.report.build import pictures_of
+from pipelines.report.pages import Report
 from pipelines.service.redaction import outside_text
 
 ASSET = "report"

@@ -13,8 +13,9 @@ from cli.snapshots import tenant_snapshot
 from pipelines.errors import ExitStatus
 from pipelines.humanize import counted
 from pipelines.records.advice import label_of
-from pipelines.report.build import Report, make_report
+from pipelines.report.build import make_report
 from pipelines.report.issues import safe_text
+from pipelines.report.pages import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 

@@ -11,7 +11,7 @@ from pipelines.store.duplicates import DuplicateIds
 from pipelines.store.snapshots.captures import IdCounts, ResourceFacts
 
 
-def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds = DuplicateIds()) -> ResourceFacts:  # noqa: B008  a value
+def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> ResourceFacts:
     """Returns the verdict on one listing (I4): complete only if distinct ids = X-Total and the collection did not move.
 
     If it moved, and the affected pages were read again until they agreed, the snapshot may have records that were deleted meanwhile, and

@@ -63,7 +63,7 @@ OpenClient = Callable[[], AbstractContextManager[LibraryClient]]
 
 @contextmanager
 def fetch_while_listing(
-    capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None = None
+    capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None
 ) -> Iterator[Callable[[Sequence[msgspec.Raw]], None]]:
     """Fetch files during the listing of their records. Yields the function that takes each page. Needs the tenant's lease."""
     fetcher = _fetcher(capture, data, open_client, clock)
@@ -78,10 +78,11 @@ def fetch_files(
     open_client: OpenClient,
     on_progress: Callable[[FileProgress], None] = lambda _: None,
     clock: Clock | None = None,
-) -> FileTotals:
+) -> None:
     """Fetch the files that are left after the listing, and write the outcome of each file into `publication_files`."""
     if not capture.facts.tables[_NAME].rows:
-        return _record_totals(capture, FileTotals())
+        _record_totals(capture, FileTotals())
+        return
     fetcher = _fetcher(capture, data, open_client, clock)
     with fetcher:
         _add_missing(fetcher.files, capture)
@@ -101,15 +102,14 @@ def fetch_files(
         fetcher.files.move(State.WAITING, State.FAILED, problem=fetcher.given_up or NOT_TRIED)
         totals = _write_outcomes(capture, fetcher.files)
     _add_requests(capture, fetcher)
-    return _record_totals(capture, totals)
+    _record_totals(capture, totals)
 
 
-def skip_files(capture: Capture) -> FileTotals:
+def skip_files(capture: Capture) -> None:
     """Fetch nothing. The snapshot has the records' descriptions of files only, and the manifest says so."""
-    if capture.facts.files is not None:
-        return capture.facts.files  # an earlier process of this run has fetched them
-    rows = capture.facts.tables[_NAME].rows
-    return _record_totals(capture, FileTotals(count=rows, not_fetched=rows))
+    if capture.facts.files is None:  # else an earlier process of this run has fetched them
+        rows = capture.facts.tables[_NAME].rows
+        _record_totals(capture, FileTotals(count=rows, not_fetched=rows))
 
 
 def _fetcher(capture: Capture, data: DataFolder, open_client: OpenClient, clock: Clock | None) -> FileFetcher:
@@ -125,10 +125,9 @@ def _add_requests(capture: Capture, fetcher: FileFetcher) -> None:
         capture.save()
 
 
-def _record_totals(capture: Capture, totals: FileTotals) -> FileTotals:
+def _record_totals(capture: Capture, totals: FileTotals) -> None:
     capture.facts.files = totals
     capture.save()
-    return totals
 
 
 def _open_list(capture: Capture, data: DataFolder) -> FileList:
@@ -141,8 +140,8 @@ def _open_list(capture: Capture, data: DataFolder) -> FileList:
 
 def _known_contents(data: DataFolder, tenant: str) -> Iterator[Known]:
     """The contents of a tenant's newest snapshots, back to the newest complete one with files."""
-    holding = (snapshot for snapshot in reversed(data.snapshots(tenant)) if snapshot.manifest.files.kept)
-    for snapshot in islice(holding, MOST_EARLIER_SNAPSHOTS):
+    with_files = (snapshot for snapshot in reversed(data.snapshots(tenant)) if snapshot.manifest.files.kept)
+    for snapshot in islice(with_files, MOST_EARLIER_SNAPSHOTS):
         with suppress(StorageError):  # a damaged snapshot only costs downloads
             yield from _contents_of(data, snapshot)
         if snapshot.manifest.complete:
@@ -180,8 +179,7 @@ def _check_claims(files: FileList, blobs: Blobs) -> None:
 
 def _write_outcomes(capture: Capture, files: FileList) -> FileTotals:
     """Write the outcome of each file into the table, and count the outcomes."""
-    sums = files.totals()
-    totals = FileTotals(new=sums.new, bytes=sums.bytes)
+    totals = files.totals()
     path = capture.table_path(PUBLICATION_FILES)
     joined = path.with_suffix(".joined")
     with capture.open_file(_NAME) as file, table_writer(joined, PUBLICATION_FILES) as writer:
@@ -223,7 +221,7 @@ def _count(batch: pa.RecordBatch, states: list[str], totals: FileTotals) -> None
         if len(totals.failures) < MOST_FAILURES:
             [row] = batch.slice(position, 1).to_pylist()
             name = row["name"] or row["filename"]
-            shown = None if name is None else outside_text(name, 120)
+            safe_name = None if name is None else outside_text(name, 120)
             totals.failures.append(
-                FailedFile(row["publication_id"], row["kind"], row["asset_id"], shown, row["problem"] or NOT_TRIED)
+                FailedFile(row["publication_id"], row["kind"], row["asset_id"], safe_name, row["problem"] or NOT_TRIED)
             )

@@ -15,7 +15,8 @@ from pipelines.backup import files, read, staging
 from pipelines.errors import BookferryError, ConfigurationError, StorageError
 from pipelines.inventory import RESOURCES, default_resources, resource_problem
 from pipelines.records.identifiers.configured import kinds_of
-from pipelines.report.build import Report, make_report
+from pipelines.report.build import make_report
+from pipelines.report.pages import Report
 from pipelines.service.client import LibraryClient, Waiting, open_client
 from pipelines.service.clock import Clock
 from pipelines.settings.loading import load_settings

@@ -99,15 +99,13 @@ def read_raw(
     the library.
     """
     requests_before = client.requests
+
+    def walk(listing: Listing) -> _Walk:
+        pages = _watched(listing, resource, client, on_progress, on_page)
+        return _walk(capture, resource, kinds, listing, pages)
+
     try:
-        walk = partial(_walk, capture, resource, kinds)
-        facts = _read(
-            capture,
-            client,
-            resource,
-            walks,
-            lambda listing: walk(listing, _watched(listing, resource, client, on_progress, on_page)),
-        )
+        return _read(capture, client, resource, walks, walk)
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if capture.has_pages(resource) or alone:
             if isinstance(error, RefusedError | ProtocolError):
@@ -115,7 +113,6 @@ def read_raw(
             raise
         asked = asked or resource in INDISPENSABLE
         return _record_unreadable(capture, resource, error, asked=asked, requests=client.requests - requests_before)
-    return facts
 
 
 def _record_unreadable(
@@ -176,11 +173,8 @@ _Walk = tuple[ResourceFacts, StagedFacts | None, bool]
 
 def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages: Iterator[Page]) -> _Walk:
     """Walk once into the raw file. Returns its facts, its staged tables, and whether another walk may prove more."""
-    schema, text_ids, key = (
-        raw_table(resource).schema,
-        resource not in WITH_NUMBERS_AS_IDS,
-        capture.key_of(f"raw_{resource}"),
-    )
+    schema, text_ids = raw_table(resource).schema, resource not in WITH_NUMBERS_AS_IDS
+    key = capture.key_of(f"raw_{resource}")
     with capture.raw_writer(resource) as writer, StagingProcess(capture, resource, kinds) as staging:
         with background_thread() as behind:
             for records in _batches(pages):
@@ -191,7 +185,7 @@ def _walk(capture: Capture, resource: str, kinds: Kinds, listing: Listing, pages
     repeats = drop_duplicates(path, resource, key, text_ids=text_ids) if listing.facts.settled else DuplicateIds()
     ids = count_ids(path, key, text_ids=text_ids)
     if resource in PERSONAL:  # an id that is a text may be an address
-        ids.duplicates = [key if isinstance(key, int) else "(not shown)" for key in ids.duplicates]
+        ids.duplicates = [number if isinstance(number, int) else "(not shown)" for number in ids.duplicates]
     facts = prove(listing.facts, ids, repeats)
     restless = bool(ids.duplicates) or (listing.facts.totals_seen > 1 and not facts.complete)
     return facts, None if repeats.rows else staged, restless

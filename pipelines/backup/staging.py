@@ -22,7 +22,6 @@ from typing import Self, cast
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.records.batches import StagedBatch
 from pipelines.records.fast_staging import PublicationStager
@@ -31,12 +30,11 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.residue import bounded
 from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.encryption import PersonalKey, PersonalKeys
-from pipelines.store.parquet import TableWriter
+from pipelines.store.parquet import TableWriter, row_batches
 from pipelines.store.snapshots.captures import Capture
 
 LARGE = 20_000
 """Records from which a second process is worth its start, which takes about half a second."""
-
 
 KEY_VARIABLE = "BOOKFERRY_STAGING_KEY"
 """Passes the key for personal data to the staging process. Unlike arguments, the environment is hidden from other users."""
@@ -65,13 +63,13 @@ def stage(capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> dic
     tables = STAGED[resource]
     if any(table.name not in capture.facts.tables for table in tables):
         with capture.open_file(f"raw_{resource}") as file:
-            record_tables(capture, resource, stage_batches(capture, resource, _row_groups(file), kinds))
+            record_tables(
+                capture, resource, stage_batches(capture, resource, row_batches(file, ["payload", "sha256"]), kinds)
+            )
     return {table.name: capture.facts.tables[table.name].rows for table in tables}
 
 
-def stage_batches(
-    capture: Capture, resource: str, batches: Iterable[pa.RecordBatch | pa.Table], kinds: Kinds = STANDARD_KINDS
-) -> StagedFacts:
+def stage_batches(capture: Capture, resource: str, batches: Iterable[pa.RecordBatch], kinds: Kinds) -> StagedFacts:
     """Write the staged tables of raw batches with the columns `payload` and `sha256`."""
     stage_batch = PublicationStager(kinds) if resource == "publications" else RecordStager(resource)
     raw_rows, residue = 0, Counter[str]()
@@ -122,11 +120,7 @@ class StagingProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
-                    env={
-                        **os.environ,
-                        **self._key,
-                        "OPENBLAS_NUM_THREADS": "1",
-                    },  # numpy's, which would be idle at some cost
+                    env=os.environ | self._key | {"OPENBLAS_NUM_THREADS": "1"},  # numpy's threads would only cost time
                     start_new_session=True,
                 )
                 self._stream = pa.ipc.new_stream(pa.PythonFile(cast("IOBase", self._process.stdin), "w"), self._schema)
@@ -197,12 +191,7 @@ def _no_cycle_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
-    for group in range(file.num_row_groups):
-        yield file.read_row_group(group, columns=["payload", "sha256"])
-
-
-def _in_steps(batch: pa.RecordBatch | pa.Table) -> Iterator[tuple[list[bytes], list[str]]]:
+def _in_steps(batch: pa.RecordBatch) -> Iterator[tuple[list[bytes], list[str]]]:
     """Yields payloads and hashes, `RECORDS_PER_STEP` at a time."""
     for start in range(0, batch.num_rows, RECORDS_PER_STEP):
         step = batch.slice(start, RECORDS_PER_STEP)

@@ -215,8 +215,11 @@ def advice_on_repair(rules: Sequence[str], becomes: str) -> Advice:
 
 
 def list_identifiers(values: Sequence[tuple[str, str]], most: int = 5) -> str:
-    """Identifiers as part of a sentence: the ISBN 9780306406157 and the ISSN 0378-5955."""
-    parts = [f"the {name_of(kind)} {value}" for kind, value in values[:most]]
-    if len(values) > most:
-        parts.append(f"{len(values) - most:,} more")
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
+    """The first identifiers of a list, as part of a sentence: the ISBN 9780306406157 and the ISSN 0378-5955."""
+    return words_and([f"the {name_of(kind)} {value}" for kind, value in values[:most]], len(values))
+
+
+def words_and(words: list[str], of: int) -> str:
+    """`1, 2 and 3`; `1, 2, 3 and 7 more` where these are the first of more."""
+    parts = words if of <= len(words) else [*words, f"{of - len(words):,} more"]
+    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)

@@ -106,22 +106,16 @@ def form_of(record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, sent: Abst
     return PublicationForm(record, kinds, sent)
 
 
-def v2_of(
-    fields: Mapping[str, Any],
-    residue: Mapping[str, Any],
-    kinds: Kinds = STANDARD_KINDS,
-    sent: AbstractSet[str] = GOOD,
-) -> Json:
+def v2_of(fields: Mapping[str, Any], residue: Mapping[str, Any], *, sent: AbstractSet[str] = GOOD) -> Json:
     """Rebuilds the record of version 2 from a form and its residue.
 
-    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 is kept. A
+    The residue of a field counts only while the form still has the value that was made from it, so a later change in version 3 stays. A
     field that the record did not have is null, or an empty list.
     """
-    flat = [field for field, _kind in kinds.fields]
     record: Json = dict.fromkeys(PUBLICATION_KEYS) | {"authors": [], "categories": [], "assets": []}
     record |= {key: value for key, value in fields.items() if key != IDENTIFIER_LIST}
-    raw = {field: residue[field] for field in flat if field in residue}
-    identifiers = to_v2(fields.get(IDENTIFIER_LIST, ()), raw, kinds, sent)
+    raw = {field: residue[field] for field, _kind in STANDARD_KINDS.fields if field in residue}
+    identifiers = to_v2(fields.get(IDENTIFIER_LIST, ()), raw, verdicts=sent)
     record |= {key: value for key, value in identifiers.items() if key not in PUBLICATION_KEYS}
     for key, value in residue.items():
         if key not in raw and key != IDENTIFIER_LIST:

@@ -79,8 +79,8 @@ def fingerprint_of(title: str, year: str, author: str) -> str | None:
 
 def same_title(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether the titles of two publications have the same words: too little for a match, but enough to ask a person."""
-    titles = [fields.get("title") for fields in (one, other)]
-    return all(titles) and [*_words(str(titles[0]))] == [*_words(str(titles[1]))] != []
+    words, others = (_words(str(fields.get("title") or "")) for fields in (one, other))
+    return words == others != []
 
 
 def with_plain_blanks(fields: Mapping[str, Any]) -> dict[str, Any]:

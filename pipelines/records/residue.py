@@ -1,4 +1,4 @@
-"""Residue: the parts of a record that no column takes (I6). They are kept as JSON beside the columns, and counted by key for the manifest.
+"""Residue: the parts of a record that no column takes (I6). They stand as JSON beside the columns, and are counted by key for the manifest.
 
 Addresses of files are the exception. They are signed, so anybody who has one may fetch the file (I10), and they change in every response.
 They are left out by name at any depth, and any other address that looks signed loses its signature. The raw payload has all of them.
@@ -18,10 +18,8 @@ from pipelines.records.values import compact_json, valid_text
 ADDRESSES = frozenset({"url", "thumb_url", "preview_url"})
 """Addresses of files in responses (service.md#assets); ignored by name."""
 
-AVATAR_ADDRESSES = frozenset({"avatar_url", "avatar_thumb_url", "avatar_preview_url"})
-"""Names that the address of a person's picture may have; ignored by name."""
-
-IGNORED = ADDRESSES | AVATAR_ADDRESSES
+IGNORED = ADDRESSES | {"avatar_url", "avatar_thumb_url", "avatar_preview_url"}
+"""The same, and the names that the address of a person's picture may have."""
 
 PICTURES = frozenset({"cover", "avatar"})
 """Keys under which a service may send the bare address of a picture instead of an object."""
@@ -113,24 +111,22 @@ def _unsigned(address: re.Match[str]) -> str:
 def _display_value(key: str, value: Any) -> Any:
     if key in PICTURES and type(value) is str and "://" in value:
         return "(address; the payload has it)"
-    return without_addresses(value) if type(value) in (dict, list) else value
+    return without_addresses(value)
 
 
 def without_addresses(value: Any, depth: int = MAX_DEPTH) -> Any:
     """A nested value without the members that are addresses of files."""
-    if type(value) is dict:
-        if depth == 0:
-            return "(nested too deeply; the payload has it)"
-        return {
-            key: without_addresses(member, depth - 1) if type(member) in _NESTED else member
-            for key, member in value.items()
-            if key not in IGNORED
-        }
+    if type(value) not in _NESTED:
+        return value
+    if depth == 0:
+        return "(nested too deeply; the payload has it)"
     if type(value) is list:
-        if depth == 0:
-            return "(nested too deeply; the payload has it)"
         return [without_addresses(member, depth - 1) if type(member) in _NESTED else member for member in value]
-    return value
+    return {
+        key: without_addresses(member, depth - 1) if type(member) in _NESTED else member
+        for key, member in value.items()
+        if key not in IGNORED
+    }
 
 
 def residue_counts(residues: Sequence[dict[str, Any]]) -> Counter[str]:

@@ -18,7 +18,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def decode_record(payload: bytes) -> dict[str, Any]:
-    """The record as a dictionary. Text that is not a JSON object is kept whole under the key `(record)`, as residue."""
+    """The record as a dictionary. Text that is not a JSON object stands whole under the key `(record)`, as residue."""
     record: object
     try:
         record = decode_json(payload)

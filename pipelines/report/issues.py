@@ -14,7 +14,14 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from pipelines.records.advice import advice_of, advice_on_finding, advice_on_repair, list_identifiers, name_of
+from pipelines.records.advice import (
+    advice_of,
+    advice_on_finding,
+    advice_on_repair,
+    list_identifiers,
+    name_of,
+    words_and,
+)
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import INVALID, REPAIRED, UNRECOGNISED, rule_names
 from pipelines.records.spreadsheets import safe_cell
@@ -30,7 +37,7 @@ EXAMPLES = 5
 """Examples of each kind of issue on the page."""
 
 CACHED_TEXTS = 1000
-"""Texts whose cells are cached, because they repeat."""
+"""Texts whose safe form is cached, because many records have the same ones."""
 
 MAX_KINDS = 300
 """Kinds of issues that are counted separately; a library may have any number of identifier types."""
@@ -77,7 +84,7 @@ class IssueCounts:
 
     @property
     def issue_kinds(self) -> list[IssueKind]:
-        """The kinds of issues for a person, the most frequent first."""
+        """The sorts of open issues, the commonest first."""
         return sorted(self._issue_kinds.values(), key=lambda one: -one.issues)
 
     def counted(self, issues: Iterable[Issue]) -> Iterator[Issue]:
@@ -101,13 +108,13 @@ class IssueCounts:
 
 
 def issues_of(findings: Iterable[IdentifierFinding]) -> Iterator[Issue]:
-    """The lines of some findings. All repaired values of one field are one line; a value with another spelling only is no line."""
-    show = lru_cache(CACHED_TEXTS)(safe_text)  # there are few fields and types, and similar records follow each other
-    fit = (
-        one._replace(field=show(one.field), type=show(one.type), value=show(one.value), becomes=show(one.becomes))
+    """The lines of some findings. The values that one field was mended to are one line; what was only spelt otherwise is none."""
+    safe = lru_cache(CACHED_TEXTS)(safe_text)  # fields and types are few, and like records follow each other
+    displayed = (
+        one._replace(field=safe(one.field), type=safe(one.type), value=safe(one.value), becomes=safe(one.becomes))
         for one in findings
     )
-    for (kind, *_), group in groupby(fit, key=lambda one: (one.kind, one.record, one.field, one.value)):
+    for (kind, *_), group in groupby(displayed, key=lambda one: (one.kind, one.record, one.field, one.value)):
         if kind == REPAIRED:
             yield from _repaired_issues(list(group))
         else:
@@ -147,20 +154,14 @@ def _issue(
     return Issue(one.record, one.field, one.value, problem, suggestion, issue_kind, to_do, part)
 
 
-def words_and(words: list[str], of: int) -> str:
-    """`1, 2 and 3`; or `1, 2, 3 and 7 more` if `of` is greater than the number of words."""
-    parts = words if of <= len(words) else [*words, f"{of - len(words):,} more"]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
-
-
 def safe_text(text: object, most: int = LONGEST) -> str:
-    """Text from a record, safe to publish: one short line, without secrets (I10) and e-mail addresses."""
+    """Text from a record, safe for display: one short line, no secret (I10), no e-mail address."""
     line = outside_text(text, most)
     return _E_MAIL.sub(MASK, line) if "@" in line else line
 
 
 def write_issues(issues: Iterable[Issue], file: IO[str]) -> None:
-    """Write the table line by line."""
+    """Write the table of issues."""
     write_lines(COLUMNS, map(_line, issues), file)
 
 
@@ -170,7 +171,7 @@ def _line(one: Issue) -> tuple[str | int, ...]:
 
 
 def write_lines(columns: Sequence[str], lines: Iterable[Sequence[str | int]], file: IO[str]) -> None:
-    """Write a table for librarians: its heading, and `lines`."""
+    """Write a table for librarians: its heading, then its lines."""
     writer = LineWriter(file, columns)
     for line in lines:
         writer.write(line)

@@ -1,7 +1,8 @@
-"""The page and the Markdown of a report, from one context in which every text from a record is already safe to publish."""
+"""The page and the Markdown of a report. Both are made of one context, in which every text from a record is safe for display."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import msgspec
 
 from pipelines.humanize import counted
-from pipelines.records.advice import MENDED, general_advice, label_of, name_of
+from pipelines.records.advice import MENDED, general_advice, label_of, name_of, words_and
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.verdicts import VERDICTS
-from pipelines.report.issues import IssueKind, safe_text, words_and
+from pipelines.report.issues import IssueKind, safe_text
 from pipelines.report.plots import Bar, Plot
 from pipelines.report.rendering import NOT_SHOWN, day, html, markdown, names_a_person
 from pipelines.store.findings import DuplicateGroup, Figures, Verdicts
@@ -27,39 +28,69 @@ EXAMPLE = 120
 """Most characters of an example of residue."""
 
 
-class ReportContext(msgspec.Struct, kw_only=True):
-    """The content of a report."""
+class Paths(msgspec.Struct):
+    """Where the files of a report are."""
 
+    html: str
+    markdown: str
+    issues: str
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The content of a report, and its files."""
+
+    paths: Paths
     manifest: Manifest
     figures: Figures
     issue_kinds: list[IssueKind]
+    """The sorts of open issues, the commonest first."""
     to_do: int
+    """Issues that a person has to work off."""
     mended: int
+    """Lines about repairs that Bookferry made itself."""
     shared: list[DuplicateGroup]
     same_titles: list[DuplicateGroup]
     residue_examples: dict[tuple[str, str], list[tuple[int, str]]]
     made_at: datetime
 
+    @property
+    def snapshot(self) -> str:
+        """`tenant/snapshot`."""
+        return f"{self.manifest.tenant}/{self.manifest.snapshot}"
 
-def html_of(context: ReportContext) -> str:
+    @property
+    def complete(self) -> bool:
+        """Whether the snapshot is."""
+        return self.manifest.complete
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Rule or kind of finding → open issues."""
+        found = Counter[str]()
+        for one in self.issue_kinds:
+            found[one.rule] += one.issues
+        return dict(found.most_common())
+
+
+def html_of(report: Report) -> str:
     """The page."""
-    return html("pipelines.report", "report.html", _context(context), plots_of(context))
+    return html("pipelines.report", "report.html", _context(report), plots_of(report))
 
 
-def markdown_of(context: ReportContext) -> str:
-    """The report as Markdown, without plots."""
-    return markdown("pipelines.report", "report.md", _context(context))
+def markdown_of(report: Report) -> str:
+    """The same as Markdown, without plots."""
+    return markdown("pipelines.report", "report.md", _context(report))
 
 
-def plots_of(context: ReportContext) -> dict[str, Plot]:
-    """The plots: verdicts by field, issues by kind, publications by kind."""
-    figures = context.figures
+def plots_of(report: Report) -> dict[str, Plot]:
+    """The plots: verdicts by field, open issues by sort, publications by kind."""
+    figures = report.figures
     verdicts = [
         Bar(safe_text(field, 24), [getattr(one, verdict) for verdict in VERDICTS], f"{one.total:,}")
         for field, one in list(figures.verdicts.items())[:BARS]
     ]
     issue_kinds = [
-        Bar(label_of(one.rule, one.type), [one.issues], f"{one.issues:,}") for one in context.issue_kinds[:BARS]
+        Bar(label_of(one.rule, one.type), [one.issues], f"{one.issues:,}") for one in report.issue_kinds[:BARS]
     ]
     holdings = [
         Bar(
@@ -80,24 +111,24 @@ def plots_of(context: ReportContext) -> dict[str, Plot]:
     }
 
 
-def _context(context: ReportContext) -> dict[str, Any]:
-    """The variables of the templates."""
-    figures, manifest = context.figures, context.manifest
+def _context(report: Report) -> dict[str, Any]:
+    """The values that the templates put into their places."""
+    figures, manifest = report.figures, report.manifest
     started = datetime.fromisoformat(manifest.started_at)
     return {
         "tenant": manifest.tenant,
-        "name": f"{manifest.tenant}/{manifest.snapshot}",
+        "name": report.snapshot,
         "day": day(started),
         "moment": f"{day(started)}, {started:%H:%M} UTC",
-        "made": f"{day(context.made_at)}, {context.made_at:%H:%M} UTC",
+        "made": f"{day(report.made_at)}, {report.made_at:%H:%M} UTC",
         "tool": f"Bookferry {VERSION}",
         "problems": []
         if manifest.complete
         else [safe_text(one, 1000) for one in manifest.problems] or ["Nothing proves that it is complete."],
         "notes": [safe_text(one, 1000) for one in manifest.notes],
-        "tiles": _tiles(context),
-        "to_do": counted(context.to_do, "issue"),
-        "issue_kinds": [_issue_kind(one) for one in context.issue_kinds],
+        "tiles": _tiles(report),
+        "to_do": counted(report.to_do, "issue"),
+        "issue_kinds": [_issue_kind(one) for one in report.issue_kinds],
         "judged": figures.judged,
         "verdicts": [_verdict_row(field, one) for field, one in figures.verdicts.items()],
         "mended": _mended(figures),
@@ -114,11 +145,11 @@ def _context(context: ReportContext) -> dict[str, Any]:
         "groups": [
             table
             for table in (
-                _table("The same identifier", ("type", "identifier"), context.shared, figures.same_identifier.groups),
+                _table("The same identifier", ("type", "identifier"), report.shared, figures.same_identifier.groups),
                 _table(
                     "The same title and year",
                     ("year", "title"),
-                    context.same_titles,
+                    report.same_titles,
                     figures.same_title_and_year.groups,
                 ),
             )
@@ -126,7 +157,7 @@ def _context(context: ReportContext) -> dict[str, Any]:
         ],
         "files": _files(manifest.files),
         "residue": [
-            _residue(resource, key, count, context.residue_examples.get((resource, key), []))
+            _residue(resource, key, count, report.residue_examples.get((resource, key), []))
             for resource, keys in figures.residue.items()
             for key, count in keys.items()
         ],
@@ -138,12 +169,12 @@ def _share(part: int, whole: int) -> str:
     return f"{1000 * part // whole / 10:.1f} %" if whole else ""
 
 
-def _tiles(context: ReportContext) -> list[dict[str, str]]:
-    figures = context.figures
+def _tiles(report: Report) -> list[dict[str, str]]:
+    figures = report.figures
     good = sum(one.valid + one.repaired for one in figures.verdicts.values())
     tiles = [
         (f"{figures.publications:,}", "publications"),
-        (f"{context.to_do:,}", "issues to look at"),
+        (f"{report.to_do:,}", "issues to look at"),
         (
             f"{figures.same_identifier.groups + figures.same_title_and_year.groups:,}",
             "groups of similar records",
@@ -233,8 +264,8 @@ def _files(files: FileTotals) -> str:
     if not files.count:
         return "The records name no files."
     if files.not_fetched == files.count:
-        return f"The records name {counted(files.count, 'file')}; no backup fetched their content."
-    text = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is kept."
+        return f"The records name {counted(files.count, 'file')}; no backup asked for their content."
+    text = f"The records name {counted(files.count, 'file')}; the content of {files.kept:,} is stored."
     if files.failed:
         text += f" {files.failed:,} could not be fetched; each is a line in issues.tsv."
     return f"{text} {files.not_fetched:,} were not fetched." if files.not_fetched else text

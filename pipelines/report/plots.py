@@ -11,7 +11,7 @@ from html import escape
 from typing import NamedTuple
 
 WIDTH, NOTES = 460, 60
-"""Width of a plot, and of the number after the longest bar, in pixels."""
+"""Width of a plot, and of the numbers behind the longest bar in it; pixels on a wide page."""
 
 ROW, BAR, TEXT = 26, 15, 12.5
 """Heights of a row, of its bar and of its text, in pixels."""

@@ -61,7 +61,7 @@ def day(moment: date) -> str:
 
 
 def names_a_person(key: str) -> bool:
-    """Whether the values of a key may name a person; reports then omit them."""
+    """Whether the value of a key may name a person who uses the library; reports leave such a value out."""
     return _PERSON.search(key) is not None
 
 

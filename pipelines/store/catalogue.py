@@ -166,17 +166,20 @@ def _views(snapshots: Sequence[Snapshot], of: Iterable[str], keys: PersonalKeys 
     for resource in of:
         for description in (*STAGED[resource], raw_table(resource)):
             table = description.impersonal if keys is None else description
-            columns = (*SNAPSHOT_COLUMNS, *table.columns)
-            now, before = (
-                f"{table.comment} Newest complete snapshot of each tenant that holds it.",
-                f"{table.comment} Every complete snapshot.",
-            )
-            newest = replace(table, columns=columns, comment=now)
+            newest, history = table_views(table)
             yield from _view(newest, _rows(table, newest_with_table(table, complete), keys))
-            history = replace(table, name=f"{table.name}_history", columns=columns, comment=before)
             yield from _view(history, _rows(table, complete, keys))
         records = STAGED[resource][0].impersonal if keys is None else STAGED[resource][0]
         yield from _view(deleted_view(records), deleted_rows(records, resource))
+
+
+def table_views(table: Table) -> tuple[Table, Table]:
+    """The descriptions of the views over a table and over its history."""
+    columns = (*SNAPSHOT_COLUMNS, *table.columns)
+    newest = f"{table.comment} Newest complete snapshot of each tenant that holds it."
+    every = f"{table.comment} Every complete snapshot."
+    history = replace(table, name=f"{table.name}_history", columns=columns, comment=every)
+    return replace(table, columns=columns, comment=newest), history
 
 
 _MISSING_IN = Column("missing_in", pa.string(), "The next complete snapshot, which lacks the record.")

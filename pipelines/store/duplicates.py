@@ -24,7 +24,7 @@ class DuplicateIds(msgspec.Struct):
     """The greatest distance, in pages, between two places of one record."""
 
 
-def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_ids: bool = False) -> DuplicateIds:
+def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_ids: bool) -> DuplicateIds:
     """Keep the last row of each record in a raw file, in its place. `text_ids`: as for `count_ids`."""
     with open_in_duckdb(path, key) as database:
         record_key = f"COALESCE(CAST(id AS VARCHAR), {TEXT_ID})" if text_ids else "id"

@@ -91,20 +91,19 @@ class PersonalKeys:
     """
 
     def __init__(self, keys: Sequence[PersonalKey] = (), fault: str = "") -> None:
-        self._keys = {key.fingerprint: key for key in reversed(keys)}
-        self._first = keys[0] if keys else None
+        self._keys = {key.fingerprint: key for key in keys}
         self._fault = fault
 
     @property
     def fingerprints(self) -> list[str]:
         """The fingerprints of all keys, the encrypting key first."""
-        return [*reversed(self._keys)]
+        return [*self._keys]
 
     def to_write(self) -> PersonalKey | None:
         """The encrypting key; none where the settings name none. Raises `ConfigurationError` where the named variable holds no key."""
         if self._fault:
             raise ConfigurationError(self._fault)
-        return self._first
+        return next(iter(self._keys.values()), None)
 
     def get(self, fingerprint: str) -> PersonalKey | None:
         """The key with this fingerprint, if it is among the keys."""

@@ -19,7 +19,7 @@ from pipelines.records.identifiers.verdicts import VERDICTS
 from pipelines.records.tables.publications import PUBLICATION_FILES, PUBLICATION_IDENTIFIERS, PUBLICATIONS
 from pipelines.records.tables.registry import PERSONAL, STAGED
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import escaped, read_parquet
+from pipelines.store.parquet import bounded_duckdb, escaped, read_parquet
 from pipelines.store.snapshots.captures import FileTotals
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
@@ -233,13 +233,8 @@ _TOTALS = (
 @contextmanager
 def open_findings(data: DataFolder, snapshot: Snapshot, workdir: Path) -> Iterator[Findings]:
     """Open the findings of a snapshot with publications. Memory is bounded, however large the snapshot; DuckDB spills into `workdir`."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "384MB",
-        "threads": 2,
-        "preserve_insertion_order": False,
-        "temp_directory": str(workdir),
-    }
-    with storage_errors(snapshot.address), duckdb.connect(config=limits) as database:
+    with storage_errors(snapshot.address), bounded_duckdb("384MB", 2, workdir) as database:
+        database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         lacking = {name: _create_view(database, snapshot, name) for name in _NEWER_COLUMNS}
         database.execute(_sql("findings"))

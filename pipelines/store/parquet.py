@@ -82,7 +82,7 @@ def table_writer(path: Path, table: Table, key: PersonalKey | None = None) -> It
         writer.close()
 
 
-def open_table(source: Path | BinaryIO, key: PersonalKey | None = None) -> pq.ParquetFile:
+def open_table(source: Path | BinaryIO, key: PersonalKey | None) -> pq.ParquetFile:
     """Open one file for reading in parts. The caller closes it."""
     decryption = encryption.create_decryption_properties(footer_key=key.secret) if key else None
     return pq.ParquetFile(source, decryption_properties=decryption)
@@ -109,15 +109,15 @@ def register_key(database: duckdb.DuckDBPyConnection, key: PersonalKey | None) -
         raise RuntimeError("DuckDB does not accept the key for personal data") from None
 
 
+def bounded_duckdb(memory: str, threads: int, spilled: Path) -> duckdb.DuckDBPyConnection:
+    """A DuckDB in memory that spills to the folder `spilled` rather than use more than `memory`, such as 128MB."""
+    return duckdb.connect(config={"memory_limit": memory, "threads": threads, "temp_directory": str(spilled)})
+
+
 @contextmanager
 def open_in_duckdb(path: Path, key: PersonalKey | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
     """A small DuckDB with the Parquet file at `path` as the view `file`. It spills to a folder beside the file."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "128MB",
-        "threads": 1,
-        "temp_directory": str(path.parent / ".spilled"),
-    }
-    with storage_errors(path), duckdb.connect(config=limits) as database:
+    with storage_errors(path), bounded_duckdb("128MB", 1, path.parent / ".spilled") as database:
         create_view(database, "file", escaped(path), key)
         yield database
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from uuid import uuid4
 
 from pipelines.settings.settings import Settings
@@ -12,16 +11,14 @@ from pipelines.store.objects.folders import Folder
 from pipelines.store.snapshots.snapshots import DataFolder
 
 
-def open_data(
-    settings: Settings, keys: PersonalKeys | None = None, environ: Mapping[str, str] = os.environ
-) -> DataFolder:
+def open_data(settings: Settings, keys: PersonalKeys | None = None) -> DataFolder:
     """The data that the settings name. Nothing is read or written yet."""
     if settings.bucket is None:
         return DataFolder(settings.data, keys)
     from pipelines.store.objects.buckets import open_bucket  # noqa: PLC0415  most data is in a folder
 
     folder = Folder(settings.data)
-    return DataFolder(settings.data, keys, open_bucket(settings.bucket, lambda: _owner(folder), environ))
+    return DataFolder(settings.data, keys, open_bucket(settings.bucket, lambda: _owner(folder), os.environ))
 
 
 def _owner(folder: Folder) -> str:

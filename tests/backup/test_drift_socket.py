@@ -36,7 +36,7 @@ class BusyLibrary(FileLibrary):
         self.throughout = set(self.publications)
 
     def _answer(self, request: Received) -> Answer:
-        if self.answered > 1:  # what happens between the first two requests, nobody can see
+        if self.answered > 1:  # a change between the first two requests cannot be noticed
             self._work()
         self.answered += 1
         return super()._answer(request)

@@ -192,7 +192,7 @@ class TestProof:
         assert partial.manifest.problems == [
             f"publications: The service announced {announced} records (X-Total) and sent 120 different ones."
         ]
-        assert partial.counts == {"publications": RECORDS}, "what could be read is kept"
+        assert partial.counts == {"publications": RECORDS}, "the readable records stay"
         assert runner.counts_in_catalogue() == [(good.manifest.snapshot, RECORDS)]
         assert runner.library().data.find_snapshot("old").name == good.name
 

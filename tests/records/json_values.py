@@ -28,7 +28,7 @@ SHAPE: dict[str, Any] = {
     "cover": FILE,
     "assets": [{"id": None, "publication_id": None, "name": None, "content_type": None, "file": FILE}],
 }
-"""The documented form of a publication (service.md#publications): an object, an array of objects, or a plain value (None)."""
+"""The shape of a publication of either version (service.md#publications): an object, an array of such, or a plain value (None)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Files that records name: the same ones wherever they are looked for, and what tells one content from another."""
+"""Files that records name: all readers find the same ones, and the content key distinguishes contents."""
 
 from __future__ import annotations
 

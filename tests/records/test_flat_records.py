@@ -146,7 +146,7 @@ def _json_text(value: Any) -> str:
     ],
 )
 def test_roles(sent: object, rows: list[str | None], left: dict[str, Any]) -> None:
-    """`roles` is an array of role names (service.md#users); other forms lose nothing."""
+    """`roles` is a list of role names (service.md#users); other shapes lose nothing."""
     _row, residue, staged = staged_one("users", {"id": 3, "roles": sent})
     assert [(one["user_id"], one["role"]) for one in staged.tables["user_roles"].to_pylist()] == [
         (3, one) for one in rows

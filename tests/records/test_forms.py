@@ -50,20 +50,20 @@ def form(**changes: Any) -> PublicationForm:
     return form_of({**RECORD, **changes})
 
 
-def shown(record: Any) -> Any:
-    """The expected rebuilt record of version 2: without addresses of files; missing fields are null, or an empty list."""
+def expected_v2(record: Any) -> Any:
+    """A record of version 2 as it has to come back: without addresses of files; what it lacks is null, or an empty list."""
     empty = dict.fromkeys([*WRITTEN[:4], *IDENTIFIER_FIELDS, "id", "contributor", "organization", "cover"])
     lists: dict[str, Any] = {"authors": [], "categories": [], "assets": []}
-    kept = {
+    present = {
         key: value if key in IDENTIFIER_FIELDS else without_addresses(value)
         for key, value in record.items()
         if key not in ADDRESSES
     }
-    return {**empty, **lists, **kept}
+    return {**empty, **lists, **present}
 
 
 def test_what_is_sent_is_what_the_document_lists() -> None:
-    """Every field has its name (service.md#publications); ids and files of the old library are not attributes of the new record."""
+    """service.md#publications: every field under its name; ids and files of the old library are not attributes of the new record."""
     found = form()
     assert found.fields == {
         "title": "The Doomsday Key",
@@ -84,7 +84,7 @@ def test_what_is_sent_is_what_the_document_lists() -> None:
 def test_the_record_of_version_2_comes_back() -> None:
     """I7: from fields and residue; a later change in version 3 is kept."""
     found = form()
-    assert v2_of(found.fields, found.residue) == shown(RECORD)
+    assert v2_of(found.fields, found.residue) == expected_v2(RECORD)
     changed = {**found.fields, "categories": [{"name": "Thrillers"}], "title": "Another"}
     back = v2_of(changed, found.residue)
     assert (back["title"], back["categories"]) == ("Another", [{"name": "Thrillers"}])
@@ -98,7 +98,7 @@ def test_no_address_leaves_the_record() -> None:
 
 
 def test_what_cannot_be_sent_is_named() -> None:
-    """I6: a value that the service does not accept is not sent, and is reported by its path."""
+    """I6: what the document does not allow is not invented, and is listed under its path."""
     found = form(
         published_on="June 2009",
         authors=["A. Nother", {"name": "B", "type": "editor", "orcid": "0"}, {"type": "person"}, None],
@@ -140,7 +140,7 @@ def test_any_record_has_a_form_and_comes_back(value: Any) -> None:
         assert set(found.fields) <= set(WRITTEN)
         json.dumps(found.fields, ensure_ascii=False).encode()
         back = v2_of(found.fields, found.residue, sent=sent)
-        expected = shown(record)
+        expected = expected_v2(record)
         if "identifiers" in record:  # then it is one of version 3, and its list becomes flat fields
             expected = {key: value for key, value in expected.items() if key not in {"identifiers", *IDENTIFIER_FIELDS}}
             back = {key: back[key] for key in expected}
@@ -156,10 +156,10 @@ def test_what_was_sent_reads_as_wanted(value: Any) -> None:
     """Idempotent (I7): version 3's response to a form has the same form, without differences."""
     record = decode_record(text_of(value).encode())
     wanted = form_of(record)
-    held = form_of({**wanted.fields, "id": 1})
-    assert held.fields == wanted.fields
-    assert held.unsent == {}
-    assert differing(comparable(wanted.fields), comparable(held.fields)) == []
+    response = form_of({**wanted.fields, "id": 1})
+    assert response.fields == wanted.fields
+    assert response.unsent == {}
+    assert differing(comparable(wanted.fields), comparable(response.fields)) == []
     fingerprint(wanted.fields)
     identifying_keys(wanted)
 
@@ -170,7 +170,7 @@ def test_the_real_library_comes_back(real_payloads: list[str], typed_payloads: l
     for payload in real_payloads:
         record = json.loads(payload)
         found = form_of(record)
-        assert v2_of(found.fields, found.residue) == shown(record)
+        assert v2_of(found.fields, found.residue) == expected_v2(record)
         assert set(found.unsent) <= {*IDENTIFIER_FIELDS, "import_state"}
         if record["id"] in typed:
             same = typed[record["id"]]
@@ -179,7 +179,7 @@ def test_the_real_library_comes_back(real_payloads: list[str], typed_payloads: l
 
 
 class TestMatching:
-    """Identifiers that name one publication, and others that only seem to (I8)."""
+    """I8: identifiers that name one publication, and those that do not."""
 
     def keys(self, **fields: Any) -> list[tuple[str, str]]:
         """Identifying keys of a record with these fields."""

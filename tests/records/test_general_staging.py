@@ -86,7 +86,7 @@ class TestTotal:
         ["", "{", "nonsense", '{"id": 1', "\ufeff{}", '{"id": 1} {"id": 2}', "\x00", '"text"', "[]", "null", "1e5"],
     )
     def test_what_is_no_object_is_residue_as_a_whole(self, payload: str) -> None:
-        """Text that is not a JSON object, or not JSON, is a row without an id, kept under the key `(record)` (I6)."""
+        """Text that is not a JSON object, or not JSON, is a row without an id, under the key `(record)` (I6)."""
         row, staged = staged_one(payload)
         assert row["id"] is None
         assert list(residue(row)) == ["(record)"]
@@ -110,7 +110,7 @@ class TestTotal:
         assert residue(row) == {"x": [f"1e{digits}", f"-{digits}"], "y": "NaN"}
 
     @pytest.mark.parametrize(
-        ("sent", "kept"),
+        ("sent", "staged_id"),
         [
             (7, 7),
             ("7", 7),
@@ -127,11 +127,11 @@ class TestTotal:
             (None, None),
         ],
     )
-    def test_an_id_is_a_whole_number_or_residue(self, sent: object, kept: int | None) -> None:
+    def test_an_id_is_a_whole_number_or_residue(self, sent: object, staged_id: int | None) -> None:
         """An id is an integer or its ASCII digits, within 64 bits; anything else leaves the column empty and stays in the residue."""
         row, _ = staged_one({"id": sent})
-        assert row["id"] == kept
-        assert residue(row) == ({} if kept is not None or sent is None else {"id": sent})
+        assert row["id"] == staged_id
+        assert residue(row) == ({} if staged_id is not None or sent is None else {"id": sent})
 
     @pytest.mark.parametrize(
         ("sent", "day"),
@@ -150,7 +150,7 @@ class TestTotal:
         ],
     )
     def test_a_date_is_a_date_or_raw_text(self, sent: object, day: date | None) -> None:
-        """A date is YYYY-MM-DD (service.md#publications); the original text is kept beside the date (I7)."""
+        """A date is `YYYY-MM-DD` (service.md#publications); the raw column has every text as received (I7)."""
         row, _ = staged_one({"published_on": sent})
         assert (row["published_on"], row["published_on_raw"]) == (day, sent if isinstance(sent, str) else str(sent))
 
@@ -248,7 +248,7 @@ class TestIdentifiers:
 
     @pytest.mark.parametrize("stager", [partial(stage_publications, kinds=PMCID), PublicationStager(PMCID)])
     def test_a_configured_type(self, stager: Callable[[list[bytes], list[str]], StagedBatch]) -> None:
-        """Both ways of staging read its fields as identifiers, and no longer as residue (service.md#identifiers)."""
+        """Both ways of staging take its fields for identifiers, and no longer for residue (service.md#identifiers)."""
         record = {"id": 1, "doi": None, "pmcid": "PMC1", "pmc": "2", "handle": "x"}
         staged = stager([json.dumps(record).encode()], ["0"])
         assert [tuple(row.values())[1:] for row in rows(staged, "publication_identifiers")] == [
@@ -259,7 +259,7 @@ class TestIdentifiers:
 
     @pytest.mark.parametrize("stager", [stage_publications, PublicationStager()])
     def test_a_type_that_an_entry_names_wrongly(self, stager: Callable[..., StagedBatch]) -> None:
-        """The column has what the value is; what the entry said stays in the residue (I6)."""
+        """The column has what the value is; the entry's own type stays in the residue (I6)."""
         entries = [{"type": "isbn", "value": "10.1000/182"}, {"type": "DOI", "value": "10.1000/1"}, {"value": "x"}]
         staged = stager([json.dumps({"id": 1, "identifiers": entries}).encode()], ["0"])
         assert [row["type"] for row in rows(staged, "publication_identifiers")] == ["doi", "doi", ""]
@@ -315,7 +315,7 @@ class TestBatches:
 
 
 def test_every_table_has_a_key_of_its_own_columns_and_a_sentence_for_each() -> None:
-    """Each table is described once: name, Arrow schema, key, and a comment for each column."""
+    """Each table is described once: name, Arrow schema, key, a comment for each column."""
     for tables in STAGED.values():
         for table in tables:
             names = [column.name for column in table.columns]

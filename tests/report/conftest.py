@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.report.build import Report
+from pipelines.report.pages import Report
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.report.library import hostile_records, real_records, report_of
 

@@ -11,7 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pipelines.report.build import Report, make_report
+from pipelines.report.build import make_report
+from pipelines.report.pages import Report
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 from tests.store.snapshot_factory import make_snapshot
 

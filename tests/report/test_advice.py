@@ -1,4 +1,4 @@
-"""What librarians are told: every rule has its words, and they are about the identifier at hand."""
+"""The advice for librarians: every rule has its text, and the text names the identifier."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from assets_defs.definitions import build_definitions
 from assets_defs.report import report_assets
 from pipelines.backup.flow import Backup
-from pipelines.report.build import Report
+from pipelines.report.pages import Report
 from pipelines.settings.settings import Settings
 from pipelines.store.stores import open_data
 from tests.assets_defs.test_definitions import settings_for
@@ -37,14 +37,14 @@ def test_its_picture_and_figures(settings: Settings) -> None:
     with Backup(settings) as library:
         result = materialized(library)
     [event] = result.get_asset_materialization_events()
-    shown = event.materialization.metadata
-    for image in re.findall(r"\]\(data:image/svg\+xml;base64,([^)]+)\)", str(shown["picture"].value)):
+    metadata = event.materialization.metadata
+    for image in re.findall(r"\]\(data:image/svg\+xml;base64,([^)]+)\)", str(metadata["picture"].value)):
         drawn = ET.fromstring(base64.b64decode(image))
         assert {element.tag.rpartition("}")[2] for element in drawn.iter()} <= {"svg", "rect", "text", "line"}
-    assert len(str(shown["picture"].value)) < 50_000
-    lines = Path(str(shown["issues"].value)).read_text("utf-8").splitlines()
-    assert shown["to_do"].value == len(lines) - 1 - int(str(shown["mended"].value))
-    assert (shown["complete"].value, shown["snapshot"].value) == (False, "old/20261120T020000Z")
+    assert len(str(metadata["picture"].value)) < 50_000
+    lines = Path(str(metadata["issues"].value)).read_text("utf-8").splitlines()
+    assert metadata["to_do"].value == len(lines) - 1 - int(str(metadata["mended"].value))
+    assert (metadata["complete"].value, metadata["snapshot"].value) == (False, "old/20261120T020000Z")
     [check] = result.get_asset_check_evaluations()
     assert check.passed
 
@@ -55,7 +55,7 @@ class _Failing(Backup):
 
 
 def test_a_report_that_fails_is_a_warning_and_no_failed_backup(settings: Settings) -> None:
-    """The run succeeds; the check says what went wrong, without secrets (I10); no report is shown as made."""
+    """The run succeeds; the check says what went wrong, without secrets (I10); no report is listed."""
     with _Failing(settings) as library:
         result = materialized(library)
     assert result.success

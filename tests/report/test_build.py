@@ -82,7 +82,7 @@ def test_a_snapshot_of_before_identifiers_were_judged(data: DataFolder) -> None:
 
 
 def test_files_that_could_not_be_had(data: DataFolder) -> None:
-    """Each is a line with the reason; those that nobody asked for are none."""
+    """Each is a line with the reason; those that no backup asked for are none."""
     names = ("lost.pdf", "left.pdf")
     records = [
         {"id": 7, "title": "A title", "assets": [{"id": number, "name": one} for number, one in enumerate(names)]}
@@ -115,15 +115,15 @@ def test_what_a_line_says_of_a_mended_field(data: DataFolder) -> None:
         {"id": 4, "title": "Four", "isbn": "080442957X", "publishable_type": "Book"},
     ]
     report = make_report(data, snapshot_of(data, records), now=NOW)
-    told = {
+    mended = {
         (line["record"], line["field"]): line
         for line in lines_of(report)
         if "Nothing has to be done" in line["suggestion"]
     }
-    assert told["1", "isbn"]["suggestion"] == "Nothing has to be done: it becomes the ISBN 9780306406157."
-    assert told["2", "isbn"]["suggestion"].endswith("becomes the ISBN 9780471107996 and the ISBN 9780804429573.")
-    assert told["2", "doi"]["problem"] == "It is written as a web address."
-    assert ("4", "isbn") not in told, "an ISBN of 10 digits is no mistake"
+    assert mended["1", "isbn"]["suggestion"] == "Nothing has to be done: it becomes the ISBN 9780306406157."
+    assert mended["2", "isbn"]["suggestion"].endswith("becomes the ISBN 9780471107996 and the ISBN 9780804429573.")
+    assert mended["2", "doi"]["problem"] == "It is written as a web address."
+    assert ("4", "isbn") not in mended, "an ISBN of 10 digits is no mistake"
     wrong, *shared = lines_of(report)[: report.to_do]
     assert wrong["problem"].startswith("“0-471-10799-2”: The check digit is wrong")
     assert [line["record"] for line in shared] == ["2", "4"], "the ISBN of an article names the book around it (A8)"
@@ -175,9 +175,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert document["figures"]["verdicts"]["isbn"]["invalid"] == 2
     assert all(Path(path).is_file() for path in document["paths"].values())
     assert json.loads(report(partial.name))["snapshot"] == partial.name
-    told = report(partial.manifest.snapshot, as_json=False).splitlines()
-    assert "is partial" in "".join(told)
-    assert told[-1] == f"Report of {partial.name}: 4 issues to look at in 2 publications; 0 that Bookferry mended."
+    output = report(partial.manifest.snapshot, as_json=False).splitlines()
+    assert "is partial" in "".join(output)
+    assert output[-1] == f"Report of {partial.name}: 4 issues to look at in 2 publications; 0 that Bookferry mended."
     with pytest.raises(ConfigurationError, match="There is no snapshot 'old/20200101T000000Z'"):
         report("20200101T000000Z")
 

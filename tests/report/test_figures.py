@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pipelines.records.identifiers.rules import SPELLING
 from pipelines.records.identifiers.typed_identifiers import identify
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
-from pipelines.report.build import Report
+from pipelines.report.pages import Report
 from pipelines.store.findings import DuplicateCounts
 from tests.report.library import lines_of, real_records
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from cli.report import document
-from pipelines.report.build import Report
 from pipelines.report.issues import COLUMNS, LONGEST, cell, safe_text
+from pipelines.report.pages import Report
 from pipelines.report.rendering import code, escaped
 from tests.report.library import HOSTILE, lines_of
 
@@ -36,7 +36,7 @@ def answer_of(report: Report) -> str:
 def test_no_secret_and_nobody_is_in_it(hostile: Report) -> None:
     """No signed address, no contributor, no e-mail address; no control character, and no sign that turns text round."""
     for text in (*files_of(hostile), answer_of(hostile)):
-        assert len(text) < 200_000, "a megabyte is not shown"
+        assert len(text) < 200_000, "a megabyte is cut"
         for secret in ("0123456789abcdef", "Cora", "cora@", "librarian@"):
             assert secret not in text
         assert re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text) is None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from pipelines.report.build import Report
+from pipelines.report.pages import Report
 from tests.interop.test_consent_page import BROWSER, DRIVER, browser
 
 pytestmark = pytest.mark.skipif(not (BROWSER and DRIVER), reason="no Chromium with its driver is installed")

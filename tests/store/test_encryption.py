@@ -1,4 +1,4 @@
-"""The key for personal data: nobody reads or changes sealed data without it, and nothing reveals it (I10)."""
+"""The key for personal data: sealed data cannot be read or changed without it, and nothing reveals it (I10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifiers of whole records: reads v2's flat fields and v3's typed list, and converts between the two without loss (I7)."""
+"""Identifiers of whole records: reads v2's flat fields and v3's typed list, and rebuilds the fields from the list (I7)."""
 
 from __future__ import annotations
 
@@ -68,25 +68,6 @@ def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = G
     """The list for v3: each identifier with one of these verdicts once, in the order of the record."""
     chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in verdicts)
     return [{"type": kind, "value": value} for kind, value in chosen]
-
-
-def to_v3(
-    record: Mapping[str, Any], kinds: Kinds = STANDARD_KINDS, verdicts: AbstractSet[str] = GOOD
-) -> tuple[list[RawIdentifier], dict[str, Any]]:
-    """The list for v3 from a record of v2, and the residue: the fields that cannot be rebuilt from the list alone."""
-    flat = {field: record.get(field) for field, _kind in kinds.fields}
-    entries = entries_of(identify(flat, kinds), verdicts)
-    residue: dict[str, Any] = {}
-    while True:
-        rebuilt = to_v2(entries, residue, kinds, verdicts)
-        lost = {
-            field: value
-            for field, value in flat.items()
-            if value is not None and field not in residue and rebuilt[field] != value
-        }
-        if not lost:
-            return entries, residue
-        residue |= lost
 
 
 def to_v2(

@@ -17,7 +17,7 @@ import msgspec
 from pipelines.errors import ConfigurationError
 from pipelines.inventory import RESOURCES
 from pipelines.store.durable import storage_errors
-from pipelines.store.parquet import create_view, escaped
+from pipelines.store.parquet import bounded_duckdb, create_view, escaped
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
 
 MOST_FIELDS = 1000
@@ -109,9 +109,8 @@ def _compare(data: DataFolder, a: Snapshot, b: Snapshot, resource: str, limit: i
 
 
 def _read(database: duckdb.DuckDBPyConnection, limit: int) -> ResourceDifferences:
-    added, removed, changed, rewritten, unchanged, added_no_id, removed_no_id = _rows(database, "SELECT * FROM totals")[
-        0
-    ]
+    [totals] = _rows(database, "SELECT * FROM totals")
+    added, removed, changed, rewritten, unchanged, added_no_id, removed_no_id = totals
     return ResourceDifferences(
         added=added,
         removed=removed,
@@ -136,12 +135,8 @@ def _rows(database: duckdb.DuckDBPyConnection, sql: str, *values: int) -> list[t
 @contextmanager
 def _database(data: DataFolder) -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB with bounded memory, however large the library. It spills into the data folder, which has space."""
-    limits: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "1GB",
-        "threads": 2,
-        "preserve_insertion_order": False,
-        "temp_directory": str(data.path / f".spilled-{os.getpid()}"),
-    }
-    with storage_errors(data.path), duckdb.connect(config=limits) as database:
+    spilled = data.path / f".spilled-{os.getpid()}"
+    with storage_errors(data.path), bounded_duckdb("1GB", 2, spilled) as database:
+        database.execute("SET preserve_insertion_order = false")
         data.objects.attach(database)
         yield database

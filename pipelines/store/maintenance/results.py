@@ -1,4 +1,4 @@
-"""Results about snapshots. They are kept beside the snapshots, which never change: `<data>/<folder>/tenant=…/snapshot=….json`."""
+"""Results about snapshots. They are stored beside the snapshots, which never change: `<data>/<folder>/tenant=…/snapshot=….json`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ResultFiles(Generic[R]):
 
     def save(self, data: DataFolder, result: R) -> None:
         """Replace the last result of a snapshot, unless the snapshot was pruned meanwhile."""
-        if next(data.objects.below(snapshot_key(result.tenant, result.snapshot)), None) is not None:
-            content = msgspec.json.format(msgspec.json.encode(result))
-            data.objects.replace(self._key(snapshot_key(result.tenant, result.snapshot)), content)
+        key = snapshot_key(result.tenant, result.snapshot)
+        if next(data.objects.below(key), None) is not None:
+            data.objects.replace(self._key(key), msgspec.json.format(msgspec.json.encode(result)))
 
     def last(self, data: DataFolder, tenant: str, snapshot: str) -> R | None:
         """The last result of a snapshot; None where there is none, or where it cannot be read."""

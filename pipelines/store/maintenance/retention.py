@@ -1,4 +1,4 @@
-"""Retention: the rule for which snapshots are kept, and the removal of the others and of the blobs that nothing needs any more.
+"""Retention: the rule for the snapshots to keep, and the removal of the others and of the blobs that nothing needs any more.
 
 The rule is a pure function of the manifests. Removal needs leases. A snapshot is hidden before it is deleted, so that a killed process
 leaves only whole snapshots (I5); the next removal deletes the hidden ones.
@@ -9,12 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import msgspec
-import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError, TenantBusyError
 from pipelines.records.tables.publications import PUBLICATION_FILES
@@ -69,18 +68,18 @@ class Policy:
 
 
 def reasons_to_keep(found: Sequence[Snapshot], policy: Policy, zone: ZoneInfo) -> dict[str, list[str]]:
-    """Returns name → reasons, for those of one tenant's snapshots that are kept.
+    """Returns name → reasons, for those of one tenant's snapshots that stay.
 
     A complete snapshot represents its period. A partial one does so only where the period has no complete one, and never displaces one.
-    The snapshots behind the views of library.duckdb are always kept: the newest complete snapshot of each resource.
+    The snapshots behind the views of library.duckdb always stay: the newest complete snapshot of each resource.
     """
     newest_first = sorted(found, key=lambda snapshot: snapshot.manifest.snapshot, reverse=True)
     good = {snapshot.name for snapshot in _good(found)}
-    kept = _newest_of_each_resource(newest_first)
+    reasons = _newest_of_each_resource(newest_first)
     for name, count, period_of in policy.periods(zone):
         for period, snapshot in _representatives(newest_first, count, good, period_of):
-            kept.setdefault(snapshot.name, []).append(name if name == "last" else f"{name} {period}")
-    return kept
+            reasons.setdefault(snapshot.name, []).append(name if name == "last" else f"{name} {period}")
+    return reasons
 
 
 def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list[str]]:
@@ -89,10 +88,10 @@ def _newest_of_each_resource(newest_first: Sequence[Snapshot]) -> dict[str, list
     for snapshot in newest_first:
         for resource in snapshot.manifest.resources if snapshot.manifest.complete else ():
             newest.setdefault(resource, snapshot.name)
-    kept: dict[str, list[str]] = {}
+    resources_of: dict[str, list[str]] = {}
     for resource, name in newest.items():
-        kept.setdefault(name, []).append(resource)
-    return {name: [f"newest complete of {', '.join(resources)}"] for name, resources in kept.items()}
+        resources_of.setdefault(name, []).append(resource)
+    return {name: [f"newest complete of {', '.join(resources)}"] for name, resources in resources_of.items()}
 
 
 def _good(found: Iterable[Snapshot]) -> list[Snapshot]:
@@ -154,14 +153,6 @@ class PruneResult(msgspec.Struct, kw_only=True):
         return sum(snapshot.bytes for snapshot in self.removed) + self.blobs_bytes
 
 
-@dataclass
-class _Selection:
-    """The snapshots to keep and to remove, of the selected tenants."""
-
-    kept: list[KeptSnapshot] = field(default_factory=list)
-    going: list[Snapshot] = field(default_factory=list)
-
-
 def prune(
     data: DataFolder,
     tenants: Sequence[str],
@@ -175,8 +166,8 @@ def prune(
     """Remove the snapshots of `tenant`, or of all tenants, that the policy does not keep; then the blobs that no snapshot names.
 
     `tenants`: those of the configuration, whose backups must not run while blobs are counted. Raises `StorageError`, before anything is
-    removed, where a manifest cannot be read or a kept table of files is damaged: the needed blobs are unknown then. A tenant with a running
-    job is skipped with a note, or raises `TenantBusyError`.
+    removed, where a manifest cannot be read or a remaining table of files is damaged: the needed blobs are unknown then. A tenant with a
+    running job is skipped with a note, or raises `TenantBusyError`.
     """
     policy.check()
     with ExitStack() as leases:
@@ -189,17 +180,17 @@ def prune(
                     raise
                 selected.remove(name)
                 notes.append(f"The snapshots of {name} were left as they are until the next time. {error}")
-        choice = _select(data, selected, policy, zone)
-        _check_file_tables(data, {snapshot.name for snapshot in choice.going})
+        kept, superfluous = _select(data, selected, policy, zone)
+        names = {snapshot.name for snapshot in superfluous}
+        _check_file_tables(data, names)
         removed = [
-            RemovedSnapshot(snapshot.name, snapshot.manifest.complete, _bytes(snapshot)) for snapshot in choice.going
+            RemovedSnapshot(snapshot.name, snapshot.manifest.complete, _bytes(snapshot)) for snapshot in superfluous
         ]
+        pruning = PruneResult(dry_run=dry_run, kept=kept, removed=removed, notes=notes)
         if dry_run:
-            pruning = PruneResult(dry_run=True, kept=choice.kept, removed=removed)
-            _remove_unused_blobs(data, {snapshot.name for snapshot in choice.going}, pruning)
+            _remove_unused_blobs(data, names, pruning)
             return pruning
-        _remove(data, selected, choice.going)
-        pruning = PruneResult(dry_run=False, kept=choice.kept, removed=removed, notes=notes)
+        _remove(data, selected, superfluous)
         try:
             for name in sorted({*tenants, *_tenants(data)}.difference(selected)):
                 leases.enter_context(data.lease(name))
@@ -210,11 +201,11 @@ def prune(
         return pruning
 
 
-def _check_file_tables(data: DataFolder, going: set[str]) -> None:
-    """Raises `StorageError` where a kept table of files differs from its publication: one wrong bit could cost a file."""
+def _check_file_tables(data: DataFolder, superfluous: set[str]) -> None:
+    """Raises `StorageError` where a remaining table of files differs from its publication: one wrong bit could cost a file."""
     for snapshot in data.snapshots():
         facts = snapshot.manifest.tables.get(PUBLICATION_FILES.name)
-        if facts is None or snapshot.name in going:
+        if facts is None or snapshot.name in superfluous:
             continue
         key = f"{snapshot.key}/{facts.path}"
         address = data.objects.address_of(key)
@@ -231,25 +222,28 @@ def _tenants(data: DataFolder) -> list[str]:
     return sorted({snapshot.manifest.tenant for snapshot in data.snapshots()})
 
 
-def _select(data: DataFolder, tenants: Iterable[str], policy: Policy, zone: ZoneInfo) -> _Selection:
-    choice = _Selection()
+def _select(
+    data: DataFolder, tenants: Iterable[str], policy: Policy, zone: ZoneInfo
+) -> tuple[list[KeptSnapshot], list[Snapshot]]:
+    """Returns the snapshots to keep and to remove."""
+    kept, superfluous = list[KeptSnapshot](), list[Snapshot]()
     for tenant in tenants:
         found = data.snapshots(tenant)
         why = reasons_to_keep(found, policy, zone)
-        choice.kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in found if snapshot.name in why]
-        choice.going += [snapshot for snapshot in found if snapshot.name not in why]
-    return choice
+        kept += [KeptSnapshot(snapshot.name, why[snapshot.name]) for snapshot in found if snapshot.name in why]
+        superfluous += [snapshot for snapshot in found if snapshot.name not in why]
+    return kept, superfluous
 
 
 def _bytes(snapshot: Snapshot) -> int:
     return sum(table.bytes for table in snapshot.manifest.tables.values())
 
 
-def _remove(data: DataFolder, tenants: Iterable[str], going: Sequence[Snapshot]) -> None:
+def _remove(data: DataFolder, tenants: Iterable[str], superfluous: Sequence[Snapshot]) -> None:
     """Hide the snapshots, rebuild the catalogue, then delete them, together with the leftovers of a killed removal."""
-    for snapshot in going:
+    for snapshot in superfluous:
         data.objects.hide(snapshot.key, MANIFEST)
-    if going:
+    if superfluous:
         rebuild_catalogue(data)
     for tenant in tenants:
         data.objects.clear(f"snapshots/tenant={tenant}")
@@ -273,27 +267,19 @@ def _remove_unused_blobs(data: DataFolder, without: set[str], pruning: PruneResu
         for snapshot in data.snapshots()
         if snapshot.name not in without and PUBLICATION_FILES.name in snapshot.manifest.tables
     ]
-    for blob in _unused_blobs(data, [data.objects.address_of(table) for table in tables if _names_blobs(data, table)]):
+    for blob in _unused_blobs(data, tables):
         pruning.blobs_removed += 1
         pruning.blobs_bytes += blob.size
         if not pruning.dry_run:
             data.objects.delete(blob.key)
 
 
-def _names_blobs(data: DataFolder, table: str) -> bool:
-    with storage_errors(data.objects.address_of(table)), data.objects.open(table) as file:
-        return "sha256" in pq.read_schema(file).names
-
-
 def _unused_blobs(data: DataFolder, tables: list[str]) -> Iterator[ObjectInfo]:
     """Yields the blobs that these tables do not name. Both lists are sorted and read in step, so that neither is in memory as a whole."""
-    if not tables:
-        yield from _blobs(data)
-        return
     with referenced_blobs(data, tables) as names:
         used = next(names, None)
         for blob in _blobs(data):
-            name = _sha256(blob)
+            name = blob.key.rpartition("/")[2]
             while used is not None and used[0] < name:
                 used = next(names, None)
             if used is None or used[0] != name:
@@ -303,7 +289,3 @@ def _unused_blobs(data: DataFolder, tables: list[str]) -> Iterator[ObjectInfo]:
 def _blobs(data: DataFolder) -> Iterator[ObjectInfo]:
     """Every blob, sorted by its SHA-256. Leftovers come before the blobs of their folder."""
     return (entry for entry in data.objects.below(BLOBS) if _BLOB.fullmatch(entry.key))
-
-
-def _sha256(blob: ObjectInfo) -> str:
-    return blob.key.rpartition("/")[2]

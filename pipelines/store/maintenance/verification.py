@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.errors import ConfigurationError, StorageError
 from pipelines.humanize import MOST_LISTED
@@ -237,10 +236,7 @@ def _check_unknown_files(objects: Objects, key: str, manifest: Manifest, tally: 
 
 def _check_blobs(data: DataFolder, table: str, part: Part, day: date, tally: _Tally) -> None:
     """Check that every named blob exists in its size, and read those of this day's part."""
-    with data.objects.open(table) as file:
-        if "sha256" not in pq.read_schema(file).names:
-            return
-    with referenced_blobs(data, [data.objects.address_of(table)]) as names:
+    with referenced_blobs(data, [table]) as names:
         for sha256, size in names:
             _check_blob(
                 data.objects, sha256, size, tally, read=bool(_SHA256.fullmatch(sha256)) and part.holds(sha256, day)

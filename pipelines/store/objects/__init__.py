@@ -1,1 +1,1 @@
-"""Where bytes are kept: a folder or a bucket, behind one protocol. What they mean is not known here."""
+"""Storage of bytes: a folder or a bucket, behind one protocol. This package does not know what the bytes mean."""

@@ -209,20 +209,17 @@ class _RangeReader(io.RawIOBase):
         return len(content)
 
 
-def _host(endpoint: str) -> str:
-    return urlsplit(endpoint).hostname or ""
-
-
 def open_bucket(
     address: str, owner: Callable[[], str], environ: Mapping[str, str], *, retries: int = RETRIES
 ) -> Bucket:
     """Open the bucket of an address that the settings have checked. No request is sent yet."""
     client: ClientConfig = {"connect_timeout": "10s", "timeout": "120s", "allow_http": False}
-    endpoint = next((environ[name] for name in ENDPOINTS if environ.get(name)), "")
-    if address.startswith("s3:") and urlsplit(endpoint).scheme == "http":
-        if not is_loopback(_host(endpoint)):
+    endpoint = urlsplit(next((environ[name] for name in ENDPOINTS if environ.get(name)), ""))
+    if address.startswith("s3:") and endpoint.scheme == "http":
+        host = endpoint.hostname or ""
+        if not is_loopback(host):
             raise ConfigurationError(
-                f"{address}: the endpoint that the environment names ({_host(endpoint)}) is http, so that records could be read on "
+                f"{address}: the endpoint that the environment names ({host}) is http, so that records could be read on "
                 "the way. Use its https address; http is for this machine only."
             )
         client["allow_http"] = True

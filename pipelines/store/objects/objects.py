@@ -38,7 +38,7 @@ class Objects(Protocol):
         ...
 
     def put_file(self, key: str, path: Path) -> bool:
-        """Store a file that nobody changes any more under a free key. Returns False where the key is taken.
+        """Store a file that no longer changes under a free key. Returns False where the key is taken.
 
         Memory does not grow with the file (I11). Stores have no condition for uploads in parts. Two processes that store a large file under
         one key at once must therefore store the same content: keys are made from the content, or claimed beforehand.
@@ -90,7 +90,7 @@ class Objects(Protocol):
         ...
 
     def hide(self, key: str, last: str) -> None:
-        """Withdraw a publication: nobody finds the object `last` below `key` any more. `clear` removes the rest."""
+        """Withdraw a publication: readers no longer find the object `last` below `key`. `clear` removes the rest."""
         ...
 
     def clear(self, folder: str) -> None:

@@ -21,7 +21,7 @@ ROLE_MISSING = (
 
 def prepare_role(session: Session) -> bool:
     """Create the role if it is missing. Returns whether it exists."""
-    if _exists(session):
+    if session.value("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", ROLE):
         return True
     try:
         session.run(f"CREATE ROLE {ROLE} NOLOGIN")
@@ -30,10 +30,6 @@ def prepare_role(session: Session) -> bool:
     except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):  # another load created it first
         pass
     return True
-
-
-def _exists(session: Session) -> bool:
-    return bool(session.value("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)", ROLE))
 
 
 def grants_on_table(schema: str, name: str, table: Table) -> Iterator[str]:

@@ -51,7 +51,7 @@ class Swap:
 
 
 def swap(session: Session, wanted: Swap, seconds: float) -> None:
-    """Carry out the swap. Raises `TemporaryError` with the readers that held locks for all these seconds."""
+    """Carry out the swap. Raises `TemporaryError` with the readers whose locks lasted all these seconds."""
     lock_seconds, contended = _lock_seconds(session), list[str]()
     until, pauses = time.monotonic() + seconds, iter(PAUSES)
     while True:
@@ -128,7 +128,7 @@ def _tables_to_lock(session: Session, wanted: Swap, holding: LoadedTables) -> li
 def _lock(session: Session, views: Sequence[str], tables: Sequence[str], contended: list[str]) -> None:
     """Acquire all locks in one statement with a timeout, so that readers wait for a moment at most.
 
-    Views come before tables, as in a query. A relation that a reader kept locked comes first in the next try: the reader begins there, and
+    Views come before tables, as in a query. A relation that a reader had locked comes first in the next try: the reader begins there, and
     the swap then waits without holding other locks. Changing the owner to itself is the way to lock a view without the tables below it.
     """
     statements = [f"ALTER VIEW {name} OWNER TO CURRENT_USER" for name in views]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 
 from pipelines.records.tables.description import Table
 from pipelines.records.tables.registry import STAGED, TABLES
-from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view
+from pipelines.store.catalogue import SNAPSHOTS, deleted_rows, deleted_view, table_views
 from pipelines.store.parquet import quoted
-from pipelines.store.postgres.definitions import comments, history_name, sql_type, staged_columns
+from pipelines.store.postgres.definitions import comments, sql_type
 from pipelines.store.postgres.server import Session
 
 
@@ -44,17 +44,9 @@ class View:
         return {column.name: sql_type(column) for column in self.table.columns}
 
 
-def public_views(table: Table) -> tuple[Table, Table]:
-    """The descriptions of the views over a table and over its history."""
-    impersonal = replace(table.impersonal, columns=staged_columns(table.impersonal))
-    newest = f"{table.comment} Newest complete snapshot of each tenant that holds it."
-    every = f"{table.comment} Every complete snapshot."
-    return replace(impersonal, comment=newest), replace(impersonal, name=history_name(table.name), comment=every)
-
-
 def wanted_views(sources: Sources) -> list[View]:
     """All views; each comes after the views it needs."""
-    plain = [SNAPSHOTS, *(view for table in TABLES.values() for view in public_views(table))]
+    plain = [SNAPSHOTS, *(view for table in TABLES.values() for view in table_views(table.impersonal))]
     views = [View(table, _union(table, sources.get(table.name, ()))) for table in plain]
     for resource, (records, *_) in STAGED.items():
         gone = deleted_view(records.impersonal)

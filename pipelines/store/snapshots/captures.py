@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Unreadable(msgspec.Struct, kw_only=True):
     status: int | None
     """HTTP status of the refusal; none where the response is not a listing."""
     message: str
-    """What was tried, what the service said, and what to do."""
+    """What was tried, what came back, and what to do."""
     missing_scopes: list[str] = []
     """The scopes that the token lacks, where the service names them."""
     partial: bool
@@ -213,17 +213,13 @@ class Capture:
         """The key that encrypts or seals a table's data, if it is personal. For a listing in progress: `raw_users` and the like."""
         return self.key if table in PERSONAL_TABLES else None
 
-    @contextmanager
-    def writer(self, table: Table) -> Iterator[TableWriter]:
+    def writer(self, table: Table) -> AbstractContextManager[TableWriter]:
         """A writer of a staged table."""
-        with table_writer(self.table_path(table), table, self.key_of(table.name)) as writer:
-            yield writer
+        return table_writer(self.table_path(table), table, self.key_of(table.name))
 
-    @contextmanager
-    def raw_writer(self, resource: str) -> Iterator[TableWriter]:
+    def raw_writer(self, resource: str) -> AbstractContextManager[TableWriter]:
         """A writer of `raw/<resource>.parquet`."""
-        with table_writer(self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}")) as writer:
-            yield writer
+        return table_writer(self.raw_path(resource), raw_table(resource), self.key_of(f"raw_{resource}"))
 
     @contextmanager
     def open_file(self, name: str) -> Iterator[pq.ParquetFile]:
@@ -260,7 +256,7 @@ TEXT_ID = """CASE WHEN id IS NULL AND json_valid(payload) AND json_type(payload,
               THEN json_extract_string(payload, '$.id') END"""
 
 
-def count_ids(raw_path: Path, key: PersonalKey | None = None, *, text_ids: bool = False) -> IdCounts:
+def count_ids(raw_path: Path, key: PersonalKey | None, *, text_ids: bool = False) -> IdCounts:
     """Counts the ids in the file itself: the proof rests on what is on the disk, not on what was meant to be written.
 
     DuckDB reads the id column alone, and spills to disk rather than use more memory. `text_ids`: texts count as ids, too. Where an id is

@@ -18,6 +18,7 @@ import msgspec
 
 from pipelines.records.files import UNSURE, FileReference
 from pipelines.store.durable import storage_errors
+from pipelines.store.snapshots.captures import FileTotals
 
 FILE_LIST = "files.db"
 
@@ -62,16 +63,6 @@ class Known:
     """Why it could not be fetched."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileListCounts:
-    """Totals over the contents of a list, each counted once."""
-
-    new: int
-    """Fetched by this run."""
-    bytes: int
-    """Of all stored contents."""
-
-
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS files (
         number INTEGER PRIMARY KEY,
@@ -103,8 +94,6 @@ _ADD = f"""
     WHERE excluded.address IS NOT NULL AND files.state IN ({State.WAITING:d}, {State.WITHOUT_ADDRESS:d}, {State.POSTPONED:d})
 """  # noqa: S608  numbers of ours
 """The newest address of a content replaces older ones: it lasts longest."""
-
-_WANTED_COLUMNS = "content_key, kind, publication_id, asset_id, size, address, sha256, bytes, etag"
 
 
 class FileList:
@@ -153,7 +142,8 @@ class FileList:
         """Take the content that has waited longest, and mark it as under way. Returns None where none waits."""
         with self._transaction() as database:
             row = database.execute(
-                f"SELECT {_WANTED_COLUMNS} FROM files WHERE state = ? ORDER BY number LIMIT 1",  # noqa: S608  names of ours
+                "SELECT content_key, kind, publication_id, asset_id, size, address, sha256, bytes, etag FROM files"
+                " WHERE state = ? ORDER BY number LIMIT 1",
                 (State.WAITING,),
             ).fetchone()
             if row is None:
@@ -239,15 +229,15 @@ class FileList:
             for state, key, *content, problem in rows
         }
 
-    def totals(self) -> FileListCounts:
-        """Returns the totals."""
+    def totals(self) -> FileTotals:
+        """Returns the totals over the contents, each counted once: the new ones, and the bytes of all stored ones."""
         with self._transaction() as database:
             [(new,)] = database.execute("SELECT count(*) FROM files WHERE new AND state = ?", (State.KEPT,)).fetchall()
             [(size,)] = database.execute(
                 "SELECT coalesce(sum(bytes), 0) FROM (SELECT DISTINCT sha256, bytes FROM files WHERE state = ?)",
                 (State.KEPT,),
             ).fetchall()
-        return FileListCounts(new, size)
+        return FileTotals(new=new, bytes=size)
 
     def close(self) -> None:
         """Close the file."""

@@ -134,8 +134,8 @@ def everything_but_payloads(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         if path.suffix == ".parquet":
             table = pq.read_table(path)
-            kept = [name for name in table.column_names if name != "payload"]
-            texts.append(json.dumps(table.select(kept).to_pylist(), default=str))
+            columns = [name for name in table.column_names if name != "payload"]
+            texts.append(json.dumps(table.select(columns).to_pylist(), default=str))
         elif path.is_file():
             texts.append(path.read_bytes().decode("utf-8", "replace"))
     return "\n".join(texts)

@@ -66,6 +66,6 @@ def test_killed_in_the_middle_of_a_transfer(tmp_path: Path, file_library: FileLi
         f"/file-{number + 1}": hashlib.sha256(f"content {number}".encode() * 50).hexdigest() for number in range(30)
     }
     again = [path for path in file_library.fetched() if sums[path] in kept_before]
-    assert len(again) <= 8, "those that were kept in the instant before the list knew it"
+    assert len(again) <= 8, "contents that were stored just before the list recorded it"
     assert {hashlib.sha256(blob).hexdigest() for blob in runner.blobs().values()} == set(sums.values())
     assert not (runner.data / "files" / "tmp" / "tenant=old").exists()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.backup.other_resources.conftest import TwoVersionRunner, rows
-from tests.service.scripted import Answer, Received, Script, ScriptedServer
+from tests.service.scripted import Answer, Received, ScriptedServer
 
 Serve = Callable[..., tuple[TwoVersionRunner, ScriptedServer]]
 
@@ -169,17 +169,14 @@ def test_text_ids_that_come_twice(serve: Serve, ids: list[object]) -> None:
     assert any("tasks: 1 records were listed twice, for example id a." in one for one in manifest.problems)
 
 
-def _growing(resource: str) -> Script:
-    def script(request: Received) -> Answer:
-        if not request.path.endswith(resource):
-            return service(request)
-        page = int(request.query["page"])
-        return Answer([{"id": number} for number in range(50 * page, 50 * page + 50)] if page < 5 else [])
-
-    return script
+def _five_pages_of_users(request: Received) -> Answer:
+    if not request.path.endswith("/users"):
+        return service(request)
+    page = int(request.query["page"])
+    return Answer([{"id": number} for number in range(50 * page, 50 * page + 50)] if page < 5 else [])
 
 
 def test_pages_without_headers_are_read_to_the_empty_one(serve: Serve) -> None:
     """Without `Link` and `X-Total`, the list ends with an empty page (service.md#lists)."""
-    manifest = serve(_growing("/users"))[0].back_up("publications", "users").manifest
+    manifest = serve(_five_pages_of_users)[0].back_up("publications", "users").manifest
     assert manifest.resources["users"].records == 200

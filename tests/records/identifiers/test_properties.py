@@ -11,9 +11,10 @@ from stdnum import issn as stdnum_issn
 
 from pipelines.records.identifiers.kinds import STANDARD, STANDARD_KINDS, Kind
 from pipelines.records.identifiers.rules import FAULTS, REPAIRS, SPELLING, UNRECOGNISED_REASONS
-from pipelines.records.identifiers.typed_identifiers import identify, to_v2, to_v3
+from pipelines.records.identifiers.typed_identifiers import identify, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, INVALID, REPAIRED, VALID, VERDICTS
 from tests.records.identifiers import texts
+from tests.records.identifiers.conversion import to_v3
 
 fields = st.sampled_from(texts.FIELDS)
 
@@ -148,8 +149,8 @@ def test_every_raw_value_is_found_in_the_rows(record: dict[str, object], entries
     assert [one.position for one in found] == list(range(len(found)))
     for field, value in record.items():
         if isinstance(value, str) and value:
-            shown = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            assert {one.raw for one in found if one.source_field == field} in ({value}, {shown})
+            valid_text = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            assert {one.raw for one in found if one.source_field == field} in ({value}, {valid_text})
     assert len([one for one in found if one.source_field == "identifiers"]) >= len(entries)
 
 

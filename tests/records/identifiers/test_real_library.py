@@ -16,8 +16,9 @@ from stdnum import isbn as stdnum_isbn
 
 from pipelines.records.identifiers.kinds import STANDARD_KINDS
 from pipelines.records.identifiers.rules import RULES
-from pipelines.records.identifiers.typed_identifiers import identify, to_v2, to_v3
+from pipelines.records.identifiers.typed_identifiers import identify, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
+from tests.records.identifiers.conversion import to_v3
 from tests.records.identifiers.texts import FIELDS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "identifiers.md"
@@ -76,7 +77,7 @@ def not_good() -> Counter[tuple[str, str, str]]:
 
 
 def test_the_document_names_every_value_that_is_no_identifier() -> None:
-    """A person checked each of them; the numbers that a spreadsheet damaged are counted together."""
+    """A person has checked each; those that only a spreadsheet spoiled are counted together."""
     text = DOCUMENT.read_text("utf-8")
     spoiled = 0
     for (field, rule, value), count in not_good().items():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipelines.records.identifiers.typed_identifiers import entries_of, identify, to_v2, to_v3
+from pipelines.records.identifiers.typed_identifiers import entries_of, identify, to_v2
 from pipelines.records.identifiers.verdicts import VERDICTS
+from tests.records.identifiers.conversion import to_v3
 
 RECORD = {
     "title": "A record",
@@ -42,7 +43,7 @@ def test_v3_is_sent_good_values_once_and_others_only_if_wanted() -> None:
 
 
 def test_a_typed_list_is_read_like_the_fields() -> None:
-    """Each entry of `identifiers` has a type and a value (service.md#identifiers). Any other entry stays unchanged."""
+    """An entry has type and value (service.md#identifiers). Any other entry is a row with its text unchanged."""
     entries = [{"type": "ISBN", "value": "0306406152"}, {"type": "urn", "value": "urn:x:y"}, {"value": 7}, "x", None]
     assert [tuple(one) for one in identify({"identifiers": entries})] == [
         ("isbn", "9780306406157", "0306406152", "identifiers", 0, "repaired", "isbn_10"),

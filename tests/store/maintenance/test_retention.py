@@ -71,8 +71,8 @@ def snapshot(moment: datetime, *, complete: bool = True, resources: Sequence[str
     return Snapshot(Path(f"/nowhere/{manifest.snapshot}"), manifest)
 
 
-def kept(found: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy: int) -> list[str]:
-    """The days and hours of the kept snapshots."""
+def days_to_keep(found: Sequence[Snapshot], zone: ZoneInfo = UTC_ZONE, **policy: int) -> list[str]:
+    """The days and hours of the snapshots to keep."""
     why = reasons_to_keep(found, Policy(**policy), zone)
     return [one.manifest.snapshot[4:11] for one in found if one.name in why]
 
@@ -88,7 +88,7 @@ class TestPolicy:
 
     def test_days_weeks_and_months(self) -> None:
         """From the 1st of October to the 9th of November: a Monday."""
-        assert kept(daily_snapshots(40), daily=2, weekly=3, monthly=12) == [
+        assert days_to_keep(daily_snapshots(40), daily=2, weekly=3, monthly=12) == [
             "1031T02",
             "1101T02",
             "1108T02",
@@ -102,18 +102,18 @@ class TestPolicy:
             snapshot(STARTED_AT + timedelta(hours=1)),
             snapshot(STARTED_AT + timedelta(hours=2), complete=False),
         ]
-        assert kept(found, daily=7) == ["1120T03"]
+        assert days_to_keep(found, daily=7) == ["1120T03"]
 
     def test_a_day_is_one_of_the_librarys_zone(self) -> None:
         """22:30 and 23:30 in UTC are two days in Vienna."""
         found = [snapshot(datetime(2026, 11, 19, hour, 30, tzinfo=UTC)) for hour in (22, 23)]
-        assert kept(found, daily=2) == ["1119T23"]
-        assert kept(found, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
+        assert days_to_keep(found, daily=2) == ["1119T23"]
+        assert days_to_keep(found, ZoneInfo("Europe/Vienna"), daily=2) == ["1119T22", "1119T23"]
 
     def test_partial_snapshots_displace_no_complete_ones(self) -> None:
-        """After a week of partial snapshots, the complete ones and the partial ones are kept."""
+        """After a week of partial snapshots, the complete ones and the partial ones stay."""
         found = [*daily_snapshots(5), *(snapshot(STARTED_AT + timedelta(days=day), complete=False) for day in range(3))]
-        assert kept(found, daily=3) == ["1003T02", "1004T02", "1005T02", "1120T02", "1121T02", "1122T02"]
+        assert days_to_keep(found, daily=3) == ["1003T02", "1004T02", "1005T02", "1120T02", "1121T02", "1122T02"]
 
     def test_a_snapshot_of_some_resources_does_not_represent_the_library(self) -> None:
         """It stays while it is the newest of its resources, beside the day's own."""
@@ -122,17 +122,17 @@ class TestPolicy:
             snapshot(STARTED_AT + timedelta(hours=1), resources=["users"]),
             snapshot(STARTED_AT + timedelta(hours=2), resources=["users"]),
         ]
-        assert kept(found, daily=7) == ["1120T02", "1120T04"]
+        assert days_to_keep(found, daily=7) == ["1120T02", "1120T04"]
 
     def test_a_tenant_of_users_only(self) -> None:
         """Where no snapshot has publications, any complete one represents its day."""
         found = [snapshot(STARTED_AT + timedelta(days=day), resources=["users"]) for day in range(5)]
-        assert kept(found, daily=2) == ["1123T02", "1124T02"]
+        assert days_to_keep(found, daily=2) == ["1123T02", "1124T02"]
 
     def test_years_of_iso_weeks(self) -> None:
         """The 31st of December 2026 and the 1st of January 2027 are in one week."""
         found = [snapshot(datetime(2026, 12, 31, tzinfo=UTC)), snapshot(datetime(2027, 1, 1, tzinfo=UTC))]
-        assert kept(found, weekly=5) == ["0101T00"]
+        assert days_to_keep(found, weekly=5) == ["0101T00"]
 
     def test_an_empty_policy_is_refused(self) -> None:
         """Missing options are a mistake, not the wish to remove everything."""
@@ -170,7 +170,7 @@ class TestProperties:
 
     @given(histories, policies, zones)
     def test_a_second_run_removes_nothing(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
-        """Kept snapshots stay kept."""
+        """Repeated pruning removes nothing more."""
         first = reasons_to_keep(found, policy, zone)
         left = [one for one in found if one.name in first]
         assert set(reasons_to_keep(left, policy, zone)) == set(first)
@@ -204,7 +204,7 @@ class TestProperties:
 
     @given(histories, policies, zones)
     def test_a_larger_policy_keeps_no_less(self, found: list[Snapshot], policy: Policy, zone: ZoneInfo) -> None:
-        """One day more never costs a kept snapshot, unless a complete one replaces a partial one."""
+        """One day more never costs a remaining snapshot, unless a complete one replaces a partial one."""
         more = Policy(policy.last, policy.daily + 1, policy.weekly, policy.monthly)
         assert set(reasons_to_keep(found, policy, zone)) <= set(reasons_to_keep(found, more, zone))
 

@@ -61,7 +61,7 @@ class TestPut:
         assert objects.read("claims/one") == str(won.index(True)).encode()
 
     def test_concurrent_large_puts_are_never_mixed(self, objects: Objects, tmp_path: Path) -> None:
-        """Keys of large files are made from their content, or claimed; even without that, nobody reads a mixture."""
+        """Keys of large files are made from their content, or claimed; even without that, no reader sees a mixture."""
         contents = [bytes([number]) * (PART_BYTES + 1) for number in range(3)]
         paths = [tmp_path / str(number) for number in range(3)]
         for path, content in zip(paths, contents, strict=True):

@@ -12,9 +12,8 @@ import pytest
 from benchmarks.postgres import make_snapshot
 from pipelines.errors import ConfigurationError
 from pipelines.records.tables.registry import STAGED, TABLES
-from pipelines.store.catalogue import SNAPSHOTS, open_catalogue
+from pipelines.store.catalogue import SNAPSHOTS, open_catalogue, table_views
 from pipelines.store.postgres.loading import Database
-from pipelines.store.postgres.views import public_views
 from pipelines.store.snapshots.snapshots import DataFolder
 from tests.store.postgres.conftest import Ask, library, library_snapshot
 
@@ -51,7 +50,7 @@ def test_postgres_and_duckdb_have_the_same_rows_under_the_same_names(
     for snapshot in snapshots[:4]:
         postgres.load(data, snapshot)
     views = [SNAPSHOTS.name]
-    views += [view.name for table in TABLES.values() for view in public_views(table)]
+    views += [view.name for table in TABLES.values() for view in table_views(table.impersonal)]
     views += [f"{tables[0].name}_deleted" for tables in STAGED.values()]
     views += [f"{name}_as_of('old', '2026-11-20T12:00:00Z')" for name in TABLES]
     with open_catalogue(data) as duckdb:

@@ -42,7 +42,7 @@ def with_hook(data: DataFolder, hook: Callable[[], None]) -> DataFolder:
 
 
 def test_a_connection_that_is_ended_midway(data: DataFolder, postgres: Database, ask: Ask) -> None:
-    """I5, I9: nobody sees the leftovers of a broken load, and the next load clears them."""
+    """I5, I9: no reader sees the leftovers of a broken load, and the next load clears them."""
     first, second = library_snapshot(data, library(1)), library_snapshot(data, library(2), day=1)
     postgres.load(data, first)
     end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bookferry'"

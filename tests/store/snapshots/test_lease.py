@@ -1,4 +1,4 @@
-"""Two runs never read one tenant at once, and a killed run blocks nobody (I9)."""
+"""Two runs never read one tenant at once, and a killed run blocks no other (I9)."""
 
 from __future__ import annotations
 

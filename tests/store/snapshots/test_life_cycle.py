@@ -42,10 +42,10 @@ def all_keys(objects: Objects) -> list[str]:
     return [entry.key for folder in ("files", "snapshots", CLAIMS, "verifications") for entry in objects.below(folder)]
 
 
-def finished_capture(data: DataFolder, count: int = 3) -> Capture:
+def finished_capture(data: DataFolder) -> Capture:
     """A capture that is ready to be published."""
     capture = new_capture(data)
-    write_raw(capture, publication_payloads(count))
+    write_raw(capture, publication_payloads(3))
     staging.stage(capture, "publications")
     files.skip_files(capture)
     return capture
