@@ -172,7 +172,7 @@ def test_before_the_apply_every_record_is_missing(pair: LibraryPair, snapshot: S
     result = verify(pair, plan)
     assert (result.equal, result.compared, result.missing, result.files_checked) == (False, RECORDS, RECORDS, 0)
     reasons = {finding.source_id: finding.why for finding in result.findings}
-    assert reasons.pop(2) == f"it was not created yet. Nobody knows who made {made['id']}, which may be it"
+    assert reasons.pop(2) == f"it was not created yet. It is unknown who created {made['id']}, which may be it"
     assert set(reasons.values()) == {"it was not created yet"}
 
 
