@@ -136,7 +136,7 @@ class TestDoctor:
             def delete(self, key: str) -> None:
                 pass
 
-        assert "deleted is still there" in bucket(Keeping(MemoryStore(), "s3://locked", lambda: "me")).message
+        assert "a deleted object is still there" in bucket(Keeping(MemoryStore(), "s3://locked", lambda: "me")).message
 
     def test_no_bucket(self, s3: S3) -> None:
         """The exit status is that of a configuration error."""
