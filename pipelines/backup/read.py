@@ -26,11 +26,11 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
-from pipelines.service.listing.listing import CollectionMovedError, Listing
+from pipelines.service.listing.listing import CollectionMovedError, Listing, earlier_pages
 from pipelines.service.listing.listing_facts import Page
 from pipelines.service_limits import PER_PAGE
-from pipelines.store.duplicates import DuplicateIds, drop_duplicates
-from pipelines.store.parquet import TableWriter
+from pipelines.store.duplicates import DuplicateIds, add_missing, drop_duplicates
+from pipelines.store.parquet import TableWriter, table_writer
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_ids
 
 BATCH_BYTES = 4 * 1024 * 1024
@@ -139,17 +139,12 @@ def _read(
     capture: Capture, client: LibraryClient, resource: str, walks: int, walk_over: Callable[[Listing], _Walk]
 ) -> ResourceFacts:
     """Walk over the listing until a walk proves its result, or until it was begun `walks` times."""
-    known, before, last_page = capture.facts, None, None
+    known, before = capture.facts, None
     while True:
         walk, spent = known.walks.get(resource, 1), known.spent.get(resource, 0)
         with capture.page_log(resource) as log:
             listing = Listing(
-                client,
-                ENDPOINTS[resource],
-                log=log,
-                may_restart=walk < walks,
-                may_go_back=walks > 1,
-                last_page=last_page,
+                client, ENDPOINTS[resource], log=log, may_restart=walk < walks, may_go_back=walks > 1, walk=walk
             )
             try:
                 facts, staged, restless = walk_over(listing)
@@ -159,13 +154,34 @@ def _read(
                 facts.walks, facts.requests = walk, facts.requests + spent
                 found = facts.records, facts.distinct_ids, facts.x_total
                 if not restless or walk >= walks or found == before:  # a repeated result will not improve
+                    if not facts.complete and _add_earlier(capture, resource, facts, earlier_pages(log, walk)):
+                        staged = None
                     _finish(capture, resource, facts, staged)
                     return facts
                 before = found
-            last_page = listing.last_page
             known.walks[resource], known.spent[resource] = min(walk + 1, walks), spent + listing.facts.requests
             capture.save()
-            log.clear()
+            if listing.has_old_marks:
+                log.clear()  # the next walk could not tell these pages from its own
+
+
+def _add_earlier(capture: Capture, resource: str, facts: ResourceFacts, pages: Iterator[Page]) -> int:
+    """Add the records that only earlier walks read to a listing without a proof. Return their number."""
+    path, key = capture.raw_path(resource), capture.key_of(f"raw_{resource}")
+    earlier, schema = path.with_suffix(".earlier"), raw_table(resource).schema
+    with table_writer(earlier, raw_table(resource), key) as writer:
+        for records in _batches(pages):
+            writer.write(records.batch(schema))
+    added = (
+        add_missing(path, earlier, resource, key, text_ids=resource not in WITH_NUMBERS_AS_IDS) if writer.rows else 0
+    )
+    earlier.unlink()
+    if added:
+        facts.records, facts.distinct_ids = facts.records + added, facts.distinct_ids + added
+        facts.notes.append(
+            f"{added:,} records that only an earlier walk read are in it as well: they were deleted meanwhile, or changed their places."
+        )
+    return added
 
 
 _Walk = tuple[ResourceFacts, StagedFacts | None, bool]

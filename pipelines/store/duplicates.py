@@ -1,7 +1,8 @@
-"""Removes the duplicates of a raw file. They arise when pages are read again because the collection moved."""
+"""Removes the duplicates of a raw file, and adds the records that only an earlier walk read. Both arise where the collection moved."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 from pipelines.records.tables.registry import raw_table
 from pipelines.store.durable import storage_errors
 from pipelines.store.encryption import PersonalKey
-from pipelines.store.parquet import open_in_duckdb, open_table, table_writer
+from pipelines.store.parquet import create_view, escaped, open_in_duckdb, open_table, table_writer
 from pipelines.store.snapshots.captures import TEXT_ID
 
 
@@ -27,8 +28,7 @@ class DuplicateIds(msgspec.Struct):
 def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_ids: bool) -> DuplicateIds:
     """Keep the last row of each record in a raw file, in its place. `text_ids`: as for `count_ids`."""
     with open_in_duckdb(path, key) as database:
-        record_key = f"COALESCE(CAST(id AS VARCHAR), {TEXT_ID})" if text_ids else "id"
-        places = f"SELECT {record_key} AS key, page, row_number() OVER () - 1 AS place FROM file"  # noqa: S608  an expression of ours
+        places = f"SELECT {_record_key(text_ids=text_ids)} AS key, page, row_number() OVER () - 1 AS place FROM file"  # noqa: S608  an expression of ours
         database.execute(f"CREATE VIEW rows AS {places}")
         database.execute(
             "CREATE TABLE repeated AS SELECT key, max(place) AS newest, max(page) - min(page) AS apart FROM rows "
@@ -42,17 +42,50 @@ def drop_duplicates(path: Path, resource: str, key: PersonalKey | None, *, text_
     return DuplicateIds(len(dropped), apart)
 
 
-def _rewrite_without(path: Path, dropped: pa.Array[Any], resource: str, key: PersonalKey | None) -> None:
-    """Rewrite a raw file without some rows, one row group at a time."""
-    rewritten, start = path.with_suffix(".rewritten"), 0
-    with (
-        storage_errors(path),
-        open_table(path, key) as file,
-        table_writer(rewritten, raw_table(resource), key) as writer,
-    ):
+def add_missing(path: Path, earlier: Path, resource: str, key: PersonalKey | None, *, text_ids: bool) -> int:
+    """Append the records of another raw file that this one lacks, each in its newest form. Return their number.
+
+    A record without an id is the same record where its bytes are the same. `text_ids`: as for `count_ids`.
+    """
+    record_key = f"COALESCE(CAST({_record_key(text_ids=text_ids)} AS VARCHAR), sha256)"
+    with open_in_duckdb(path, key) as database:
+        create_view(database, "earlier", escaped(earlier), key)
+        places = f"SELECT {record_key} AS key, row_number() OVER () - 1 AS place FROM earlier"  # noqa: S608  an expression of ours
+        present = f"SELECT {record_key} FROM file"  # noqa: S608  an expression of ours
+        database.execute(
+            f"SELECT max(place) AS place FROM ({places}) WHERE key NOT IN ({present}) GROUP BY key ORDER BY place"  # noqa: S608
+        )
+        missing = pa.array(database.fetchnumpy()["place"], pa.int64())
+    if len(missing):
+        rewritten = path.with_suffix(".rewritten")
+        with storage_errors(path), table_writer(rewritten, raw_table(resource), key) as writer:
+            for source, places_kept in ((path, None), (earlier, missing)):
+                for start, rows in _row_groups(source, key):
+                    kept = pa.array(range(start, start + rows.num_rows), pa.int64())
+                    writer.write(rows if places_kept is None else rows.filter(pc.is_in(kept, places_kept)))
+        rewritten.replace(path)
+    return len(missing)
+
+
+def _record_key(*, text_ids: bool) -> str:
+    return f"COALESCE(CAST(id AS VARCHAR), {TEXT_ID})" if text_ids else "id"
+
+
+def _row_groups(path: Path, key: PersonalKey | None) -> Iterator[tuple[int, pa.Table]]:
+    """Yields the row groups of a file, each with the number of rows before it."""
+    start = 0
+    with open_table(path, key) as file:
         for group in range(file.num_row_groups):
             rows = file.read_row_group(group)
+            yield start, rows
+            start += rows.num_rows
+
+
+def _rewrite_without(path: Path, dropped: pa.Array[Any], resource: str, key: PersonalKey | None) -> None:
+    """Rewrite a raw file without some rows, one row group at a time."""
+    rewritten = path.with_suffix(".rewritten")
+    with storage_errors(path), table_writer(rewritten, raw_table(resource), key) as writer:
+        for start, rows in _row_groups(path, key):
             places = pa.array(range(start, start + rows.num_rows), pa.int64())
             writer.write(rows.filter(pc.invert(pc.is_in(places, dropped))))
-            start += rows.num_rows
     rewritten.replace(path)

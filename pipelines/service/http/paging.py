@@ -126,6 +126,17 @@ def page_number(url: httpx.URL) -> int | None:
     return int(found[0]) if found else None
 
 
+def page_at(like: httpx.URL, number: int) -> httpx.URL:
+    """Returns the address of another page, in the form of `like`."""
+    return _parsed(_with_page(str(like), number))
+
+
+def is_counted(one: httpx.URL, other: httpx.URL) -> bool:
+    """Whether the addresses of two pages differ in nothing but number and size, so that any page can be requested by its number."""
+    a, b = (url.params.remove("page").remove("per_page") for url in (one, other))
+    return same_page(one.copy_with(params=a), other.copy_with(params=b))
+
+
 def same_page(one: httpx.URL, other: httpx.URL) -> bool:
     """Whether two addresses name the same page; order and escapes of their parameters do not matter."""
     return str(one) == str(other) or _canonical(one) == _canonical(other)
@@ -201,7 +212,7 @@ class Route:
         number = page_number(url)
         if not self._foresees or number is None or number >= self._end:
             return None
-        return _parsed(_with_page(str(url), number + 1))
+        return page_at(url, number + 1)
 
     def stop_foreseeing(self) -> None:
         """Stop foreseeing pages: the service's Link led elsewhere, and further guesses would waste requests."""
@@ -212,7 +223,7 @@ class Route:
         last = self._last_number(page)
         if not self._foresees or like is None or page_number(like) is None or not last:
             return None
-        return _parsed(_with_page(str(like), last))
+        return page_at(like, last)
 
     def _last_number(self, page: PagingHeaders) -> int:
         """Return the smaller of the ends that X-Total and Link rel="last" announce; 0 if neither does."""

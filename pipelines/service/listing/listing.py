@@ -1,26 +1,34 @@
-"""Reads one resource page by page, ahead and in order, and collects the figures that prove the listing complete (I4).
+"""Reads one resource page by page, and collects the figures that prove the listing complete (I4).
 
-An interrupted walk resumes from the pages in its log (I9). If the collection changes during the walk, the walk reads the affected pages
-again until they fit together.
+A list whose ids grow or shrink is read from its newest record to its oldest (`descent`), so that changes meanwhile do no harm. Any other
+list is read from its first page to its last; if it changes, the affected pages are read again until they fit together. An interrupted walk
+resumes from the pages in its log (I9).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
 
 import httpx
-import msgspec
 
-from pipelines.errors import AccessDeniedError, ProtocolError, RefusedError
+from pipelines.errors import RefusedError
 from pipelines.service.client import LibraryClient
-from pipelines.service.http.paging import LoopGuard, Route, is_unpaged, may_be_last, same_page
+from pipelines.service.http.paging import (
+    LoopGuard,
+    Route,
+    is_counted,
+    is_unpaged,
+    may_be_last,
+    page_at,
+    page_number,
+    same_page,
+)
+from pipelines.service.listing.descent import Descent
 from pipelines.service.listing.drift import Drift, RecentPages, RememberedPage
 from pipelines.service.listing.listing_facts import ListingFacts, Page
 from pipelines.service.listing.page_checkpoint import NoCheckpoints, PageCheckpoint, PageCheckpoints, SavedPage
+from pipelines.service.listing.page_requests import PageRequests
 from pipelines.service.listing.prefetch import Prefetch
-from pipelines.service.redaction import outside_text
-from pipelines.service_limits import PER_PAGE
 
 RESTART_PAGES = 40
 """Pages: a shorter walk starts again when the collection changes. A longer walk goes back to where it changed."""
@@ -48,7 +56,7 @@ class Listing:
 
     `endpoints` are tried in order, and the walk uses the first one that the service has (service.md#lists). `may_go_back`: the walk may
     read pages again where the collection changed. `may_restart`: a walk that cannot determine the change raises `CollectionMovedError`, so
-    that a new walk can start. `last_page`: the last page's address, if an earlier walk found it.
+    that a new walk can start. `walk`: its number; `earlier_pages` has the pages of the walks before it.
     """
 
     def __init__(
@@ -59,24 +67,28 @@ class Listing:
         log: PageCheckpoints | None = None,
         may_restart: bool = False,
         may_go_back: bool = False,
-        last_page: httpx.URL | None = None,
+        walk: int = 1,
     ) -> None:
         self._client = client
-        self._endpoints = endpoints
+        self._requests = PageRequests(client, endpoints)
         self._log = log or NoCheckpoints()
         self._may_restart, self._may_go_back = may_restart, may_go_back
-        self.last_page = last_page
-        self._route, self._guard, self._recent = Route(), LoopGuard(), RecentPages()
-        self._ahead = Prefetch(self._fetch, client.requests_per_minute)
+        self._number = walk
+        self._descent: Descent | None = None
+        self._template = httpx.URL()
         self._early: SavedPage | None = None
+        self._route, self._guard, self._recent = Route(), LoopGuard(), RecentPages()
+        self._ahead = Prefetch(self._requests.get, client.requests_per_minute)
         self._upcoming: httpx.URL | None = None
         self._furthest = 0
         self._started, self._sent = client.clock.monotonic(), client.requests
         self._before = PageCheckpoint(0, "", "")
         self.facts = ListingFacts()
+        self.has_old_marks = False
+        """Whether the log has pages of version 0.1.0, which did not note the number of their walk."""
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages in order; a page that is read again comes again.
+        """Yield the pages as they are read; a page that is read again comes again.
 
         Raises `PagingLoopError` if the listing repeats itself or goes on without end, and `CollectionMovedError` if only another walk can
         find out what the collection contains.
@@ -90,52 +102,112 @@ class Listing:
 
     def _walk(self) -> Generator[Page, None, None]:
         answer: SavedPage | None = yield from self._begin()
+        if self._descent is not None and (yield from self._descend(self._descent)):
+            return
         while answer is not None and self._upcoming is not None:
             answer = yield from self._go_on(answer, self._upcoming)
 
     def _begin(self) -> Generator[Page, None, SavedPage]:
-        """Yield the first page; or the pages of the log, whose last page must be unchanged."""
+        """Yield the first page; or the pages of the log, whose last page must be unchanged unless the walk goes down the list."""
         answer = yield from self._replayed()
         if answer is None:
-            if (guessed := self.last_page) is not None:
-                self._read_early(guessed)
-            answer = self._first()
-            page = self._keep(1, answer)
-            last = self._route.last_page(answer.paging, self._upcoming) if answer.oldest_first else None
-            if last is not None and not self._is_early(last):
-                if guessed is not None:
-                    self._give_up(answer)  # the end has moved since the earlier walk
-                self._read_early(last)
-            self._look_ahead(answer)
-            yield page
-        elif self._upcoming is not None:
-            newest = self._now(self._recent.newest)
+            self.facts.endpoint, answer = self._requests.first()
+            yield self._keep(1, answer)
+            if self._descent is None:
+                self._look_ahead(answer)
+        elif self._descent is None and self._upcoming is not None:
+            newest = self._requests.get_if_there(self._recent.newest.url)
             if newest is None or not self._recent.is_unchanged(newest.keys, newest.paging.total):
                 self._may_restart = True  # the pages of the log are no beginning of the present collection
-                if (back := self._moved(newest)) is not None:
+                if (back := self._moved()) is not None:
                     return (yield from back)
         return answer
 
+    # ---- down a list, from its newest record to its oldest
+
+    def _descend(self, descent: Descent) -> Generator[Page, None, bool]:
+        """Yield the pages of a walk down the list. Returns False if its second page has another order than the first one promised."""
+        refusal: RefusedError | None = None
+        while (number := descent.next_page) is not None:
+            url = page_at(self._template, number)
+            in_turn = not self._ahead.has(url)
+            try:
+                answer = self._ahead.take(url)
+            except RefusedError as error:
+                if error.status != httpx.codes.NOT_FOUND or number == 1 or refusal is not None:
+                    raise refusal or error from None
+                refusal = error
+                descent.take_missing(number)
+                continue
+            if self.facts.pages == 1 and not self._goes_down(descent, number, answer):
+                self._ahead.drop()
+                self._early = answer
+                return False
+            page = self._accept_down(descent, number, answer, in_turn=in_turn)
+            self._append(number, answer, in_turn=in_turn)
+            if refusal is not None and descent.may_reach_beyond(number, answer.paging.total):
+                raise refusal  # the service refused a page that its X-Total reaches
+            refusal = None
+            self._look_ahead_down(descent, answer)
+            yield page
+        self._settle(descent)
+        return True
+
+    def _goes_down(self, descent: Descent, number: int, answer: SavedPage) -> bool:
+        """Whether the second page of the walk agrees with the first one about the order and the end of the list."""
+        paging = answer.paging
+        link_contradicts = paging.next is not None and not (
+            paging.total is not None and descent.may_reach_beyond(number, paging.total)
+        )
+        return descent.fits(answer.ids) and not link_contradicts
+
+    def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
+        page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
+        descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn)
+        self.facts.count(page)
+        self._account()
+        return page
+
+    def _look_ahead_down(self, descent: Descent, answer: SavedPage) -> None:
+        number = descent.next_page
+
+        def foreseen(url: httpx.URL) -> httpx.URL | None:
+            following = descent.foreseen(page_number(url) or 1)
+            return None if following is None else page_at(self._template, following)
+
+        upcoming = None if number is None else page_at(self._template, number)
+        if self._number == 1:  # an earlier walk may have failed because pages were in flight together
+            self._ahead.fill(upcoming, foreseen, answer.seconds, len(answer.body), in_turn=True)
+
+    def _settle(self, descent: Descent) -> None:
+        """Take over the verdict of the walk down the list."""
+        self.facts.again += descent.again
+        if descent.is_quiet:
+            return
+        if descent.is_sound:
+            self.facts.follow(descent.added, descent.deleted, descent.end_total, moved=descent.has_moved)
+        else:
+            self._give_up()
+
+    # ---- from the first page to the last
+
     def _go_on(self, answer: SavedPage, upcoming: httpx.URL) -> Generator[Page, None, SavedPage | None]:
         """Yield the page after the newest one, or pages before it if the collection changed; return `None` at the end."""
-        if (total := self._moved_early()) is not None and (back := self._moved(answer)) is not None:
-            self.facts.see(total)
-            return (yield from back)
         try:
             following = self._following(answer, upcoming)
         except _PageGoneError as gone:
-            newest = self._now(self._recent.newest)
+            newest = self._requests.get_if_there(self._recent.newest.url)
             same = newest is not None and newest.paging.total == self._recent.newest.total
-            if same or (back := self._moved(newest)) is None:
+            if same or (back := self._moved()) is None:
                 raise gone.refusal from None
             return (yield from back)
         if following is None:
             return None
         seam = self._recent.drift(following.keys, following.paging.total)
-        if seam is Drift.COUNT_CHANGED and (back := self._moved(following)) is not None:
+        if seam is Drift.COUNT_CHANGED and (back := self._moved()) is not None:
             return (yield from back)
         if seam is Drift.OVERLAP:
-            self._give_up(following)
+            self._give_up()
         yield self._take(self._recent.newest.number + 1, following)
         return following
 
@@ -151,30 +223,18 @@ class Listing:
         return page
 
     def _look_ahead(self, answer: SavedPage) -> None:
-        early = None if self._early is None else self._early.paging.url
-        self._ahead.fill(self._route, self._upcoming, answer.seconds, len(answer.body), stop_at=early)
+        if self._upcoming is not None and self._is_early(self._upcoming):
+            return
+        if not self._ahead.fill(self._upcoming, self._foreseen, answer.seconds, len(answer.body)):
+            self._route.stop_foreseeing()
 
-    def _read_early(self, last: httpx.URL) -> None:
-        """Read the last page of a list that grows at its end before the pages between.
-
-        If as many records were deleted as added, X-Total does not change, but by then the pages have shifted into the last one.
-        """
-        self._early, self.last_page = None, last
-        if self._upcoming is None or not same_page(last, self._upcoming):
-            with suppress(RefusedError, ProtocolError):  # announced, but not there
-                self._early = self._fetch(last)
-                self._append(0, self._early, early=True)
+    def _foreseen(self, url: httpx.URL) -> httpx.URL | None:
+        """Return the address of the page after this one, up to a page that was read before its turn."""
+        following = self._route.foreseen(url)
+        return None if following is None or self._is_early(following) else following
 
     def _is_early(self, url: httpx.URL) -> bool:
         return self._early is not None and same_page(self._early.paging.url, url)
-
-    def _moved_early(self) -> int | None:
-        """Return X-Total of the page that was read early, if it differs from the newest page's."""
-        early, total = self._early, self._recent.newest.total
-        if early is None or None in (early.paging.total, total) or early.paging.total == total:
-            return None
-        self._early = None
-        return early.paging.total
 
     def _accept(self, number: int, answer: SavedPage) -> Page:
         paging = answer.paging
@@ -186,7 +246,18 @@ class Listing:
         self._furthest = max(self._furthest, number)
         self.facts.count(page)
         self._account()
+        if self.facts.pages == 1:
+            self._descent = self._way_down(answer)
         return page
+
+    def _way_down(self, answer: SavedPage) -> Descent | None:
+        """Return the way down the list that begins with this page, if it has one."""
+        paging = answer.paging
+        last = self._route.last_page(paging, self._upcoming)
+        if last is None or page_number(paging.url) != 1 or not is_counted(paging.url, last):
+            return None
+        self._template, number = last, page_number(last) or 1
+        return Descent.begin(answer.ids, paging.total, number) if paging.last in (None, number) else None
 
     def _following(self, answer: SavedPage, upcoming: httpx.URL) -> SavedPage | None:
         """Return the next page; `None` if a service without paging headers has returned the last one."""
@@ -201,7 +272,7 @@ class Listing:
         return None if is_unpaged(answer.paging, answer.records, following.records) else following
 
     def _next(self, upcoming: httpx.URL) -> SavedPage:
-        """Return the next page: the one that was read early, if nothing has changed since."""
+        """Return the next page: the one that was read before its turn, if X-Total has not changed since."""
         early = self._early
         if early is not None and self._is_early(upcoming):
             self._ahead.drop()
@@ -212,11 +283,8 @@ class Listing:
 
     # ---- walking back
 
-    def _moved(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage] | None:
-        """Return the way back to where X-Total changed; `None` if the walk just goes on and proves nothing any more.
-
-        `hint`: a page as it is now.
-        """
+    def _moved(self) -> Generator[Page, None, SavedPage] | None:
+        """Return the way back to where X-Total changed; `None` if the walk just goes on and proves nothing any more."""
         moves = self.facts.movements + 1
         if (
             self._may_go_back
@@ -224,43 +292,26 @@ class Listing:
             and moves * moves * PAGES_PER_MOVEMENT <= self._furthest + PAGES_PER_MOVEMENT
         ):
             self.facts.movements = moves
-            return self._back(hint)
-        self._give_up(hint)
+            return self._back()
+        self._give_up()
         self._guard.back_to(self._route.seen)  # shifted records are no loop
         return None
 
-    def _give_up(self, hint: SavedPage | None) -> None:
+    def _give_up(self) -> None:
         """Ask for a new walk if that is allowed."""
-        if hint is not None and self.last_page is not None:
-            self.last_page = self._route.last_page(hint.paging, self._upcoming) or self.last_page
         if self._may_restart:
             raise CollectionMovedError
         self.facts.unsettled = True
 
-    def _now(self, seen: RememberedPage) -> SavedPage | None:
-        """Read a page again; `None` if it does not exist any more."""
-        try:
-            return self._fetch(seen.url)
-        except RefusedError as error:
-            if error.status == httpx.codes.NOT_FOUND:
-                return None
-            raise
-
-    def _back(self, hint: SavedPage | None) -> Generator[Page, None, SavedPage]:
+    def _back(self) -> Generator[Page, None, SavedPage]:
         """Walk back to a page that overlaps with the pages before the change; from there the walk goes on.
 
-        Records keep their order, so nothing is lost between two overlapping pages. `hint`: a page as it is now, which says where the
-        collection ends now. The last page is read first, so that it shows later changes.
+        Records keep their order, so nothing is lost between two overlapping pages.
         """
         self._ahead.drop()
         pages = self._recent.newest_first()
-        last = None
-        if hint is not None and self.last_page is not None:
-            last = self._route.last_page(hint.paging, self._upcoming)
-        if last is not None:
-            self._read_early(last)
         for seen in pages:
-            now = self._now(seen)
+            now = self._requests.get_if_there(seen.url)
             if (
                 now is not None
                 and seen is pages[0]
@@ -279,54 +330,44 @@ class Listing:
         self._route.back_to(before)
         self._guard.back_to(before)
 
-    # ---- single pages
-
-    def _first(self) -> SavedPage:
-        missing: Exception | None = None
-        for endpoint in self._endpoints:
-            url = httpx.URL(f"{self._client.api_url}/{endpoint}", params={"per_page": PER_PAGE, "page": 1})
-            try:
-                answer = self._fetch(url)
-            except (RefusedError, ProtocolError, AccessDeniedError) as error:
-                missing = error  # missing, no listing, or not for this account: try the next endpoint
-            else:
-                self.facts.endpoint = endpoint
-                return answer
-        assert missing is not None  # noqa: S101  endpoints is never empty
-        raise missing
-
-    def _fetch(self, url: httpx.URL) -> SavedPage:
-        response = self._client.get(url)
-        try:
-            return SavedPage.read(response, url)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise ProtocolError(
-                f"GET {outside_text(url)} answered something that is not a listing ({outside_text(error)}); expected an array, or an "
-                "object with `records` or one other array of objects."
-            ) from None
-
     # ---- the log
 
     def _replayed(self) -> Generator[Page, None, SavedPage | None]:
-        """Yield the pages of the log; return the last one."""
+        """Yield the pages of the log; return the last one of this walk."""
         answer = None
         for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in self._log.replay()):
-            self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
+            self.has_old_marks |= not checkpoint.walk
             if checkpoint.early:
                 self._early = found
                 continue
-            if checkpoint.number <= self._furthest:
-                self._go_back(checkpoint.before)
+            if 0 < checkpoint.walk < self._number:
+                continue
+            self.facts.endpoint, self._before = checkpoint.endpoint, checkpoint
             self.facts.resumed += 1
             answer = found
-            yield self._accept(checkpoint.number, answer)
+            yield self._accept_again(checkpoint, answer)
         return answer
 
-    def _append(self, number: int, answer: SavedPage, *, early: bool = False) -> None:
-        before = 0 if early else self._recent.newest.before
-        requests, seconds = self.facts.requests, self.facts.seconds
+    def _accept_again(self, checkpoint: PageCheckpoint, answer: SavedPage) -> Page:
+        """Make a page of the log part of the walk, as it was part of it in an earlier process."""
+        descent = self._descent
+        if descent is not None and descent.next_page == checkpoint.number:
+            return self._accept_down(descent, checkpoint.number, answer, in_turn=checkpoint.in_turn)
+        self._descent = None  # the earlier process went up the list
+        if checkpoint.number <= self._furthest:
+            self._go_back(checkpoint.before)
+        return self._accept(checkpoint.number, answer)
+
+    def _append(self, number: int, answer: SavedPage, *, in_turn: bool = True) -> None:
         mark = PageCheckpoint(
-            number, self.facts.endpoint, "", early=early, before=before, requests=requests, seconds=seconds
+            number,
+            self.facts.endpoint,
+            "",
+            walk=self._number,
+            in_turn=in_turn,
+            before=self._recent.newest.before,
+            requests=self.facts.requests,
+            seconds=self.facts.seconds,
         ).encode(answer.paging)
         self._log.append(mark, answer.body)
 
@@ -334,3 +375,10 @@ class Listing:
         """Add up requests and seconds, including those of earlier processes."""
         self.facts.requests = self._before.requests + self._client.requests - self._sent
         self.facts.seconds = self._before.seconds + self._client.clock.monotonic() - self._started
+
+
+def earlier_pages(log: PageCheckpoints, walk: int) -> Iterator[Page]:
+    """Yields the pages that the log has of the walks before this one, oldest first."""
+    for checkpoint, found in (PageCheckpoint.decode(*entry) for entry in log.replay()):
+        if 0 < checkpoint.walk < walk:
+            yield Page(checkpoint.number, checkpoint.url, found.records, found.ids, found.paging.total)

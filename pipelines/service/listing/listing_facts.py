@@ -45,6 +45,10 @@ class ListingFacts:
     """Pages that were read again because the collection changed."""
     movements: int = 0
     """How often the walk went back to where the collection had changed."""
+    followed: bool = False
+    """Whether the walk went down the list, past records that were added or deleted, or for which X-Total does not account."""
+    moved: bool = False
+    """Whether records were added or deleted during a walk that followed them."""
     unsettled: bool = False
     """Whether the collection changed in a way that the walk could not follow."""
     resumed: int = 0
@@ -54,8 +58,14 @@ class ListingFacts:
 
     @property
     def settled(self) -> bool:
-        """Whether records were added or deleted during the walk, and every affected page was read again."""
-        return self.totals_seen > 1 and not self.unsettled
+        """Whether the walk accounted for the records that were added or deleted meanwhile."""
+        return (self.totals_seen > 1 or self.followed) and not self.unsettled
+
+    def follow(self, added: int, deleted: int, end_total: int | None, *, moved: bool) -> None:
+        """Note the balance of a walk down the list: what was added and deleted, and X-Total when the newest page was read again."""
+        self.followed, self.moved = True, moved
+        self.added, self.deleted = added, deleted
+        self.last_total = self.last_total if end_total is None else end_total
 
     def count(self, page: Page) -> None:
         """Count one more page."""

@@ -90,7 +90,11 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     next: str | None = None
     last: int | None = None
     early: bool = False
-    """Read before its turn, and no part of the walk yet."""
+    """The last page, read before its turn by version 0.1.0."""
+    walk: int = 0
+    """Which walk over the listing; 0 in the logs of version 0.1.0, which have one walk."""
+    in_turn: bool = False
+    """Whether the page was requested after the page before it had arrived."""
     before: int = 0
     """Records that the service had sent before it."""
     requests: int = 0

@@ -12,7 +12,7 @@ from typing import Generic, Self, TypeVar
 
 import httpx
 
-from pipelines.service.http.paging import Route, same_page
+from pipelines.service.http.paging import same_page
 
 MAX_AHEAD = 160
 """Pages in flight at most: enough for 600 requests a minute at 12 s a page."""
@@ -22,6 +22,12 @@ QUICK = 6
 
 AT_ONCE = 0.005
 """Seconds: no page is fetched ahead from a service that responds sooner, because threads would cost more than they gain."""
+
+IN_TURN = 0.9
+"""Share of the time between two requests of the budget: pages that arrive sooner can be requested one after the other at no loss."""
+
+MOST_IN_TURN = 2
+"""Pages a second, twice the service's limit: a walk in turn need not be faster, even if a higher limit is configured."""
 
 MOST_PAGES_A_SECOND = 100
 """Pages a second: if the budget allows more, more pages in flight would only queue in this process."""
@@ -42,17 +48,34 @@ class Prefetch(Generic[_Answer]):
         self._pages: deque[tuple[httpx.URL, Future[_Answer]]] = deque()
 
     def fill(
-        self, route: Route, upcoming: httpx.URL | None, seconds: float, size: int, stop_at: httpx.URL | None = None
-    ) -> None:
-        """Fetch the pages after a page that took so many seconds and had so many bytes: `upcoming` and on, up to `stop_at`."""
-        if self._pages and (upcoming is None or not same_page(self._pages[0][0], upcoming)):
+        self,
+        upcoming: httpx.URL | None,
+        foreseen: Callable[[httpx.URL], httpx.URL | None],
+        seconds: float,
+        size: int,
+        *,
+        in_turn: bool = False,
+    ) -> bool:
+        """Fetch the pages after a page that took so many seconds and had so many bytes: `upcoming` and those that are foreseen after it.
+
+        `in_turn`: request a page after the one before it has arrived, unless that would make the latency the limit. Returns False if the
+        walk leads elsewhere than to the pages in flight, which are then dropped.
+        """
+        as_foreseen = not self._pages or (upcoming is not None and same_page(self._pages[0][0], upcoming))
+        if not as_foreseen:
             self.drop()
-            route.stop_foreseeing()
         most = self._depth.after(seconds, size)
-        following = route.foreseen(self._pages[-1][0]) if self._pages else upcoming
-        while following is not None and following != stop_at and len(self._pages) < most:
+        if in_turn and self._depth.keeps_up:
+            most = 0
+        following = foreseen(self._pages[-1][0]) if self._pages else upcoming
+        while following is not None and len(self._pages) < most:
             self._pages.append((following, self._workers.submit(following)))
-            following = route.foreseen(following)
+            following = foreseen(following)
+        return as_foreseen
+
+    def has(self, url: httpx.URL) -> bool:
+        """Whether the next page in flight is this one."""
+        return bool(self._pages) and same_page(self._pages[0][0], url)
 
     def take(self, upcoming: httpx.URL) -> _Answer:
         """Return the next page, in flight or not. Raises the errors of fetching it."""
@@ -79,6 +102,11 @@ class PrefetchDepth:
         self._pages_a_second = min(requests_per_minute / 60, MOST_PAGES_A_SECOND)
         self._seconds: float | None = None
         self._largest = 1
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the budget is the limit even with a single page in flight."""
+        return (self._seconds or 0.0) * min(self._pages_a_second, MOST_IN_TURN) <= IN_TURN
 
     def after(self, seconds: float, size: int) -> int:
         """Return the number after one more page with these seconds (they count for a quarter) and bytes."""
