@@ -6,6 +6,7 @@ server turns them into socket errors; in process the caller gets the exception, 
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -39,11 +40,12 @@ class Fault:
 
     ``fault`` is its kind. ``status`` and ``retry_after`` (seconds, ``http-date``, or any text) belong to the kind ``status``,
     ``seconds`` to ``hang`` and ``jump``. ``when``: whether ``status`` and ``reset`` happen before or after the effect. ``edit``
-    changes the library just before the request: it removes or retitles publications by id and adds some. ``jump`` moves the
-    service's clock by ``seconds`` just before the request.
+    changes the library just before the request: it removes or retitles publications by id and adds some. ``work`` is people at work:
+    before one in ``one_in`` requests, at random by ``seed``, a publication is added, removed, retitled, or one is added as another is
+    removed. ``jump`` moves the service's clock by ``seconds`` just before the request.
     """
 
-    fault: str = one_of("status", "reset", "cut", "garble", "hang", "edit", "jump")
+    fault: str = one_of("status", "reset", "cut", "garble", "hang", "edit", "work", "jump")
     times: int = at_least(1, 1)
     method: str = ""
     path: str = ""
@@ -54,6 +56,8 @@ class Fault:
     remove: list[int] = field(default_factory=list)
     add: int = at_least(0, 0)
     change: list[int] = field(default_factory=list)
+    one_in: int = at_least(1, 8)
+    seed: int = 0
 
     def matches(self, method: str, target: str) -> bool:
         """Returns whether the fault applies to a request."""
@@ -168,6 +172,15 @@ def _edit(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     return proceed()
 
 
+def _work(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
+    chance = random.Random(f"{fault.seed}/{fault.times}")  # noqa: S311  # repeatable, not secret
+    some = target.publications.random_id(chance) if chance.randrange(fault.one_in) == 0 else None
+    if some is not None:
+        remove, add, change = chance.choice([([], 1, []), ([some], 0, []), ([some], 1, []), ([], 0, [some])])
+        target.publications.edit(remove=remove, add=add, change=change)
+    return proceed()
+
+
 def _jump(fault: Fault, proceed: Proceed, target: FaultTarget) -> Response:
     target.clock.ahead += fault.seconds
     return proceed()
@@ -180,5 +193,6 @@ FAULT_KINDS: Mapping[str, Callable[[Fault, Proceed, FaultTarget], Response]] = {
     "garble": _garble,
     "hang": _hang,
     "edit": _edit,
+    "work": _work,
     "jump": _jump,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -126,6 +127,20 @@ class Publications:
                     rewrite_publication(
                         connection, self._tenant, key, replace(unchanged_draft(stored), title=f"Changed {number}")
                     )
+
+    def random_id(self, chance: random.Random) -> int | None:
+        """Returns the id of some publication; ``None`` if there is none."""
+        with self._database.read() as connection:
+            count = connection.execute(
+                "SELECT count(*) FROM publications WHERE tenant = ?", (self._tenant,)
+            ).fetchone()[0]
+            if not count:
+                return None
+            found = connection.execute(
+                "SELECT id FROM publications WHERE tenant = ? ORDER BY id LIMIT 1 OFFSET ?",
+                (self._tenant, chance.randrange(count)),
+            )
+            return int(found.fetchone()[0])
 
     def category_ids(self) -> dict[str, int]:
         """Returns the id of each category by its name."""

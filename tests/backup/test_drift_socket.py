@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -12,49 +13,8 @@ import pytest
 
 from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.verification import verify_named
-from tests.backup.files.file_library import FileLibrary
+from tests.backup.busy_library import PAGES, BusyLibrary
 from tests.backup.runner import BackupRunner
-from tests.backup.test_killed import the_snapshot
-from tests.service.scripted import Answer, Received
-
-PAGES = 6
-
-
-class BusyLibrary(FileLibrary):
-    """A library that changes at random before some of its pages."""
-
-    def __init__(self, seed: int, quiet: int) -> None:
-        super().__init__()
-        self._chance, self._quiet = random.Random(seed), quiet
-        self.throughout: set[int] = set()
-        self.answered = 0
-
-    def furnish(self) -> None:
-        """Six pages of publications without files, there from the beginning."""
-        for number in range(1, PAGES * 50 - 10):
-            self.publications[number] = {"id": number, "title": f"Title {number}", "cover": None, "assets": []}
-        self.throughout = set(self.publications)
-
-    def _answer(self, request: Received) -> Answer:
-        if self.answered > 1:  # a change between the first two requests cannot be noticed
-            self._work()
-        self.answered += 1
-        return super()._answer(request)
-
-    def _work(self) -> None:
-        if self._chance.randrange(self._quiet):
-            return
-        for _change in range(self._chance.randrange(1, 4)):
-            number = self._chance.choice(list(self.publications))
-            kind = self._chance.choice(["add", "delete", "edit"])
-            if kind == "add":
-                new = max(self.publications) + 1
-                self.publications[new] = {"id": new, "title": "new", "cover": None, "assets": []}
-            elif kind == "delete":
-                del self.publications[number]
-                self.throughout.discard(number)
-            else:
-                self.publications[number]["title"] += " (edited)"
 
 
 @pytest.fixture
@@ -82,17 +42,36 @@ def test_a_complete_snapshot_has_every_record_that_stayed(tmp_path: Path, busy: 
     assert verified.ok, verified.problems
 
 
-def test_a_few_changes_do_not_make_every_snapshot_partial(tmp_path: Path) -> None:
-    """Where few records move, another walk helps."""
-    complete = 0
-    for seed in range(6):
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_a_library_where_people_work_has_complete_snapshots(tmp_path: Path, *, newest_first: bool) -> None:
+    """A change in one of two requests is no reason for a partial snapshot, if the list has the order of its ids."""
+    for seed in range(4):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        with BusyLibrary(seed, quiet=15) as file_library:
+        with BusyLibrary(seed, quiet=2, newest_first=newest_first) as file_library:
             file_library.furnish()
-            complete += BackupRunner(folder, file_library.library.url).back_up().manifest.complete
-            assert (
-                the_snapshot(BackupRunner(folder, file_library.library.url)).manifest.resources["publications"].walks
-                <= 3
-            )
-    assert complete >= 2
+            snapshot = BackupRunner(folder, file_library.library.url).back_up()
+        facts = snapshot.manifest.resources["publications"]
+        assert (snapshot.manifest.complete, facts.walks) == (True, 1), snapshot.manifest.problems
+        ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
+        assert file_library.throughout <= set(ids)
+        assert len(ids) == len(set(ids))
+
+
+def test_a_partial_snapshot_has_every_record_that_any_walk_read(tmp_path: Path) -> None:
+    """In a list without order no walk can follow the changes: the snapshot is partial, and lacks nothing that was ever seen."""
+    with BusyLibrary(3, quiet=1, order=random.Random(3)) as file_library:
+        file_library.furnish()
+        snapshot = BackupRunner(tmp_path, file_library.library.url).back_up()
+    facts = snapshot.manifest.resources["publications"]
+    rows = pq.read_table(snapshot.path / "raw" / "publications.parquet").to_pylist()
+    staged = pq.read_table(snapshot.path / "publications.parquet").column("id").to_pylist()
+    assert not facts.complete
+    assert facts.walks == 3
+    assert {row["id"] for row in rows} == set(file_library.last_sent)
+    assert len(rows) == len(staged) == facts.records == facts.distinct_ids
+    assert any("only an earlier walk read" in note for note in facts.notes)
+    newest = {row["id"]: json.loads(row["payload"])["title"] for row in rows}
+    assert newest == file_library.last_sent
+    [verified] = verify_named(Backup.open(tmp_path / "bookferry.toml").data, snapshot.name, now=datetime.now(UTC))
+    assert verified.ok, verified.problems

@@ -16,12 +16,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pyarrow.parquet as pq
 import pytest
 
 from pipelines.backup.flow import Backup
 from pipelines.store.maintenance.retention import Policy, prune
 from pipelines.store.maintenance.verification import verify_named
 from pipelines.store.snapshots.snapshots import Snapshot
+from tests.backup.busy_library import BusyLibrary
 from tests.backup.files.file_library import FileLibrary
 from tests.backup.runner import BackupRunner
 from tests.cli.command import ROOT, environment
@@ -190,3 +192,25 @@ def test_killed_again_and_again(
             break
     assert_as_if_nobody_had(runner, expected)
     assert sum(pages_read(library).values()) <= PAGES + 8 * runs
+
+
+def test_killed_while_people_work(backups: Backups, tmp_path: Path) -> None:
+    """A walk down the list goes on past every change: the snapshot is complete, whenever the first run ended."""
+    chance, early, took = random.Random(13), 0, 1.0
+    for kill in range(KILLS + 1):
+        with BusyLibrary(kill, quiet=3, newest_first=kill % 3 == 2, pages=PAGES) as busy:
+            busy.furnish()
+            runner, began = runner_for(tmp_path / f"busy-{kill}", busy), time.monotonic()
+            if kill == 0:  # not killed: it says how long a backup takes
+                assert backups(runner) == 0
+                took = time.monotonic() - began
+            else:
+                early += backups(runner, kill_after=took * (kill - chance.random()) / KILLS) == -signal.SIGKILL
+            if not Backup.open(runner.config).data.snapshots():
+                assert backups(runner) == 0
+            snapshot = the_snapshot(runner)
+        ids = pq.read_table(snapshot.path / "raw" / "publications.parquet").column("id").to_pylist()
+        assert snapshot.manifest.complete, snapshot.manifest.problems
+        assert busy.throughout <= set(ids)
+        assert len(ids) == len(set(ids))
+    assert early, "some were killed before they had ended"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
+from itertools import pairwise
 
 import pytest
 
@@ -76,6 +77,24 @@ def test_records_change_while_a_list_is_read(make_service: Callable[[int], Servi
     assert [page.headers["X-Total"] for page in pages] == ["10", "10"]
     assert service.get("/publications/2").status_code == 404
     assert service.get("/publications?query=added").headers["X-Total"] == "1"
+
+
+def test_people_work_while_a_list_is_read(make_service: Callable[[int], Service]) -> None:
+    """At random, but the same with the same seed: additions, removals, and both at once, so that X-Total stands still."""
+
+    def history(seed: int) -> list[tuple[list[int], str]]:
+        service = make_service(40)
+        add_fault(service, "work", one_in=2, seed=seed, times=60)
+        answers = [service.get("/publications?per_page=50") for _request in range(60)]
+        return [
+            ([record["id"] for record in answer.json()["records"]], answer.headers["X-Total"]) for answer in answers
+        ]
+
+    seen = history(7)
+    assert seen == history(7) != history(8)
+    steps = [(set(before[0]), set(after[0])) for before, after in pairwise(seen)]
+    kinds = {(len(after - before), len(before - after)) for before, after in steps}
+    assert kinds == {(0, 0), (1, 0), (0, 1), (1, 1)}
 
 
 def test_a_refused_request_uses_no_fault_up(library: Service) -> None:

@@ -71,13 +71,17 @@ class FileLibrary:
         self.storage.received.clear()
         self.issue += 1
 
+    def listed(self) -> list[dict[str, Any]]:
+        """All publications, in the order of the list."""
+        return list(self.publications.values())
+
     def _answer(self, request: Received) -> Answer:
         path = request.path.removeprefix("/api/v2")
         if path in self.refusals:
             return self.refusals[path]
         if path == "/publications/all":
             page = int(request.query["page"])
-            records = list(self.publications.values())[(page - 1) * PER_PAGE : page * PER_PAGE]
+            records = self.listed()[(page - 1) * PER_PAGE : page * PER_PAGE]
             total = {"x-total": str(len(self.publications))}
             return Answer({"records": [self._signed(one) for one in records]}, headers=total)
         if path.startswith("/publications/") and (found := self.publications.get(int(path.rpartition("/")[2]))):
