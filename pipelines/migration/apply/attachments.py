@@ -64,21 +64,22 @@ class Attachments:
         key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file))
         if entry is not None and in_doubt(entry):
             asset_id = self._find_attached(row, entry.number, target_id, file)
+        changes = None
         try:
             uploaded = None if asset_id is not None else self.upload(file)
             number = self._journal.intend(*key, target_id=target_id)
             if uploaded is not None:
-                asset_id = self._post(row, number, target_id, file, uploaded)
+                asset_id, changes = self._post(row, number, target_id, file, uploaded)
         except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others
             message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
             self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
             raise FailedWriteError(message) from None
-        self._journal.done(number, target_id=target_id, asset_id=asset_id)
+        self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
 
     def upload(self, file: PlannedFile) -> dict[str, Any]:
         """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
-        return self._uploads.upload(
+        uploaded = self._uploads.upload(
             lambda: self._open_blob(sha256),
             presign=PRESIGN[file.kind],
             filename=file.filename or file.name or "file",
@@ -86,8 +87,14 @@ class Attachments:
             size=size,
             sha256=sha256,
         )
+        if file.filename == "":  # the form needs some name, the library does not
+            uploaded["metadata"]["filename"] = ""
+        return uploaded
 
-    def _post(self, row: PlanRow, number: int, target_id: int, file: PlannedFile, uploaded: dict[str, Any]) -> int:
+    def _post(
+        self, row: PlanRow, number: int, target_id: int, file: PlannedFile, uploaded: dict[str, Any]
+    ) -> tuple[int, str | None]:
+        """Returns the id of the asset, and what the service changed about it."""
         error: UnclearError | None = None
         for attempt in range(TRIES):
             try:
@@ -103,10 +110,10 @@ class Attachments:
                 continue
             else:
                 if isinstance(response, dict) and (asset_id := whole_number(response.get("id"))) is not None:
-                    return asset_id
+                    return asset_id, changes_in(file, {"assets": [response]})
             attached = self._find_attached(row, number, target_id, file)
             if attached is not None:
-                return attached
+                return attached, None
         message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error or 'The responses had no id.'}"
         self._journal.refused(number, message)
         raise FailedWriteError(message)
@@ -148,7 +155,8 @@ class Attachments:
                 number = self._journal.intend(
                     self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file), target_id=target_id
                 )
-                self._journal.done(number, target_id=target_id, asset_id=asset.asset_id)
+                changes = _changes(file, asset)
+                self._journal.done(number, target_id=target_id, asset_id=asset.asset_id, message=changes)
                 entered += 1
         return entered
 
@@ -163,11 +171,32 @@ class Attachments:
 
 def is_like(file: PlannedFile, attached: AttachedFile) -> bool:
     """Whether a file of the target is the one planned, by size and name, as far as the service shows them."""
-    if attached.size is not None and attached.size != file.size:
+    if None not in (attached.size, file.size) and attached.size != file.size:
         return False
     if attached.filename and file.filename:
         return attached.filename == file.filename
-    return file.name is None or attached.name == file.name
+    return not file.name or attached.name == file.name
+
+
+def differing_parts(file: PlannedFile, attached: AttachedFile) -> list[str]:
+    """What differs between a planned file and the target's, as far as the service shows it."""
+    pairs = (
+        ("size", file.size, attached.size),
+        ("file name", file.filename, attached.filename),
+        ("name", file.name if file.kind == ASSET else None, attached.name),
+    )
+    return [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
+
+
+def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
+    """What the service changed about a file, by a response with this file alone."""
+    attached = next((one for one in attached_files(record) if one.kind == file.kind), None)
+    return None if attached is None else _changes(file, attached)
+
+
+def _changes(file: PlannedFile, attached: AttachedFile) -> str | None:
+    parts = differing_parts(file, attached)
+    return f"{describe_file(file)}: the service gave it another {' and '.join(parts)}" if parts else None
 
 
 def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:
