@@ -183,7 +183,7 @@ def print_by_rule(console: Console, plan: Plan) -> None:
     if counts:
         fields = ", ".join(f"{path} ({counted(count, 'record')})" for path, count in [*counts.items()][:MOST_PRINTED])
         more = f" and {len(counts) - MOST_PRINTED:,} more fields" if len(counts) > MOST_PRINTED else ""
-        console.print(f"Values that are not sent as they are in the source: {fields}{more}; {plan.path(ISSUES)}")
+        console.print(f"Values that version 3 does not take: {fields}{more}; {plan.path(ISSUES)}")
 
 
 def print_record(console: Console, view: RecordView) -> None:

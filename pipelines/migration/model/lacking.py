@@ -85,7 +85,7 @@ class LackingItem(msgspec.Struct, kw_only=True, frozen=True):
         if self.kind in (LackingKind.RECORD, LackingKind.WRITE):
             return self.problem
         what = f"{self.name} {self.value}" if self.kind == LackingKind.REFERENCE else f"the {self.kind} {self.name}"
-        return f"{what.strip()} is not moved: {self.problem}"
+        return f"{what.strip()} is not moved: {self.problem.removesuffix('.')}."
 
 
 class LackingCounts(msgspec.Struct, kw_only=True):

@@ -100,6 +100,7 @@ def looks_like_identifier(path: str, value: object) -> bool:
     return (
         isinstance(value, str)
         and _LOOKS_LIKE_IDENTIFIER.fullmatch(value) is not None
+        and "://" not in value
         and not path.endswith(("_at", "_on", "date"))
     )
 

@@ -139,8 +139,11 @@ def compare_files(
             pairs.append((file, match))
     free = [asset for number, asset in assets.items() if number not in known]
     for file in unmatched:
-        match = next((asset for asset in free if file.kind == AN_ASSET and is_like(file, asset)), None)
-        if match is None:
+        candidates = [*assets.values()] if file.action == FileAction.MISSING else free
+        match = next((asset for asset in candidates if file.kind == AN_ASSET and is_like(file, asset)), None)
+        if match is not None and match not in free:
+            assets.pop(match.asset_id)  # a later plan attached it
+        elif match is None:
             problems.append(_missing(file, written.get(part_of(file))))
         else:
             free.remove(match)
