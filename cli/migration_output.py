@@ -16,6 +16,8 @@ from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.lacking import Lacking, lacking_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.unsent_values import is_reference
 from pipelines.migration.model.wording import headline
 from pipelines.migration.report.issues import counts_by_path
 from pipelines.migration.report.status import PlanStatus, RecordView
@@ -179,11 +181,14 @@ def print_lacking(console: Console, lacking: Lacking) -> None:
 
 def print_by_rule(console: Console, plan: Plan) -> None:
     """Print the fields with values that version 3 does not take. They are no difference, because no later plan can move them."""
-    counts = counts_by_path(plan.facts.unsent)
+    paths = counts_by_path(plan.facts.unsent).items()
+    counts = {path: count for path, count in paths if not is_reference(PUBLICATIONS, path, None)}
     if counts:
         fields = ", ".join(f"{path} ({counted(count, 'record')})" for path, count in [*counts.items()][:MOST_PRINTED])
         more = f" and {len(counts) - MOST_PRINTED:,} more fields" if len(counts) > MOST_PRINTED else ""
-        console.print(f"Values that version 3 does not take: {fields}{more}; {plan.path(ISSUES)}")
+        console.print(
+            f"Not sent, because version 3 has no place or no valid form for it: {fields}{more}; {plan.path(ISSUES)}"
+        )
 
 
 def print_record(console: Console, view: RecordView) -> None:

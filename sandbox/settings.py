@@ -36,7 +36,7 @@ class Variations:
     created_status: str = one_of("ok", "created")
     deleted_answer: str = one_of("object", "empty", "no_content")
     unknown_fields: str = one_of("refused", "ignored")
-    empty_names: str = one_of("kept", "replaced")
+    empty_names: str = one_of("kept", "replaced", "refused")
     dropped_field: str = ""
 
 

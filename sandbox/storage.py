@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 from werkzeug.wrappers import Request, Response
 
 from sandbox.clock import Clock
-from sandbox.errors import storage_not_found
+from sandbox.errors import storage_not_found, unprocessable
 from sandbox.objects.disposition import inline
 from sandbox.objects.external_store import ExternalStore
 from sandbox.objects.object_store import respond
@@ -86,9 +86,11 @@ class Storage:
         """Makes a file of the upload ``cache/<file_id>``, or raises the storage not-found error.
 
         Size is that of the upload; file name and type are those of ``metadata``, else of the upload. The upload stays, so that a client
-        can send the same id again after a lost response. ``empty_names``: whether an empty file name is kept or replaced.
+        can send the same id again after a lost response. ``empty_names``: whether an empty file name is kept, replaced or refused.
         """
         key = f"{CACHE}{file_id}"
+        if empty_names == "refused" and metadata is not None and metadata.get("filename") == "":
+            raise unprocessable("file.metadata.filename: must not be empty")
         if empty_names == "replaced" and metadata is not None and not metadata.get("filename"):
             metadata = {name: value for name, value in metadata.items() if name != "filename"}
         if self._external_store:

@@ -148,30 +148,29 @@ def attach_without_names(pair: LibraryPair) -> None:
     assert (asset["name"], asset["file"]["metadata"]["filename"]) == ("", "")
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("empty_names", ["kept", "replaced", "refused"])
 def test_an_empty_file_name_is_moved_or_named(
-    pair: LibraryPair, another_target: Callable[[], LibraryPair], tmp_path: Path, kept: bool
+    pair: LibraryPair, another_target: Callable[[], LibraryPair], tmp_path: Path, empty_names: str
 ) -> None:
     """It is no `file`: the target gets it as it is, or apply and verify say that the service changed it."""
     attach_without_names(pair)
     into = another_target()
     move = LibraryPair.at(tmp_path / "move", pair.sandbox, pair.target, into.target)
     plan = move.plan(move.back_up())
-    if not kept:
-        pair.sandbox.change(into.target, variations={"empty_names": "replaced"})
+    pair.sandbox.change(into.target, variations={"empty_names": empty_names})
     applied, proof = move.apply(plan).applied, verify(move, plan, contents=True)
     [record] = move.publications()
     [asset] = record["assets"]
     names = asset["name"], asset["file"]["metadata"]["filename"]
-    if kept:
+    if empty_names == "kept":
         assert names == ("", "")
         assert (applied.complete, proof.equal) == (True, True)
         return
     assert names == ("file", "file")
     assert (applied.failed, applied.lacking.writes) == (0, 1)
-    assert applied.lacking.items[0].problem == "The file: the service gave it another file name and name"
+    assert applied.lacking.items[0].problem == "The file: in the target it has another file name and name."
     assert (proof.equal, proof.files.differing) == (False, 1)
-    assert proof.findings[0].why == "another file name and name: the service changed it when it was written"
+    assert proof.findings[0].why == "another file name and name: the target did not take it as it is"
 
 
 def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, BinaryIO, Literal
 
+import msgspec
+
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.model.journal import (
@@ -33,6 +35,9 @@ PAUSES = (0.0, 2.0, 4.0)
 """Seconds before each lookup of an asset: a request that is still under way gets some seconds to arrive."""
 
 TRIES = 3
+
+UNNAMED = "file"
+"""The name of a file without one, where a name is needed."""
 
 PRESIGN: dict[str, Literal["assets/presign", "publications/cover/presign"]] = {
     ASSET: "assets/presign",
@@ -82,7 +87,7 @@ class Attachments:
         uploaded = self._uploads.upload(
             lambda: self._open_blob(sha256),
             presign=PRESIGN[file.kind],
-            filename=file.filename or file.name or "file",
+            filename=file.filename or file.name or UNNAMED,
             content_type=file.content_type or OCTETS,
             size=size,
             sha256=sha256,
@@ -96,24 +101,28 @@ class Attachments:
     ) -> tuple[int, str | None]:
         """Returns the id of the asset, and what the service changed about it."""
         error: UnclearError | None = None
+        sent = file
         for attempt in range(TRIES):
             try:
                 response = self._client.write(
-                    "POST", "assets", {"publication_id": target_id, **asset_body(file, uploaded)}
+                    "POST", "assets", {"publication_id": target_id, **asset_body(sent, uploaded)}
                 )
             except UnclearError as unclear:
                 error = unclear
             except RefusedError as refusal:
+                if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and "" in (sent.name, sent.filename):
+                    sent, uploaded = _with_names(sent, uploaded)  # it takes no empty name; the change is in the journal
+                    continue
                 if refusal.status != HTTPStatus.NOT_FOUND or attempt == TRIES - 1:
                     raise
                 uploaded = self.upload(file)  # the storage does not find the upload any more (service.md#assets)
                 continue
             else:
                 if isinstance(response, dict) and (asset_id := whole_number(response.get("id"))) is not None:
-                    return asset_id, changes_in(file, {"assets": [response]})
-            attached = self._find_attached(row, number, target_id, file)
+                    return asset_id, changes_in(file, {"assets": [response]}) or _changes(file, sent)
+            attached = self._find_attached(row, number, target_id, sent)
             if attached is not None:
-                return attached, None
+                return attached, _changes(file, sent)
         message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error or 'The responses had no id.'}"
         self._journal.refused(number, message)
         raise FailedWriteError(message)
@@ -178,7 +187,14 @@ def is_like(file: PlannedFile, attached: AttachedFile) -> bool:
     return not file.name or attached.name == file.name
 
 
-def differing_parts(file: PlannedFile, attached: AttachedFile) -> list[str]:
+def _with_names(file: PlannedFile, uploaded: dict[str, Any]) -> tuple[PlannedFile, dict[str, Any]]:
+    """A file and its upload with a name in the place of each empty one."""
+    name, filename = (None if text is None else text or UNNAMED for text in (file.name, file.filename))
+    metadata = {**uploaded["metadata"], "filename": uploaded["metadata"]["filename"] or UNNAMED}
+    return msgspec.structs.replace(file, name=name, filename=filename), {**uploaded, "metadata": metadata}
+
+
+def differing_parts(file: PlannedFile, attached: AttachedFile | PlannedFile) -> list[str]:
     """What differs between a planned file and the target's, as far as the service shows it."""
     pairs = (
         ("size", file.size, attached.size),
@@ -194,9 +210,9 @@ def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
     return None if attached is None else _changes(file, attached)
 
 
-def _changes(file: PlannedFile, attached: AttachedFile) -> str | None:
+def _changes(file: PlannedFile, attached: AttachedFile | PlannedFile) -> str | None:
     parts = differing_parts(file, attached)
-    return f"{describe_file(file)}: the service gave it another {' and '.join(parts)}" if parts else None
+    return f"{describe_file(file)}: in the target it has another {' and '.join(parts)}." if parts else None
 
 
 def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | Non
     if entry is None or entry.state != WriteState.DONE:
         when = "it was not set yet"
     elif entry.message:
-        when = "the service changed it when it was written"
+        when = "the target did not take it as it is"
     else:
         when = "changed since it was written, or by the service"
     return f"another {' and '.join(different)}: {when}"
