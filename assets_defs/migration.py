@@ -171,6 +171,7 @@ def _load_metadata(result: "AppliedPlan") -> Mapping[str, Any]:
         "failed": applied.failed,
         "files_uploaded": applied.files_uploaded,
         "complete": applied.complete,
+        "lacking": str(applied.lacking) or "nothing",
         "requests": result.requests,
         "failures": preview(("resource", "record", "title", "problem"), failures),
     }
@@ -188,5 +189,6 @@ def _proof_metadata(found: "MigrationVerification") -> Mapping[str, Any]:
         "duplicated": found.duplicated,
         "differing": found.differing,
         "files_checked": found.files_checked,
+        "lacking": str(found.lacking) or "nothing",
         "findings": preview(("problem", "resource", "record", "in the target", "field"), rows),
     }

@@ -32,6 +32,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.plan_folders import find_plan
 from pipelines.migration.plan.scope import check_target
+from pipelines.migration.report.issues import counts_by_path
 from pipelines.settings.settings import Settings
 
 STOPPED = (
@@ -106,10 +107,10 @@ def apply_plan(
             raise stop from None
         result = result_of(results.apply)
     output.result(
-        {"plan": plan.name, **as_json(result.applied, result.requests)},
+        {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan)},
         lambda console: print_applied(console, plan, result),
     )
-    failed = result.applied.failed + result.applied.quarantined
+    failed = result.applied.failed + result.applied.quarantined + result.applied.lacking.total
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 
@@ -132,7 +133,8 @@ def verify_plan(settings: Settings, name: str, output: Output, *, contents: bool
         config = {"plan": plan.name, "contents": contents, "evidence": str(evidence.absolute()) if evidence else ""}
         run_step(settings, migration, "verify_migration", (plan.facts.target.tenant, "migration_proof"), config)
         proof = result_of(results.verification)
-    output.result({"plan": plan.name, **msgspec.to_builtins(proof)}, lambda console: print_proof(console, plan, proof))
+    document = {"plan": plan.name, **msgspec.to_builtins(proof), **_beside(plan)}
+    output.result(document, lambda console: print_proof(console, plan, proof))
     return ExitStatus.COMPLETE if proof.equal else ExitStatus.DIFFERENCES
 
 
@@ -156,9 +158,14 @@ def show_status(settings: Settings, name: str, output: Output, *, record: int | 
             output.result(msgspec.to_builtins(view), lambda console: print_record(console, view))
             return ExitStatus.COMPLETE
         status = migration.status(plan)
-    document = {**msgspec.to_builtins(status), "complete": status.complete}
+    document = {**msgspec.to_builtins(status), "complete": status.complete, **_beside(plan)}
     output.result(document, lambda console: print_status(console, status))
-    return ExitStatus.COMPLETE
+    return ExitStatus.PARTIAL if status.lacking.total or status.refused or status.parked else ExitStatus.COMPLETE
+
+
+def _beside(plan: Plan) -> dict[str, Any]:
+    """What a plan leaves out without a failure: values that version 3 does not take, and records that wait for a decision."""
+    return {"unsent": counts_by_path(plan.facts.unsent), "conflicts": plan.facts.count(Action.CONFLICT)}
 
 
 def _parse_only(words: Sequence[str]) -> tuple[list[str], list[int]]:

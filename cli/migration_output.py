@@ -14,8 +14,12 @@ from pipelines.humanize import counted, duration
 from pipelines.migration.apply.run import ApplyResult
 from pipelines.migration.flow import AppliedPlan
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.lacking import Lacking, lacking_of
 from pipelines.migration.model.plan import CONFLICTS, HTML, ISSUES, Plan
+from pipelines.migration.model.resource_types import PUBLICATIONS
+from pipelines.migration.model.unsent_values import is_reference
 from pipelines.migration.model.wording import headline
+from pipelines.migration.report.issues import counts_by_path
 from pipelines.migration.report.status import PlanStatus, RecordView
 from pipelines.migration.undo.result import UndoResult
 from pipelines.migration.verify.verdict import MigrationVerification
@@ -49,6 +53,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "approval": facts.approval,
         "path": str(plan.folder),
         "notes": facts.notes,
+        "lacking": msgspec.to_builtins(lacking_of(plan)),
+        "unsent": counts_by_path(facts.unsent),
     }
 
 
@@ -59,6 +65,8 @@ def print_plan(console: Console, plan: Plan) -> None:
         print_warning(console, note)
     for line in headline(facts, datetime.now(UTC)):
         console.print(line)
+    if (lacking := lacking_of(plan)).total:
+        console.print(f"Not moved, which apply, status and verify will count: {lacking}.")
     console.print(f"For librarians: {plan.path(HTML)}")
     console.print(f"Issues: {plan.path(ISSUES)}")
     if facts.count(Action.CONFLICT):
@@ -67,7 +75,7 @@ def print_plan(console: Console, plan: Plan) -> None:
             "decisions"
         )
     if facts.empty:
-        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated.")
+        console.print(f"Plan {plan.name} is empty: '{facts.target.tenant}' has everything that can be migrated now.")
     else:
         console.print(f"Nothing has been written yet. To write it: bookferry migrate apply {plan.name}")
 
@@ -85,14 +93,17 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
         print_warning(console, f"{_record(failure.resource, failure.source_id, failure.title)}: {failure.problem}")
     if applied.failed > MOST_PRINTED:
         console.print(f"and {applied.failed - MOST_PRINTED:,} more: bookferry migrate status {plan.name}")
+    print_lacking(console, applied.lacking)
+    print_by_rule(console, plan)
     what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
         verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
-    elif applied.failed or applied.quarantined:
+    elif applied.failed or applied.quarantined or applied.lacking.total:
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
+        lacking = f"; lacking: {applied.lacking}" if applied.lacking.total else ""
         verdict = Text.assemble(
-            ("PARTIAL:", "bold yellow"), f" {what}; {failed}. {plan.path(ISSUES)} and `status` list them."
+            ("PARTIAL:", "bold yellow"), f" {what}; {failed}{lacking}. {plan.path(ISSUES)} and `status` list them."
         )
     else:
         verdict = Text(f"So far: {what}; {counted(applied.left, 'record')} of plan {plan.name} remain, as you asked.")
@@ -103,6 +114,7 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
     """Print the first findings; the verdict is the last line."""
     for finding in proof.findings[:MOST_PRINTED]:
         print_warning(console, str(finding))
+    print_by_rule(console, plan)
     if not proof.equal:
         console.print(f"All findings, with expected and actual values: {plan.path(proof.table)}")
     what = f"{counted(proof.compared, 'record')} compared, {counted(proof.files_checked, 'file')} checked"
@@ -111,6 +123,10 @@ def print_proof(console: Console, plan: Plan, proof: MigrationVerification) -> N
         console.print(Text.assemble(("Equal:", "bold green"), verdict))
     else:
         problems = f"{proof.missing:,} missing, {proof.duplicated:,} duplicated, {proof.differing:,} differing"
+        if proof.as_planned:
+            problems += f". The target has all that the plan could send; it could not send {proof.lacking}"
+        elif proof.lacking.total:
+            problems += f". Among them is what the plan could not send: {proof.lacking}"
         console.print(Text.assemble(("NOT EQUAL:", "bold yellow"), f" {what}: {problems}."))
 
 
@@ -143,14 +159,36 @@ def print_status(console: Console, status: PlanStatus) -> None:
         print_warning(console, f"{problem.resource} {problem.source_id}, {problem.kind}, {state}: {problem.message}")
     if len(status.problems) > MOST_PRINTED:
         console.print(f"and {len(status.problems) - MOST_PRINTED:,} more; --json lists them")
+    print_lacking(console, status.lacking)
     if (proof := status.verification) is not None:
         console.print(f"Last verified {proof.verified_at}: {'equal' if proof.equal else 'NOT equal'}.")
     stuck = f"{status.refused:,} refused, {status.parked:,} parked, {status.unanswered:,} never answered"
-    if status.complete:
-        console.print(f"Plan {status.plan} is written; {stuck}.")
+    if status.written:
+        lacking = f" PARTIAL: the target lacks {status.lacking}." if status.lacking.total else ""
+        console.print(f"Plan {status.plan} is written; {stuck}.{lacking}")
     else:
         left = f"{counted(status.requests_left, 'request')}, {duration(status.minutes_left * 60)} at the budget"
         console.print(f"Plan {status.plan}: {left} left; {stuck}. To go on: bookferry migrate apply {status.plan}")
+
+
+def print_lacking(console: Console, lacking: Lacking) -> None:
+    """Print the first things that the target lacks, each with its record and the remedy."""
+    for item in lacking.items[:MOST_PRINTED]:
+        print_warning(console, f"{_record(item.resource, item.source_id, item.title)}: {item.text} {item.suggestion}")
+    if lacking.total > MOST_PRINTED:
+        console.print(f"and {lacking.total - MOST_PRINTED:,} more are lacking; --json lists them")
+
+
+def print_by_rule(console: Console, plan: Plan) -> None:
+    """Print the fields with values that version 3 does not take. They are no difference, because no later plan can move them."""
+    paths = counts_by_path(plan.facts.unsent).items()
+    counts = {path: count for path, count in paths if not is_reference(PUBLICATIONS, path, None)}
+    if counts:
+        fields = ", ".join(f"{path} ({counted(count, 'record')})" for path, count in [*counts.items()][:MOST_PRINTED])
+        more = f" and {len(counts) - MOST_PRINTED:,} more fields" if len(counts) > MOST_PRINTED else ""
+        console.print(
+            f"Not sent, because version 3 has no place or no valid form for it: {fields}{more}; {plan.path(ISSUES)}"
+        )
 
 
 def print_record(console: Console, view: RecordView) -> None:

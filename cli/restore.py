@@ -61,14 +61,10 @@ def restore_snapshot(
         "verification": msgspec.to_builtins(proof),
     }
     output.result(document, lambda console: _print(console, plan, result, proof))
-    if not proof.equal:
+    if not proof.as_planned:
         return ExitStatus.DIFFERENCES
-    left = (
-        result.applied.failed
-        + result.applied.quarantined
-        + plan.facts.count(Action.CONFLICT)
-        + plan.facts.files.missing
-    )
+    applied = result.applied
+    left = applied.failed + applied.quarantined + applied.lacking.total + plan.facts.count(Action.CONFLICT)
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
 

@@ -74,12 +74,12 @@ def drill(
     facts = plan.facts
     problems = [*intact.problems, *problems]
     problems += [f"{failure.resource} {failure.source_id}: {failure.problem}" for failure in applied.failures]
-    problems += [str(finding) for finding in verification.findings]
+    problems += [str(finding) for finding in verification.findings if not finding.lacking]
     problems += _plan_problems(facts, completed_tasks)
     result = DrillResult(
         tenant=snapshot.manifest.tenant,
         snapshot=snapshot.manifest.snapshot,
-        ok=verification.equal and not problems,
+        ok=bool(verification.as_planned) and not problems,
         drilled_at=now.astimezone(UTC).isoformat(timespec="seconds"),
         seconds=round(time.monotonic() - begun, 3),
         records=verification.compared,

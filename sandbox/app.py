@@ -124,7 +124,10 @@ def _read_payload(call: Call) -> Any:
     if call.endpoint.payload is None:
         return None
     ignored = call.settings.variations.unknown_fields == "ignored"
-    return read_payload(call.request, call.endpoint.payload, call.version.schemas, ignore_unknown=ignored)
+    payload = read_payload(call.request, call.endpoint.payload, call.version.schemas, ignore_unknown=ignored)
+    if isinstance(payload, dict):
+        payload.pop(call.settings.variations.dropped_field, None)
+    return payload
 
 
 def _call_endpoint(call: Call) -> Response:

@@ -17,7 +17,8 @@ class Variations:
     page. ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``. ``contains`` lets identifier
     filters match a part of the value. ``storage_head``: whether a download address, signed for GET, answers HEAD. ``all_in``: the
     versions with the backup list. ``nulls``: whether a field without a value is null or absent. ``created_status``: 200 or 201.
-    ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those of a payload.
+    ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those of a payload. ``empty_names``: whether
+    an empty name of a file stays. ``dropped_field``: a field of payloads that is accepted and not kept.
     """
 
     link: str = one_of("absolute", "relative", "none", "foreign", "loop")
@@ -35,6 +36,8 @@ class Variations:
     created_status: str = one_of("ok", "created")
     deleted_answer: str = one_of("object", "empty", "no_content")
     unknown_fields: str = one_of("refused", "ignored")
+    empty_names: str = one_of("kept", "replaced", "refused")
+    dropped_field: str = ""
 
 
 @dataclass(frozen=True, slots=True)

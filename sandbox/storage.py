@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 from werkzeug.wrappers import Request, Response
 
 from sandbox.clock import Clock
-from sandbox.errors import storage_not_found
+from sandbox.errors import storage_not_found, unprocessable
 from sandbox.objects.disposition import inline
 from sandbox.objects.external_store import ExternalStore
 from sandbox.objects.object_store import respond
@@ -80,13 +80,19 @@ class Storage:
         signed = sign_form(keys, bucket, fields, now=self._clock.now(), seconds=settings.upload_seconds, sizes=sizes)
         return {"url": address, "fields": signed}
 
-    def promote(self, file_id: str, metadata: Mapping[str, Any] | None = None) -> StoredFile:
+    def promote(
+        self, file_id: str, metadata: Mapping[str, Any] | None = None, *, empty_names: str = "kept"
+    ) -> StoredFile:
         """Makes a file of the upload ``cache/<file_id>``, or raises the storage not-found error.
 
         Size is that of the upload; file name and type are those of ``metadata``, else of the upload. The upload stays, so that a client
-        can send the same id again after a lost response.
+        can send the same id again after a lost response. ``empty_names``: whether an empty file name is kept, replaced or refused.
         """
         key = f"{CACHE}{file_id}"
+        if empty_names == "refused" and metadata is not None and metadata.get("filename") == "":
+            raise unprocessable("file.metadata.filename: must not be empty")
+        if empty_names == "replaced" and metadata is not None and not metadata.get("filename"):
+            metadata = {name: value for name, value in metadata.items() if name != "filename"}
         if self._external_store:
             return self._promote_external(self._external_store, key, metadata or {})
         found = self._blobs.find(key)
@@ -131,5 +137,5 @@ def derive_keys(signing_key: bytes) -> Keys:
 
 
 def _stored_file(metadata: Mapping[str, Any], filename: str, mime_type: str | None, size: int) -> StoredFile:
-    name = metadata.get("filename") or filename
+    name = metadata.get("filename", filename)
     return StoredFile(new_file_id(name), name, metadata.get("mime_type") or mime_type, size)

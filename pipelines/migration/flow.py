@@ -29,6 +29,7 @@ from pipelines.migration.apply.target_lists import read_target_lists
 from pipelines.migration.apply.writer import Writer
 from pipelines.migration.model.comparable import ComparableLibrary, normalise
 from pipelines.migration.model.journal import Journal, WriteState
+from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import APPROVAL_LENGTH, HTML, Plan
 from pipelines.migration.model.plan_folders import seal_plan, unfinished_plan, workdir
 from pipelines.migration.model.resource_types import PUBLICATIONS
@@ -126,7 +127,8 @@ class Migration:
             libraries = builder.normalise()
             with self.session.journal(source.manifest.base_url, self.settings.tenant(target).base_url) as journal:
                 plan = builder.build(libraries, journal)
-            write_pages(plan, now=request.now)
+            sends_invalid = self.settings.tenant(target).send_invalid_identifiers
+            write_pages(plan, now=request.now, sends_invalid=sends_invalid)
             self._results.plan = sealed = seal_plan(folder, plan.facts, self.data.keys)
         return sealed
 
@@ -172,6 +174,7 @@ class Migration:
                     run.run(client.requests_per_minute)
                 finally:
                     self._results.apply = result = AppliedPlan(run.applied, client.requests)
+            run.applied.lacking = lacking_of(plan, journal)
             return result
 
     def _check_fresh(self, plan: Plan, client: LibraryClient, journal: Journal) -> None:

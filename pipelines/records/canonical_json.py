@@ -17,7 +17,7 @@ import msgspec
 from pipelines.publication_fields import DATE_FIELDS, IDENTIFIER_LIST, REFERENCES, TEXT_FIELDS
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
-from pipelines.records.identifiers.typed_identifiers import read_entry
+from pipelines.records.identifiers.typed_identifiers import count_left_out, read_entry
 from pipelines.records.identifiers.verdicts import VALID, Identifier
 from pipelines.records.matching import BOOK, comparable, fingerprint, fingerprint_of, identifying_keys, keys_of
 from pipelines.records.residue import ADDRESSES, residue_json
@@ -130,7 +130,7 @@ class CanonicalReader:
                 keys_of(found, compared.get("publishable_type") == _BOOK, self._kinds) if found else (),
                 _files(members),
                 unsent,
-                sum([one.verdict not in self._sent for one in found]) if found else 0,
+                count_left_out(found, self._sent) if found else 0,
             ),
         )
 
@@ -149,7 +149,7 @@ class CanonicalReader:
             identifying_keys(form, self._kinds),
             _files(files),
             residue_json(form.unsent),
-            sum(one.verdict not in self._sent for one in form.identifiers),
+            count_left_out(form.identifiers, self._sent),
         )
 
     def _fields(self, members: _Members, compared: dict[str, str], sent: dict[str, str], odd: list[str]) -> str | None:

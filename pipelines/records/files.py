@@ -140,9 +140,9 @@ def _attached(kind: str, position: int, owner: int | None, asset: dict[str, Any]
         kind,
         position,
         asset_id=owner if kind == ASSET else None,
-        name=_text(asset.get("name")),
+        name=_name(asset.get("name")),
         content_type=_text(asset.get("content_type")),
-        filename=_text(description.filename),
+        filename=_name(description.filename),
         mime_type=_text(description.mime_type),
         size=_size(description),
         content_key=content_key(kind, owner, description, address),
@@ -150,7 +150,12 @@ def _attached(kind: str, position: int, owner: int | None, asset: dict[str, Any]
 
 
 def _text(value: object) -> str | None:
-    return valid_text(value) if type(value) is str and value else None
+    return _name(value) or None
+
+
+def _name(value: object) -> str | None:
+    """An empty name is a name, too: what the source has is moved."""
+    return valid_text(value) if type(value) is str else None
 
 
 def addressed_files(payloads: Iterable[bytes]) -> list[FileReference]:

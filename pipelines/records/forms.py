@@ -25,7 +25,7 @@ from pipelines.publication_fields import (
 )
 from pipelines.records.files import AttachedFile, attached_files
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.typed_identifiers import read_entry, read_fields, to_v2
+from pipelines.records.identifiers.typed_identifiers import is_sent, read_entry, read_fields, to_v2
 from pipelines.records.identifiers.verdicts import GOOD, Identifier
 from pipelines.records.nested_objects import (
     ASSET_KEYS,
@@ -217,7 +217,7 @@ def _identifiers(
     read_fields(values, found, kinds)
     chosen: dict[tuple[str, str], None] = {}
     for one in found:
-        if one.verdict in sent:
+        if is_sent(one, sent):
             chosen[one.type, one.value] = None
         else:
             rest.unsent[one.source_field] = one.raw

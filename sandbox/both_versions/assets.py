@@ -61,8 +61,11 @@ def create_asset(call: Call) -> Response:
     publication = payload["publication_id"]
     if not call.tenant.assets.has_publication(publication):
         raise record_not_found()
-    file = call.tenant.storage.promote(payload["file"]["id"], payload["file"].get("metadata"))
+    empty_names = call.settings.variations.empty_names
+    file = call.tenant.storage.promote(payload["file"]["id"], payload["file"].get("metadata"), empty_names=empty_names)
     name = payload.get("name", file.filename)
+    if name == "" and empty_names == "replaced":
+        name = file.filename
     content_type = payload.get("content_type", file.mime_type)
     asset = call.tenant.assets.create(publication, name=name, content_type=content_type, file=file)
     if asset is None:

@@ -81,7 +81,8 @@ def new_assets(sent: Iterable[Mapping[str, Any]], call: Call) -> tuple[NewAsset,
     for each in sent:
         file = _stored_file(each["file"], call)
         name, content_type = each.get("name"), each.get("content_type")
-        assets.append(NewAsset(name or file.filename, content_type or file.mime_type, file))
+        keeps = name == "" and call.settings.variations.empty_names == "kept"
+        assets.append(NewAsset(name if keeps else name or file.filename, content_type or file.mime_type, file))
     return tuple(assets)
 
 
@@ -92,4 +93,5 @@ def author(entry: Mapping[str, Any]) -> Author:
 
 def _stored_file(upload: Mapping[str, Any], call: Call) -> StoredFile:
     """Returns the file of ``{id, storage: cache, metadata}``, or raises the storage not-found error."""
-    return call.tenant.storage.promote(upload["id"], upload.get("metadata"))
+    empty_names = call.settings.variations.empty_names
+    return call.tenant.storage.promote(upload["id"], upload.get("metadata"), empty_names=empty_names)

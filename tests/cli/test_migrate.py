@@ -29,8 +29,8 @@ requests_per_minute = 100000
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[SandboxProcess]:
-    """A library, and two empty ones."""
-    libraries = [f"--tenant=old=real:{RECORDS}", "--tenant=new=empty", "--tenant=other=empty"]
+    """A library, and three empty ones."""
+    libraries = [f"--tenant=old=real:{RECORDS}", "--tenant=new=empty", "--tenant=other=empty", "--tenant=third=empty"]
     with SandboxProcess(*libraries, "--requests-per-minute", "0") as process:
         yield process
 
@@ -113,6 +113,30 @@ def test_plan_apply_verify_and_undo(service: SandboxProcess, tmp_path: Path) -> 
     assert (undone.status, undone.document["deleted"]) == (0, RECORDS), undone.err
     missing = installation.run("migrate", "verify", plan["plan"], "--json")
     assert (missing.status, missing.document["missing"]) == (6, RECORDS), missing.err
+
+
+def test_files_that_the_snapshot_lacks_are_named_by_every_command(service: SandboxProcess, tmp_path: Path) -> None:
+    """Their download failed: apply and status exit with 3, verify with 6, each with the names and the record ids."""
+    installation = installation_into(tmp_path, service, "third")
+    service.fault("status", "old", path="^/storage/", status=404, times=1000)
+    assert installation.backup().status == 3
+    service.reset("faults", tenant="old")
+    plan = installation.run("migrate", "plan", "old", "new", "--newest", "--json").document
+    assert (plan["lacking"]["files"], plan["lacking"]["covers"]) == (3, 2)
+    for command, status in (("apply", 3), ("status", 3), ("verify", 6)):
+        found = installation.run("migrate", command, plan["plan"], "--json")
+        assert found.status == status, found.err
+        document = found.document
+        assert (document["lacking"]["files"], document["lacking"]["covers"]) == (3, 2)
+        assert (document.get("complete", False), document.get("equal", False)) == (False, False)
+        named = document["findings"] if command == "verify" else document["lacking"]["items"]
+        assert {one["source_id"] for one in named} == {85, 89, 92}
+        printed = installation.run("migrate", command, plan["plan"])
+        assert printed.status == status
+        assert "cover.jpg" in printed.out
+        assert "3 files, 2 covers" in printed.lines[-1]
+    restored = installation.run("restore", "old", "new", "--json")
+    assert restored.status == 3, "nothing differs but what the snapshot lacks"
 
 
 def test_restore_creates_what_is_missing_once(service: SandboxProcess, tmp_path: Path) -> None:

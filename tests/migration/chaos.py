@@ -40,7 +40,8 @@ def work(config, plan, what):
             print([one.reason for one in undone.examples][:3], file=sys.stderr, flush=True)
             os._exit(0 if all(one.resource in ("authorities", "tasks") for one in undone.examples) else 3)
         limits = Limits(failures=10**9, failures_percent=100)
-        os._exit(0 if migration.apply(found, limits=limits).applied.complete else 3)
+        applied = migration.apply(found, limits=limits).applied
+        os._exit(3 if applied.failed or applied.left else 0)
 
 for line in sys.stdin:
     child = os.fork()

@@ -16,7 +16,8 @@ from pipelines.records.canonical_json import SENT_OTHERWISE, CanonicalReader
 from pipelines.records.files import AttachedFile
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD, INVALID
+from pipelines.records.identifiers.typed_identifiers import count_left_out
+from pipelines.records.identifiers.verdicts import GOOD, INVALID, VERDICTS
 from pipelines.records.matching import comparable, fingerprint, identifying_keys
 from pipelines.records.residue import residue_json
 from pipelines.records.values import compact_json, decode_json, decode_record, whole_number
@@ -51,13 +52,13 @@ def check(payload: bytes, kinds: Kinds = STANDARD_KINDS, sent: frozenset[str] = 
     assert found.sent == {name: compact_json(form.fields[name]) for name in SENT_OTHERWISE if name in form.fields}
     assert found.fingerprint == fingerprint(form.fields)
     assert list(found.keys) == identifying_keys(form, kinds)
-    assert found.invalid == sum(one.verdict not in sent for one in form.identifiers)
+    assert found.invalid == count_left_out(form.identifiers, sent)
     assert without_keys(described_files(found.files)) == without_keys(form.files)
     unsent = unsent_with_files(found.unsent, found.files) if found.files else found.unsent
     assert decoded(unsent) == decoded(residue_json(form.unsent)), "numbers may be written in another way, 1e+16 as 1e16"
 
 
-@given(records, st.sampled_from([STANDARD_KINDS, PMCID]), st.sampled_from([GOOD, SENT]))
+@given(records, st.sampled_from([STANDARD_KINDS, PMCID]), st.sampled_from([GOOD, SENT, frozenset(VERDICTS)]))
 def test_any_record_reads_as_its_form(value: Any, kinds: Kinds, sent: frozenset[str]) -> None:
     pairs = value.pairs if isinstance(value, Members) else ()
     for one in (value, Members((*pairs, ("id", 7)))):

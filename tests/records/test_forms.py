@@ -238,3 +238,12 @@ class TestMatching:
         mixed = random.sample(entries, len(entries))
         one, other = (comparable(form_of({"identifiers": each}).fields) for each in (entries, mixed))
         assert one == other
+
+
+def test_values_that_are_no_identifiers_are_sent_as_they_stand_where_all_are() -> None:
+    """The setting `send_invalid_identifiers`; blanks are nothing that could be sent."""
+    record = {"id": 1, "isbn": "no number", "issn": "  ", "doi": "n/a"}
+    found = form_of(record, sent=frozenset(VERDICTS))
+    assert found.fields["identifiers"] == [{"type": "doi", "value": "n/a"}, {"type": "isbn", "value": "no number"}]
+    assert found.unsent == {"issn": "  "}
+    assert "identifiers" not in form_of(record).fields

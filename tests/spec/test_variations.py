@@ -9,6 +9,7 @@ import pytest
 
 from tests.spec.conftest import Library
 from tests.spec.test_publication_record import create
+from tests.spec.uploads import presigned, upload
 
 VERSIONS = pytest.mark.parametrize("version", ["v2", "v3"])
 
@@ -130,3 +131,35 @@ def test_records_change_while_a_list_is_read(library: Library) -> None:
     (changed,) = [record for page in pages for record in page if record["id"] == 30]
     assert changed["title"] == "Changed 30"
     assert changed["authors"]
+
+
+@VERSIONS
+def test_a_field_may_be_accepted_and_not_kept(empty: Library, version: str) -> None:
+    """service.md#not-shown: what the service does with each field. Variation: `dropped_field`."""
+    client = getattr(empty, version)()
+    empty.vary(dropped_field="abstract")
+    made = client.post("/publications", json={"title": "A", "abstract": "B"})
+    assert (made.status_code, made.json()["title"], made.json()["abstract"]) == (200, "A", None)
+
+
+@pytest.mark.parametrize(("empty_names", "names"), [("kept", ("", "")), ("replaced", ("a file.pdf", "a file.pdf"))])
+def test_empty_names_of_files_may_be_replaced(empty: Library, empty_names: str, names: tuple[str, str]) -> None:
+    """service.md#assets: the document does not say which names there may be. Variation: `empty_names`."""
+    client = empty.v3()
+    record = create(client)
+    empty.vary(empty_names=empty_names)
+    file = {"id": upload(empty, presigned(client)), "storage": "cache", "metadata": {"filename": ""}}
+    attached = client.post("/assets", json={"publication_id": record["id"], "name": "", "file": file}).json()
+    assert (attached["name"], attached["file"]["metadata"]["filename"]) == names
+    sent = {"title": "B", "assets_attributes": [{"name": "", "file": file}]}
+    [with_record] = client.post("/publications", json=sent).json()["assets"]
+    assert (with_record["name"], with_record["file"]["metadata"]["filename"]) == names
+
+
+def test_empty_names_of_files_may_be_refused(empty: Library) -> None:
+    """service.md#errors: 422. Variation: `empty_names`."""
+    client = empty.v3()
+    record = create(client)
+    empty.vary(empty_names="refused")
+    file = {"id": upload(empty, presigned(client)), "storage": "cache", "metadata": {"filename": ""}}
+    assert client.post("/assets", json={"publication_id": record["id"], "file": file}).status_code == 422

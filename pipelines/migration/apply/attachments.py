@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any, BinaryIO, Literal
 
+import msgspec
+
 from pipelines.errors import RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.file_visibility import FileVisibility
 from pipelines.migration.model.journal import (
@@ -33,6 +35,9 @@ PAUSES = (0.0, 2.0, 4.0)
 """Seconds before each lookup of an asset: a request that is still under way gets some seconds to arrive."""
 
 TRIES = 3
+
+UNNAMED = "file"
+"""The name of a file without one, where a name is needed."""
 
 PRESIGN: dict[str, Literal["assets/presign", "publications/cover/presign"]] = {
     ASSET: "assets/presign",
@@ -64,49 +69,60 @@ class Attachments:
         key = (self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file))
         if entry is not None and in_doubt(entry):
             asset_id = self._find_attached(row, entry.number, target_id, file)
+        changes = None
         try:
             uploaded = None if asset_id is not None else self.upload(file)
             number = self._journal.intend(*key, target_id=target_id)
             if uploaded is not None:
-                asset_id = self._post(row, number, target_id, file, uploaded)
+                asset_id, changes = self._post(row, number, target_id, file, uploaded)
         except (RefusedError, StorageError) as refusal:  # one damaged content must not cost the others
             message, status = f"{describe_file(file)}: {refusal}", getattr(refusal, "status", None)
             self._journal.refused(self._journal.intend(*key, target_id=target_id), message, status)
             raise FailedWriteError(message) from None
-        self._journal.done(number, target_id=target_id, asset_id=asset_id)
+        self._journal.done(number, target_id=target_id, asset_id=asset_id, message=changes)
 
     def upload(self, file: PlannedFile) -> dict[str, Any]:
         """Upload a file; the library does not have it yet. Returns its `{id, storage: cache, metadata}` (service.md#upload)."""
         sha256, size = file.content
-        return self._uploads.upload(
+        uploaded = self._uploads.upload(
             lambda: self._open_blob(sha256),
             presign=PRESIGN[file.kind],
-            filename=file.filename or file.name or "file",
+            filename=file.filename or file.name or UNNAMED,
             content_type=file.content_type or OCTETS,
             size=size,
             sha256=sha256,
         )
+        if file.filename == "":  # the form needs some name, the library does not
+            uploaded["metadata"]["filename"] = ""
+        return uploaded
 
-    def _post(self, row: PlanRow, number: int, target_id: int, file: PlannedFile, uploaded: dict[str, Any]) -> int:
+    def _post(
+        self, row: PlanRow, number: int, target_id: int, file: PlannedFile, uploaded: dict[str, Any]
+    ) -> tuple[int, str | None]:
+        """Returns the id of the asset, and what the service changed about it."""
         error: UnclearError | None = None
+        sent = file
         for attempt in range(TRIES):
             try:
                 response = self._client.write(
-                    "POST", "assets", {"publication_id": target_id, **asset_body(file, uploaded)}
+                    "POST", "assets", {"publication_id": target_id, **asset_body(sent, uploaded)}
                 )
             except UnclearError as unclear:
                 error = unclear
             except RefusedError as refusal:
+                if refusal.status == HTTPStatus.UNPROCESSABLE_ENTITY and "" in (sent.name, sent.filename):
+                    sent, uploaded = _with_names(sent, uploaded)  # it takes no empty name; the change is in the journal
+                    continue
                 if refusal.status != HTTPStatus.NOT_FOUND or attempt == TRIES - 1:
                     raise
                 uploaded = self.upload(file)  # the storage does not find the upload any more (service.md#assets)
                 continue
             else:
                 if isinstance(response, dict) and (asset_id := whole_number(response.get("id"))) is not None:
-                    return asset_id
-            attached = self._find_attached(row, number, target_id, file)
+                    return asset_id, changes_in(file, {"assets": [response]}) or _changes(file, sent)
+            attached = self._find_attached(row, number, target_id, sent)
             if attached is not None:
-                return attached
+                return attached, _changes(file, sent)
         message = f"{describe_file(file)}: {TRIES} tries did not attach it. {error or 'The responses had no id.'}"
         self._journal.refused(number, message)
         raise FailedWriteError(message)
@@ -148,7 +164,8 @@ class Attachments:
                 number = self._journal.intend(
                     self._plan, row.resource, row.source_id, WriteKind.ASSET, part_of(file), target_id=target_id
                 )
-                self._journal.done(number, target_id=target_id, asset_id=asset.asset_id)
+                changes = _changes(file, asset)
+                self._journal.done(number, target_id=target_id, asset_id=asset.asset_id, message=changes)
                 entered += 1
         return entered
 
@@ -163,11 +180,39 @@ class Attachments:
 
 def is_like(file: PlannedFile, attached: AttachedFile) -> bool:
     """Whether a file of the target is the one planned, by size and name, as far as the service shows them."""
-    if attached.size is not None and attached.size != file.size:
+    if None not in (attached.size, file.size) and attached.size != file.size:
         return False
     if attached.filename and file.filename:
         return attached.filename == file.filename
-    return file.name is None or attached.name == file.name
+    return not file.name or attached.name == file.name
+
+
+def _with_names(file: PlannedFile, uploaded: dict[str, Any]) -> tuple[PlannedFile, dict[str, Any]]:
+    """A file and its upload with a name in the place of each empty one."""
+    name, filename = (None if text is None else text or UNNAMED for text in (file.name, file.filename))
+    metadata = {**uploaded["metadata"], "filename": uploaded["metadata"]["filename"] or UNNAMED}
+    return msgspec.structs.replace(file, name=name, filename=filename), {**uploaded, "metadata": metadata}
+
+
+def differing_parts(file: PlannedFile, attached: AttachedFile | PlannedFile) -> list[str]:
+    """What differs between a planned file and the target's, as far as the service shows it."""
+    pairs = (
+        ("size", file.size, attached.size),
+        ("file name", file.filename, attached.filename),
+        ("name", file.name if file.kind == ASSET else None, attached.name),
+    )
+    return [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
+
+
+def changes_in(file: PlannedFile, record: Mapping[str, Any]) -> str | None:
+    """What the service changed about a file, by a response with this file alone."""
+    attached = next((one for one in attached_files(record) if one.kind == file.kind), None)
+    return None if attached is None else _changes(file, attached)
+
+
+def _changes(file: PlannedFile, attached: AttachedFile | PlannedFile) -> str | None:
+    parts = differing_parts(file, attached)
+    return f"{describe_file(file)}: in the target it has another {' and '.join(parts)}." if parts else None
 
 
 def asset_body(file: PlannedFile, uploaded: dict[str, Any]) -> dict[str, Any]:

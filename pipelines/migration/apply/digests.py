@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipelines.migration.model.comparable import digest
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
+from pipelines.publication_fields import REFERENCES
 from pipelines.records.forms import form_of
 from pipelines.records.identifiers.kinds import Kinds
 from pipelines.records.matching import comparable
@@ -35,6 +36,26 @@ class RecordDigests:
         if resource_type := RESOURCE_TYPES.get(resource):
             return resource_type.compared(resource_type.values(record))
         return comparable(form_of(record, self._kinds).fields, self._kinds)
+
+
+def not_kept(
+    record: Mapping[str, Any],
+    wanted: Mapping[str, str | None],
+    found: Mapping[str, str | None],
+    left_out: Iterable[str],
+) -> str | None:
+    """What the target lacks of a write, by the response to it; None where it has all of it.
+
+    A field that the response does not have is unknown and not counted, except a reference. `found`: the digests of the response;
+    `left_out`: references that were not sent.
+    """
+    fields = [
+        name
+        for name, value in wanted.items()
+        if value is not None and found.get(name) != value and (name in record or (name in REFERENCES and record))
+    ]
+    changed = [f"{', '.join(fields)}: the service answered another value than was sent."] if fields else []
+    return " ".join([*left_out, *changed]) or None
 
 
 def content_of(expected: Mapping[str, str | None]) -> str:

@@ -17,6 +17,7 @@ from pipelines.migration.apply.worker_pool import WorkerPool, worker_count
 from pipelines.migration.apply.writer import RowResult, Writer
 from pipelines.migration.model.actions import WRITTEN_ACTIONS, Action, FileAction
 from pipelines.migration.model.journal import Journal, WriteKind, is_done
+from pipelines.migration.model.lacking import Lacking
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.model.wording import plural
@@ -97,11 +98,13 @@ class ApplyResult:
     left: int = 0
     """Rows outside the selection."""
     failures: list[Failure] = field(default_factory=list)
+    lacking: Lacking = field(default_factory=Lacking)
+    """What the plan could not send, and what the service did not keep; counted at the end."""
 
     @property
     def complete(self) -> bool:
-        """Whether the whole plan is in the target."""
-        return not self.failed and not self.left and not self.quarantined
+        """Whether the target has everything of the source that this plan is about."""
+        return not self.failed and not self.left and not self.quarantined and not self.lacking.total
 
 
 @dataclass(frozen=True)
@@ -301,4 +304,5 @@ def as_json(applied: ApplyResult, requests: int) -> dict[str, Any]:
         "quarantined": applied.quarantined,
         "left": applied.left,
         "failures": [msgspec.to_builtins(one) for one in applied.failures],
+        "lacking": msgspec.to_builtins(applied.lacking),
     }

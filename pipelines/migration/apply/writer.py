@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 from pipelines.errors import BookferryError, RefusedError, StorageError, UnclearError
 from pipelines.migration.apply.ambiguous_writes import AmbiguousCreates
-from pipelines.migration.apply.attachments import Attachments, describe_file
-from pipelines.migration.apply.digests import RecordDigests, content_of
+from pipelines.migration.apply.attachments import Attachments, changes_in, describe_file
+from pipelines.migration.apply.digests import RecordDigests, content_of, not_kept
 from pipelines.migration.apply.payload import NOTHING_UPLOADED, Uploaded
 from pipelines.migration.apply.references import References, without_references
 from pipelines.migration.model.actions import Action, FileAction
@@ -46,6 +46,8 @@ class RowResult:
     patched: bool = False
     files: int = 0
     problems: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """References that are left out because their record does not exist."""
 
 
 class Writer:
@@ -93,6 +95,7 @@ class Writer:
             cover = None
         try:
             row = self._references.resolve(row, result.problems)
+            result.left_out += result.problems
             if row.action == Action.CREATE:
                 target_id = self._create(row, entries.get((WriteKind.CREATE, "")), cover, result)
                 entries = self._entries(row)
@@ -170,11 +173,12 @@ class Writer:
             record, sent = self._post(row, number, content, uploaded, result)
         target_id = int(record["id"])
         digests = self._digests.of_response(row.resource, record, row.expected)
-        self._journal.done(number, target_id=target_id, held=digests)
+        incomplete = not_kept(record, row.expected, digests, result.left_out)
+        self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
         result.created = True
         has_cover = bool(record.get("cover", sent.cover is not None))
         if cover is not None and has_cover:
-            self._enter_cover(row, cover, target_id, result)
+            self._enter_cover(row, cover, target_id, result, record)
         if sent.files or doubtful:
             result.files += self._attachments.enter_sent_files(row, target_id, record)
         return target_id, has_cover or (uploaded.cover is None and not doubtful)
@@ -251,19 +255,22 @@ class Writer:
             response = self._client.write("PATCH", f"{row.resource}/{target_id}", sent.added_to(payload))
         except RefusedError as refusal:
             reduced = without_references(row, refusal, result.problems)
+            if reduced is not None:
+                result.left_out.append(result.problems[-1])
             if reduced is not None and reduced.payload:
                 self._change(reduced, target_id, reduced.payload, cover, result)
                 return
             if number is not None:
                 self._journal.refused(number, str(refusal), refusal.status)
             raise FailedWriteError(str(refusal)) from None
+        has_record = isinstance(response, dict)
         if number is not None:
-            has_record = isinstance(response, dict)
             digests = self._digests.of_response(row.resource, response, wanted) if has_record else wanted
-            self._journal.done(number, target_id=target_id, held=digests)
+            incomplete = not_kept(response if has_record else {}, wanted, digests, result.left_out)
+            self._journal.done(number, target_id=target_id, held=digests, message=incomplete)
             result.patched = True
         if cover is not None and sent:
-            self._enter_cover(row, cover, target_id, result)
+            self._enter_cover(row, cover, target_id, result, response if has_record else {})
 
     def _upload(self, row: PlanRow, cover: PlannedFile | None, result: RowResult, *, with_files: bool) -> Uploaded:
         """Upload what is sent with a record. A file that cannot be uploaded becomes a problem, and the record goes without it."""
@@ -285,9 +292,12 @@ class Writer:
             result.problems.append(message)
             return None
 
-    def _enter_cover(self, row: PlanRow, cover: PlannedFile, target_id: int, result: RowResult) -> None:
+    def _enter_cover(
+        self, row: PlanRow, cover: PlannedFile, target_id: int, result: RowResult, response: Mapping[str, Any]
+    ) -> None:
         key = (self._plan, row.resource, row.source_id, WriteKind.COVER, part_of(cover))
-        self._journal.done(self._journal.intend(*key, target_id=target_id), target_id=target_id)
+        number = self._journal.intend(*key, target_id=target_id)
+        self._journal.done(number, target_id=target_id, message=changes_in(cover, response))
         result.files += 1
 
     def _refused(self, number: int, message: str, status: int | None = None) -> FailedWriteError:

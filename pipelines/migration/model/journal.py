@@ -149,12 +149,17 @@ class Journal:
         return int(number)
 
     def done(
-        self, number: int, *, target_id: int, asset_id: int | None = None, held: dict[str, str | None] | None = None
+        self,
+        number: int,
+        *,
+        target_id: int,
+        asset_id: int | None = None,
+        held: dict[str, str | None] | None = None,
+        message: str | None = None,
     ) -> None:
-        """The write happened."""
-        self._settle(
-            number, WriteState.DONE, target_id=target_id, asset_id=asset_id, held=_json(held), status=None, message=None
-        )
+        """The write happened. `message`: what the target did not take or keep of it."""
+        values = {"target_id": target_id, "asset_id": asset_id, "held": _json(held)}
+        self._settle(number, WriteState.DONE, **values, status=None, message=message)
 
     def refused(self, number: int, message: str, status: int | None = None) -> None:
         """The service refused the write; nothing was written."""

@@ -5,7 +5,6 @@ The texts about identifiers are in `records/advice.py`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -13,11 +12,7 @@ from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.plan import PlanFacts
-from pipelines.migration.model.resource_types import REFERENCES
-from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
-from pipelines.records.advice import Advice, advice_of
-from pipelines.records.identifiers.kinds import STANDARD_KINDS
-from pipelines.records.identifiers.verdicts import GOOD
+from pipelines.records.advice import Advice
 
 ACTIONS = {
     Action.CREATE: "created",
@@ -106,61 +101,7 @@ def evidence(matched_by: str) -> str:
     return EVIDENCE.get(matched_by, matched_by.replace("_", " "))
 
 
-NO_PLACE = Advice(
-    "Version 3 has no place for this value, so it is not moved.",
-    "Nothing has to be done: every backup keeps it. If people need it, enter it in a field that version 3 has.",
-)
-NO_RECORD = Advice(
-    "The target does not have the record with this number, and this plan does not create it.",
-    "Look up that record in this plan; once the target has it, the next plan will refer to it.",
-)
-NO_USER = Advice(
-    "It names a user whom this plan did not find in the target.",
-    "Move the users, too (--resources users); the next plan will then name the right one.",
-)
-NO_ORGANIZATION = Advice(
-    "It names an organization by its number in the source, and no program can list the organizations of the target.",
-    "Nothing has to be done: every backup keeps it. If it matters, enter it in the target by hand.",
-)
-NO_DAY = Advice(
-    "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
-    "Write year, month and day, such as 1984-06-08, in the source; the next plan will move it.",
-)
-OTHER_FORM = Advice(
-    "It does not have the form that version 3 takes, so it is not moved.",
-    "Correct it in the source; the next plan will move it.",
-)
-NO_IDENTIFIER = Advice(
-    "These identifiers break the rules of their type, so they are not sent.",
-    "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
-    "send_invalid_identifiers in bookferry.toml.",
-)
-
-NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION}
-"""References of publications that cannot be mapped to the target → advice."""
-
-_ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
-"""A field, or one entry of it. Longer paths lead to unknown parts of a known entry."""
-
 _SINGULAR = {"hard_copies": "hard copy", "authorities": "authority"}
-
-
-def advice_on_unsent(path: str, value: object) -> Advice:
-    """The text about a value that is not moved; without a value, about all values with that path."""
-    found = _ONE_FIELD.fullmatch(path)
-    name = found[1] if found else ""
-    if name in IDENTIFIER_FIELDS and isinstance(value, str):
-        invalid = next((found for found in STANDARD_KINDS.read(name, value) if found.verdict not in GOOD), None)
-        return advice_of(invalid.rule, invalid.type) if invalid else OTHER_FORM
-    if name in IDENTIFIER_FIELDS:
-        return NO_IDENTIFIER
-    if name in REFERENCES:
-        return NO_RECORD
-    if name in NAMED:
-        return NAMED[name]
-    if name == "published_on":
-        return NO_DAY
-    return OTHER_FORM if name in WRITTEN else NO_PLACE
 
 
 def headline(facts: PlanFacts, now: datetime) -> list[str]:

@@ -24,7 +24,7 @@ from pipelines.migration.plan.other_resources import plan_all
 from pipelines.migration.plan.rows import Totals, requests_to_read
 from pipelines.migration.plan.scope import plan_notes
 from pipelines.migration.session import MigrationSession, is_same_library
-from pipelines.records.identifiers.verdicts import GOOD, INVALID
+from pipelines.records.identifiers.verdicts import GOOD, VERDICTS
 from pipelines.service.client import LibraryClient
 from pipelines.settings.settings import Settings
 from pipelines.store.durable import sha256_of
@@ -76,7 +76,7 @@ class PlanBuilder:
         """Make the publications of both sides comparable: source, target."""
         session, source = self._session, self._request.source
         tenant = session.settings.tenant(self._request.target)
-        sent = GOOD | {INVALID} if tenant.send_invalid_identifiers else GOOD
+        sent = VERDICTS if tenant.send_invalid_identifiers else GOOD
         raw = local_table(session.source_data, source, f"raw_{PUBLICATIONS}", self._folder)
         return normalise_both(raw, self._raw_target, self._folder, session.kinds.described, sorted(sent))
 

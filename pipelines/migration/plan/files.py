@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pipelines.migration.model.actions import Action, FileAction
@@ -76,10 +76,10 @@ def planned_files(
             size=content.get("bytes"),
             sha256=content.get("sha256"),
         )
-        if content.get("status") != KEPT or file.sha256 is None:
-            file.action = FileAction.MISSING
-            file.problem = content.get("problem") or "its content was not fetched"
-        elif (known := attached.get(part_of(file))) is not None:
+        lacks_content = content.get("status") != KEPT or file.sha256 is None
+        if lacks_content:
+            file.size, file.sha256 = source_file.size, None
+        if (known := attached.get(part_of(file))) is not None:
             file.action, file.target_asset_id = FileAction.THERE, known.asset_id
         elif source_file.kind == COVER:
             replaces = any(entry.kind == WriteKind.COVER for entry in attached.values())
@@ -89,8 +89,24 @@ def planned_files(
             if same is not None:
                 free.remove(same)
                 file.action, file.target_asset_id = FileAction.THERE, same.asset_id
+        if lacks_content and file.action == FileAction.UPLOAD:
+            earlier = _attached_earlier(source_file, there, attached.values())
+            if earlier is not None:
+                file.action, file.target_asset_id = FileAction.THERE, earlier.asset_id
+            else:
+                file.action, file.problem = FileAction.MISSING, content.get("problem") or "its content was not fetched"
         planned.append(file)
     return planned
+
+
+def _attached_earlier(
+    source_file: AttachedFile, there: Sequence[AttachedFile], written: Iterable[JournalEntry]
+) -> AttachedFile | None:
+    """The file of the target that an earlier plan made of a file whose content the snapshot lacks. Another size shows a change."""
+    part = f"{source_file.kind}/{'at0' if source_file.asset_id is None else source_file.asset_id}/"
+    ids = {entry.asset_id for entry in written if entry.part.startswith(part)}
+    same = (file for file in there if file.kind == source_file.kind and file.asset_id in ids)
+    return next((file for file in same if file.size is not None and file.size == source_file.size), None)
 
 
 def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) -> bool:
@@ -100,7 +116,7 @@ def _alike(file: PlannedFile, source_file: AttachedFile, other: AttachedFile) ->
         return False
     if source_file.filename and other.filename:
         return source_file.filename == other.filename
-    return source_file.name == other.name
+    return (source_file.name or None) == (other.name or None)
 
 
 def requests_of(

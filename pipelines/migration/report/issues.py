@@ -21,9 +21,9 @@ from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.plan import CONFLICTS, ISSUES, Plan, PlannedFile
 from pipelines.migration.model.resource_types import PUBLICATIONS, USERS
-from pipelines.migration.model.wording import NO_PLACE, advice_on, advice_on_unsent, noun
+from pipelines.migration.model.unsent_values import NO_PLACE, advice_on_unsent
+from pipelines.migration.model.wording import advice_on, noun
 from pipelines.migration.plan.conflicts import differences, target_numbers
-from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.records.advice import advice_on_finding
 from pipelines.records.values import compact_json
 from pipelines.report.issues import CACHED_TEXTS, COLUMNS, LineWriter, safe_text
@@ -136,6 +136,7 @@ class PatchedField(msgspec.Struct):
 class PlanSummary:
     """What the page shows of the rows. `conflicts` and `unfit` are by reason, `unsent` by path without positions."""
 
+    sends_invalid: bool = False
     lines: int = 0
     conflicts: dict[str, IssueGroup] = field(default_factory=dict)
     unfit: dict[str, IssueGroup] = field(default_factory=dict)
@@ -146,9 +147,9 @@ class PlanSummary:
     """Records in which a value is replaced."""
 
 
-def summarise(plan: Plan) -> PlanSummary:
-    """Write the issues.tsv of a plan, and return the summary of its rows."""
-    summary, path = PlanSummary(), plan.path(ISSUES)
+def summarise(plan: Plan, *, sends_invalid: bool = False) -> PlanSummary:
+    """Write the issues.tsv of a plan, and return the summary of its rows. `sends_invalid`: whether send_invalid_identifiers is set."""
+    summary, path = PlanSummary(sends_invalid=sends_invalid), plan.path(ISSUES)
     with plan.reading() as database:
         summary.patched = list(_patched(database))
         ((summary.replaced,),) = database.execute(_REPLACED).fetchall()
@@ -231,7 +232,8 @@ class _IssueLines:
         text = value if type(value) is str else compact_json(value)
         text = NOT_SHOWN if personal or resource == USERS else self._show(text)
         _add(self._summary.unsent, group, IssueExample(record, "", text), most=1)
-        return name, text, *self._advice(path, text if path in IDENTIFIER_FIELDS else "")
+        known = resource == PUBLICATIONS and type(value) is str
+        return name, text, *self._advice(path, text if known else "")
 
     def _missing(self, record: str, file: PlannedFile) -> _Issue:
         name = self._show(file.name or file.filename or "")

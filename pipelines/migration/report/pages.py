@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pipelines.humanize import counted, duration, size
 from pipelines.inventory import LAST_DAY_OF_V2
 from pipelines.migration.model.actions import Action
+from pipelines.migration.model.lacking import lacking_of
 from pipelines.migration.model.plan import HTML, MARKDOWN, End, FileCounts, Plan, PlanFacts
+from pipelines.migration.model.unsent_values import advice_on_unsent
 from pipelines.migration.model.wording import (
     ACTIONS,
     advice_on,
-    advice_on_unsent,
     days_left,
     evidence,
     finishes_at,
@@ -29,6 +30,7 @@ from pipelines.migration.report.issues import (
     counts_by_path,
     summarise,
 )
+from pipelines.publication_fields import IDENTIFIER_FIELDS
 from pipelines.report.issues import safe_text
 from pipelines.report.plots import Bar, Plot, as_image
 from pipelines.report.rendering import day, html, markdown
@@ -59,10 +61,13 @@ COLOURS = {
 """Action → colour; the two that need a person have the same."""
 
 
-def write_pages(plan: Plan, *, now: datetime) -> PlanSummary:
-    """Write plan.md, plan.html and issues.tsv of a plan. `now`: when an apply would begin."""
-    summary = summarise(plan)
-    context = _context(plan.facts, summary, now)
+def write_pages(plan: Plan, *, now: datetime, sends_invalid: bool = False) -> PlanSummary:
+    """Write plan.md, plan.html and issues.tsv of a plan.
+
+    `now`: when an apply would begin. `sends_invalid`: whether send_invalid_identifiers is set for the target.
+    """
+    summary = summarise(plan, sends_invalid=sends_invalid)
+    context = {**_context(plan.facts, summary, now), "lacking": str(lacking_of(plan))}
     with storage_errors(plan.folder):
         write_atomically(plan.path(MARKDOWN), markdown(PACKAGE, "plan.md", context).encode())
         plots = {**plots_of(plan.facts), "fields": _field_plot(summary)}
@@ -153,7 +158,7 @@ def _context(facts: PlanFacts, summary: PlanSummary, now: datetime) -> dict[str,
         "decisions": counted(facts.decisions, "decision") if facts.decisions else "",
         "unfit": _groups(summary.unfit),
         "nameless": counted(facts.unfit, "record") if facts.unfit else "",
-        "unsent": [_unsent(path, count, summary.unsent.get(path)) for path, count in list(unsent.items())[:MOST_PATHS]],
+        "unsent": [_unsent(path, count, summary) for path, count in list(unsent.items())[:MOST_PATHS]],
         "more_unsent": f"{len(unsent) - MOST_PATHS:,}" if len(unsent) > MOST_PATHS else "",
         "invalid": _who("break", facts.invalid_identifiers, "identifier"),
         "invalid_verb": "is" if facts.invalid_identifiers == 1 else "are",
@@ -258,9 +263,11 @@ def _groups(groups: Mapping[str, IssueGroup]) -> list[dict[str, Any]]:
     ]
 
 
-def _unsent(path: str, count: int, group: IssueGroup | None) -> dict[str, str]:
-    problem, suggestion = advice_on_unsent(path, None)
+def _unsent(path: str, count: int, summary: PlanSummary) -> dict[str, str]:
+    group = summary.unsent.get(path)
     example = group.examples[0] if group else IssueExample("")
+    value = None if path in IDENTIFIER_FIELDS else example.value
+    problem, suggestion = advice_on_unsent(path, value, sends_invalid=summary.sends_invalid)
     row = {"path": safe_text(path, 60), "count": f"{count:,}", "problem": problem, "suggestion": suggestion}
     return {**row, "record": example.record, "example": safe_text(example.value, 120)}
 

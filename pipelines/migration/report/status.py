@@ -17,6 +17,7 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import RECORDS, ComparableLibrary, digest
 from pipelines.migration.model.formatting import display_text, value_of
 from pipelines.migration.model.journal import RECORD_WRITES, Journal, JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.lacking import Lacking, lacking_of
 from pipelines.migration.model.plan import ROWS, Plan, PlanRow, plan_row
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.verdict import MigrationVerification, read_verification, verifications
@@ -68,13 +69,20 @@ class PlanStatus(msgspec.Struct, kw_only=True):
     """The moment at which a write was last begun or settled; empty where there is none."""
     problems: list[StatusProblem]
     """The first writes that were refused, are parked or have a lost response."""
+    lacking: Lacking
+    """What the plan could not send, and what the service did not keep of the writes so far."""
     verification: MigrationVerification | None
     """The last one."""
 
     @property
-    def complete(self) -> bool:
+    def written(self) -> bool:
         """Whether all planned writes are done."""
         return self.planned == self.done
+
+    @property
+    def complete(self) -> bool:
+        """Whether all planned writes are done, and nothing is lacking."""
+        return self.written and not self.lacking.total
 
 
 class FieldView(msgspec.Struct, kw_only=True):
@@ -133,6 +141,7 @@ def status_of(plan: Plan, journal: Journal) -> PlanStatus:
         minutes_left=remaining / facts.requests_per_minute,
         last_change=journal.last_change(plan.name),
         problems=[_problem(entry) for entry in islice(journal.of_plan(plan.name, *_UNFINISHED), MOST_LISTED)],
+        lacking=lacking_of(plan, journal),
         verification=read_verification(stored[-1]) if stored else None,
     )
 

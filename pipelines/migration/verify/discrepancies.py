@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MISSING, DIFFERING, DUPLICATED, UNREAD = "missing", "differing", "duplicated", "unread"
 """Problems. Unread: the bytes of a file could not be fetched, so that nothing is proved of them."""
 
+LACKING = "lacking"
+"""A missing file that the plan could not send."""
+
 FILES, COVER = "files", "cover"
 """The field of a discrepancy that is about a file."""
 
@@ -28,7 +31,7 @@ FINDINGS = Table(
     "One row for each difference between a plan and the target.",
     (),
     (
-        Column("problem", _TEXT, "missing, differing, duplicated or unread.", required=True),
+        Column("problem", _TEXT, "missing, differing, duplicated, unread or lacking.", required=True),
         Column("source_id", _NUMBER, "The record in the source."),
         Column("target_id", _NUMBER, "The record in the target."),
         Column("field", _TEXT, "The field, or `files` or `cover`; empty where it is the record."),
@@ -81,6 +84,15 @@ class Discrepancies:
             [DIFFERING, [FILES, COVER]],
         ).fetchall()
         return {(problem, is_file): count for problem, is_file, count in rows}
+
+    def count_lacking_files(self) -> tuple[int, int]:
+        """The attached files and the covers that the plan could not send and that are not in the target."""
+        counts = dict(
+            self.database.execute(
+                "SELECT field, count(*) FROM findings WHERE problem = ? GROUP BY field", [LACKING]
+            ).fetchall()
+        )
+        return counts.get(FILES, 0), counts.get(COVER, 0)
 
     def compared(self) -> int:
         """Records that should be in the target."""

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from pipelines.humanize import counted
-from pipelines.migration.apply.attachments import is_like
+from pipelines.migration.apply.attachments import differing_parts, is_like
 from pipelines.migration.model.actions import FileAction
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.comparison_database import append_rows, create_table
@@ -22,6 +22,7 @@ from pipelines.migration.verify.discrepancies import (
     DIFFERING,
     DUPLICATED,
     FILES,
+    LACKING,
     MISSING,
     Discrepancies,
     Discrepancy,
@@ -92,8 +93,8 @@ def check_files(discrepancies: Discrepancies) -> int:
     for batch in database.sql(_RECORDS).to_arrow_reader(STEP):
         present: list[Row] = []
         for row in batch.to_pylist():
-            planned = [file for file in _PLANNED.decode(row["files"]) if file.action != FileAction.MISSING]
-            checked += len(planned)
+            planned = _PLANNED.decode(row["files"])
+            checked += sum(file.action != FileAction.MISSING for file in planned)
             before = {file.asset_id for file in described_files(row["before"])}
             entries = {
                 entry["part"]: WrittenFile(entry["state"], entry["asset_id"], entry["message"])
@@ -138,9 +139,12 @@ def compare_files(
             pairs.append((file, match))
     free = [asset for number, asset in assets.items() if number not in known]
     for file in unmatched:
-        match = next((asset for asset in free if file.kind == AN_ASSET and is_like(file, asset)), None)
-        if match is None:
-            problems.append(FileProblem(MISSING, file, None, _why_missing(file, written.get(part_of(file)))))
+        candidates = [*assets.values()] if file.action == FileAction.MISSING else free
+        match = next((asset for asset in candidates if file.kind == AN_ASSET and is_like(file, asset)), None)
+        if match is not None and match not in free:
+            assets.pop(match.asset_id)  # a later plan attached it
+        elif match is None:
+            problems.append(_missing(file, written.get(part_of(file))))
         else:
             free.remove(match)
             pairs.append((file, match))
@@ -154,6 +158,13 @@ def compare_files(
             why = f"it is unknown who attached {asset.asset_id}, which is like it"
             problems.append(FileProblem(DUPLICATED, original, asset, why))
     return problems, pairs
+
+
+def _missing(file: PlannedFile, entry: WrittenFile | None) -> FileProblem:
+    if file.action == FileAction.MISSING:
+        why = f"the snapshot lacks its content: {file.problem or 'it was not fetched'}"
+        return FileProblem(LACKING, file, None, why)
+    return FileProblem(MISSING, file, None, _why_missing(file, entry))
 
 
 def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
@@ -172,19 +183,15 @@ def _why_missing(file: PlannedFile, entry: WrittenFile | None) -> str:
 
 def _difference(file: PlannedFile, match: AttachedFile, entry: WrittenFile | None) -> str:
     """How a file in the target differs from the planned one, as far as the service shows it; empty where it does not."""
-    pairs = (
-        ("size", file.size, match.size),
-        ("file name", file.filename, match.filename),
-        ("name", file.name if file.kind == AN_ASSET else None, match.name),
-    )
-    different = [name for name, wanted, found in pairs if None not in (wanted, found) and wanted != found]
+    different = differing_parts(file, match)
     if not different:
         return ""
-    when = (
-        "it was not set yet"
-        if entry is None or entry.state != WriteState.DONE
-        else "changed since it was written, or by the service"
-    )
+    if entry is None or entry.state != WriteState.DONE:
+        when = "it was not set yet"
+    elif entry.message:
+        when = "the target did not take it as it is"
+    else:
+        when = "changed since it was written, or by the service"
     return f"another {' and '.join(different)}: {when}"
 
 

@@ -17,11 +17,13 @@ from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import ComparableLibrary
 from pipelines.migration.model.formatting import display_both, value_of
 from pipelines.migration.model.journal import Journal
+from pipelines.migration.model.lacking import LackingCounts, LackingItem, LackingKind, not_sent
 from pipelines.migration.model.plan import Plan
 from pipelines.migration.model.resource_types import PUBLICATIONS
 from pipelines.migration.verify.discrepancies import (
     DIFFERING,
     DUPLICATED,
+    LACKING,
     MISSING,
     UNREAD,
     Discrepancies,
@@ -67,14 +69,19 @@ def verify(
         contents = check_contents(discrepancies) if check_contents is not None else None
         counts = Counter(discrepancies.counts())
         counts.update({(problem, False): count for problem, count in other_resources.counts().items()})
+        lacking = _lacking(plan, discrepancies)
+        as_planned = counts.keys() <= {(LACKING, True)}
+        counts[MISSING, True] += counts.pop((LACKING, True), 0)
+        counts[MISSING, False] += lacking.records
+        counts[DIFFERING, False] += lacking.references
         compared, name = discrepancies.compared() + other_resources.compared, _free_name(plan, at)
-        findings = _write_table(plan.path(f"{name}.tsv"), discrepancies, other_resources)
+        findings = _write_table(plan, plan.path(f"{name}.tsv"), discrepancies, other_resources)
     facts = plan.facts
     verification = MigrationVerification(
         plan=plan.name,
         tool=f"bookferry {VERSION}",
         verified_at=at.isoformat(timespec="seconds"),
-        equal=not counts,
+        equal=not counts.total(),
         compared=compared,
         **{problem: counts.get((problem, False), 0) + counts.get((problem, True), 0) for problem in _OF_RECORDS},
         files=FileFindings(**{problem: counts.get((problem, True), 0) for problem in (*_OF_RECORDS, UNREAD)}),
@@ -87,6 +94,8 @@ def verify(
         requests=client.requests,
         table=f"{name}.tsv",
         findings=findings,
+        lacking=lacking,
+        as_planned=as_planned,
     )
     save_verification(plan, verification)
     return verification
@@ -94,6 +103,32 @@ def verify(
 
 _OF_RECORDS = (MISSING, DIFFERING, DUPLICATED)
 """Problems that records have, too, and not files alone."""
+
+
+def _lacking(plan: Plan, discrepancies: Discrepancies) -> LackingCounts:
+    """What the plan could not send and the target does not have; a file may have been attached by a person since."""
+    lacking = LackingCounts(records=plan.facts.unfit)
+    for item in not_sent(plan):
+        if item.kind in (LackingKind.RECORD, LackingKind.REFERENCE):
+            lacking.add(item.kind)
+    lacking.files, lacking.covers = discrepancies.count_lacking_files()
+    return lacking
+
+
+def _not_sent(item: LackingItem) -> VerificationFinding:
+    is_record = item.kind == LackingKind.RECORD
+    return VerificationFinding(
+        problem=MISSING if is_record else DIFFERING,
+        resource=item.resource,
+        source_id=item.source_id,
+        target_id=None,
+        title=safe_text(item.title, MOST_CHARACTERS),
+        field="" if is_record else item.name,
+        wanted=item.value,
+        found="",
+        why=f"the plan could not send it: {item.problem} {item.suggestion}",
+        lacking=True,
+    )
 
 
 def _free_name(plan: Plan, at: datetime) -> str:
@@ -105,14 +140,17 @@ def _free_name(plan: Plan, at: datetime) -> str:
 
 
 def _write_table(
-    path: Path, discrepancies: Discrepancies, other_resources: OtherResourcesComparison
+    plan: Plan, path: Path, discrepancies: Discrepancies, other_resources: OtherResourcesComparison
 ) -> list[VerificationFinding]:
     """Write one line for each finding. Returns the first ones."""
     first: list[VerificationFinding] = []
 
     def lines() -> Iterator[tuple[str | int, ...]]:
         publications = (_finding(discrepancy, title) for discrepancy, title in discrepancies.with_titles())
-        for finding in chain(publications, other_resources.findings()):
+        not_written = (
+            _not_sent(item) for item in not_sent(plan) if item.kind in (LackingKind.RECORD, LackingKind.REFERENCE)
+        )
+        for finding in chain(publications, other_resources.findings(), not_written):
             if len(first) < MOST_LISTED:
                 first.append(finding)
             ids = ("" if number is None else number for number in (finding.source_id, finding.target_id))
@@ -135,7 +173,7 @@ def _finding(discrepancy: Discrepancy, title: str | None) -> VerificationFinding
         values = value_of(discrepancy.wanted), value_of(discrepancy.found)
         wanted, found = display_both(discrepancy.field, *values, MOST_CHARACTERS)
     return VerificationFinding(
-        problem=discrepancy.problem,
+        problem=MISSING if discrepancy.problem == LACKING else discrepancy.problem,
         resource=PUBLICATIONS,
         source_id=discrepancy.source_id,
         target_id=discrepancy.target_id,
@@ -144,4 +182,5 @@ def _finding(discrepancy: Discrepancy, title: str | None) -> VerificationFinding
         wanted=wanted,
         found=found,
         why=safe_text(discrepancy.why, MOST_CHARACTERS),
+        lacking=discrepancy.problem == LACKING,
     )

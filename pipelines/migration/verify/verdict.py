@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from pipelines.errors import StorageError
+from pipelines.migration.model.lacking import LackingCounts
 from pipelines.migration.model.plan import Plan
 from pipelines.store.durable import storage_errors, write_atomically
 
@@ -27,6 +28,8 @@ class VerificationFinding(msgspec.Struct, kw_only=True):
     wanted: str
     found: str
     why: str
+    lacking: bool = False
+    """Whether the plan could not send it, so that only a new plan can move it."""
 
     def __str__(self) -> str:
         """One line for people."""
@@ -53,7 +56,7 @@ class MigrationVerification(msgspec.Struct, kw_only=True):
     tool: str
     verified_at: str
     equal: bool
-    """The verdict: whether nothing is missing, differing, duplicated or unread."""
+    """The verdict: whether nothing is missing, differing, duplicated or unread, also nothing that the plan could not send."""
     compared: int
     """Records that should be in the target."""
     missing: int
@@ -65,7 +68,7 @@ class MigrationVerification(msgspec.Struct, kw_only=True):
     contents: int | None
     """Files whose bytes were compared; None where that was not asked for."""
     conflicts: int
-    """Records that a person has to decide. Neither these nor quarantined and skipped records are differences."""
+    """Records that a person has to decide. Neither these nor skipped records are differences; quarantined ones are lacking."""
     quarantined: int
     skipped: int
     target_records: int
@@ -74,6 +77,10 @@ class MigrationVerification(msgspec.Struct, kw_only=True):
     """Name of the table of all findings, beside the plan."""
     findings: list[VerificationFinding]
     """The first findings."""
+    lacking: LackingCounts = msgspec.field(default_factory=LackingCounts)
+    """What of `missing` and `differing` the plan could not send."""
+    as_planned: bool | None = None
+    """Whether the target has everything that the plan could send; None in results of earlier versions."""
 
     @property
     def name(self) -> str:

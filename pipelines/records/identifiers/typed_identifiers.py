@@ -8,7 +8,7 @@ from typing import Any
 
 from pipelines.publication_fields import IDENTIFIER_LIST
 from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
-from pipelines.records.identifiers.verdicts import GOOD, Identifier
+from pipelines.records.identifiers.verdicts import GOOD, UNRECOGNISED, Identifier
 from pipelines.records.values import text_of
 
 _new = tuple.__new__
@@ -64,9 +64,19 @@ def type_and_value(entry: object) -> tuple[str, str]:
     return "", text_of(entry) or ""
 
 
+def is_sent(one: Identifier, verdicts: AbstractSet[str]) -> bool:
+    """Whether the value of a flat field is sent, where values with these verdicts are: blanks never are."""
+    return one.verdict in verdicts and (one.verdict != UNRECOGNISED or bool(one.value.strip()))
+
+
+def count_left_out(identifiers: Iterable[Identifier], verdicts: AbstractSet[str]) -> int:
+    """How many values of flat fields are not sent; entries of v3's list always are."""
+    return sum(one.source_field != IDENTIFIER_LIST and not is_sent(one, verdicts) for one in identifiers)
+
+
 def entries_of(identifiers: Iterable[Identifier], verdicts: AbstractSet[str] = GOOD) -> list[RawIdentifier]:
     """The list for v3: each identifier with one of these verdicts once, in the order of the record."""
-    chosen = dict.fromkeys((one.type, one.value) for one in identifiers if one.verdict in verdicts)
+    chosen = dict.fromkeys((one.type, one.value) for one in identifiers if is_sent(one, verdicts))
     return [{"type": kind, "value": value} for kind, value in chosen]
 
 

@@ -30,6 +30,9 @@ from tests.migration.other_resources.full_library import (
     titles,
 )
 
+ORGANIZATION = "1 reference"
+"""What every plan of the whole library lacks: no program can list the organizations of the target."""
+
 NOW = datetime(2026, 11, 21, 18, tzinfo=UTC)
 
 
@@ -58,12 +61,13 @@ def test_named_resources_move_with_their_references_in_the_planned_requests(
     }
     requests_before = pair.requests()
     result = pair.apply(plan)
-    assert (result.applied.failed, result.applied.complete) == (0, True)
+    assert (result.applied.failed, result.applied.left, str(result.applied.lacking)) == (0, 0, ORGANIZATION)
     assert pair.requests() - requests_before == result.requests == facts.requests
 
     with pair.migration() as migration:
         proof = migration.verify(plan)
-    assert (proof.equal, proof.compared, proof.findings) == (True, sum(facts.source.records.values()), [])
+    assert (proof.as_planned, proof.compared) == (True, sum(facts.source.records.values()))
+    assert [(finding.field, finding.lacking) for finding in proof.findings] == [("organization", True)]
 
     source_titles, target_titles = titles(pair, "library"), titles(pair)
     assert sorted(source_titles.values()) == sorted(target_titles.values())
@@ -108,19 +112,20 @@ def test_contributors_are_the_same_persons_even_where_their_accounts_are_created
     patched, second, third, _fourth = plan_rows(plan, "publications")[:4]
     assert (patched.action, [*patched.payload], second.unsent["organization"]) == ("patch", ["contributor"], {"id": 1})
     assert ("contributor" in third.payload, third.references["contributor"].target_ids) == (False, [None])
-    assert pair.apply(plan).applied.complete
+    assert str(pair.apply(plan).applied.lacking) == ORGANIZATION
     assert contributors(pair) == contributors(pair, "library")
     with pair.migration() as migration:
         proof = migration.verify(plan)
-        assert (proof.equal, proof.findings) == (True, [])
-        assert migration.status(plan).complete
+        assert (proof.as_planned, str(proof.lacking)) == (True, ORGANIZATION)
+        status = migration.status(plan)
+        assert (status.written, status.complete, str(status.lacking)) == (True, False, ORGANIZATION)
     assert pair.plan(snapshot, resources=["users"]).facts.empty
     assert pair.plan(snapshot).facts.empty
 
     made = {record["title"]: record["id"] for record in records_of(pair, "publications").values()}
     pair.call("PATCH", f"publications/{made[third.title]}", {"contributor": None})
     with pair.migration() as migration:
-        [finding] = migration.verify(plan).findings
+        [finding] = [one for one in migration.verify(plan).findings if not one.lacking]
     assert (finding.problem, finding.source_id, finding.field) == ("differing", third.source_id, "contributor")
     [conflict] = plan_rows(pair.plan(snapshot, resources=["users"]), "publications", Action.CONFLICT)
     assert (conflict.reason, [*conflict.differing]) == ("edited_in_target", ["contributor"])
@@ -146,10 +151,11 @@ def test_a_contributor_without_an_account_does_not_stop_the_publication(pair: Li
     assert sorted(failure.source_id for failure in applied.failures if failure.resource == "publications") == [2, 3, 4]
     assert len(records_of(pair, "publications")) == RECORDS
     assert len(contributors(pair)) == 1
-    pair.apply(plan)
+    again = pair.apply(plan).applied
+    assert (again.failed, again.lacking.writes, again.complete) == (0, 3, False), "no later run forgets them"
     later = pair.plan(snapshot, resources=["users"])
     assert [row.source_id for row in later.rows("patch", resources=["publications"])] == [2, 3, 4]
-    assert pair.apply(later).applied.complete
+    assert str(pair.apply(later).applied.lacking) == ORGANIZATION
     assert contributors(pair) == contributors(pair, "library")
 
 
@@ -216,7 +222,7 @@ def test_a_plan_keeps_users_in_a_file_of_their_own_encrypted_with_the_key(
     plan = pair.plan(snapshot, resources=["users"], overwrite=True)
     pair.apply(plan)
     with pair.migration() as migration:
-        assert migration.verify(plan, evidence=pair.config.parent / "bag").equal
+        assert migration.verify(plan, evidence=pair.config.parent / "bag").as_planned
         personal = [*(user["email"] for user in there.values()), "Oldname"]
         for folder in (
             conflict.folder,
@@ -286,8 +292,10 @@ def test_a_verification_finds_missing_differing_and_duplicated_records(pair: Lib
     pair.call("DELETE", f"collections/{collection.target_id}")
     with pair.migration() as migration:
         proof = migration.verify(plan)
-    assert (proof.equal, proof.missing, proof.differing, proof.duplicated) == (False, 1, 1, 1)
-    found = {(finding.problem, finding.resource, finding.source_id, finding.field) for finding in proof.findings}
+    assert (proof.equal, proof.as_planned, proof.missing, proof.duplicated) == (False, False, 1, 1)
+    assert proof.differing == 1 + proof.lacking.references
+    written = [finding for finding in proof.findings if not finding.lacking]
+    found = {(finding.problem, finding.resource, finding.source_id, finding.field) for finding in written}
     assert found == {
         ("differing", "authorities", made[0].source_id, "variants"),
         ("duplicated", "authorities", made[1].source_id, ""),
@@ -309,11 +317,18 @@ def test_a_missing_location_is_left_to_a_person_and_its_copies_wait(pair: Librar
     assert "Closed stacks" in plan.path("issues.tsv").read_text("utf-8")
     result = pair.apply(plan)
     assert (result.applied.quarantined, result.applied.complete) == (1 + len(waiting), False)
+    with pair.migration() as migration:
+        proof, status = migration.verify(plan), migration.status(plan)
+    for lacking in (result.applied.lacking, status.lacking, proof.lacking):
+        assert lacking.records == 1 + len(waiting)
+    assert (proof.equal, proof.as_planned, proof.missing) == (False, True, 1 + len(waiting))
+    assert "Closed stacks" in {finding.title for finding in proof.findings if finding.problem == "missing"}
+    assert "Closed stacks" in {item.title for item in status.lacking.items}
     assert "library" not in {copy["location_id"] for copy in records_of(pair, "hard_copies").values()}
     pair.call("PATCH", f"hard_copies/locations/{stacks['id']}", {"name": "closed  Stacks"})
     later = pair.plan(snapshot, resources=["hard_copies"])
     assert later.facts.counts["hard_copies"]["create"] == len(waiting)
-    assert pair.apply(later).applied.complete
+    assert pair.apply(later).applied.lacking.records == 0
 
 
 def test_several_matches_are_a_conflict_and_never_a_new_record(pair: LibraryPair, snapshot: Snapshot) -> None:

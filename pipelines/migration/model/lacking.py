@@ -1,0 +1,213 @@
+"""What the target lacks although the source has it: what a plan could not send, and what the service did not keep of a write.
+
+It is counted from the rows of the plan and from the journal, so that apply, status and verify give the same numbers, also for plans of
+earlier versions. Values for which version 3 has no place, or no valid form, are not among it: the plan and issues.tsv list those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from pipelines.humanize import MOST_LISTED, counted
+from pipelines.migration.model.actions import PRESENT_ACTIONS, Action, FileAction
+from pipelines.migration.model.comparable import STEP
+from pipelines.migration.model.journal import RECORD_WRITES, Journal, WriteState
+from pipelines.migration.model.plan import Plan, PlannedFile
+from pipelines.migration.model.unsent_values import advice_on_unsent, is_reference
+from pipelines.migration.model.wording import advice_on
+from pipelines.records.advice import Advice, advice_on_finding
+from pipelines.records.files import COVER
+from pipelines.records.tables.registry import PERSONAL
+from pipelines.service.redaction import outside_text
+
+MOST_CHARACTERS = 300
+"""Of a text from outside."""
+
+MOST_NUMBERS = 20
+"""Of a reference to several records."""
+
+_FILES = msgspec.json.Decoder(list[PlannedFile])
+
+_MAY_REFER = (
+    r'"(contributor|organization|categories\[|publication_id|location_id|assignee_id|[^"]*(collection|authorit))'
+)
+"""Part of the JSON of unsent values that may have a reference; most rows are not decoded."""
+
+_PRESENT = ", ".join(f"'{action}'" for action in PRESENT_ACTIONS)
+
+_ROWS = f"""
+    SELECT resource, source_id, action, title, reason, unsent, CASE WHEN lacks_file THEN files END AS files
+    FROM (
+        SELECT
+            *,
+            action IN ({_PRESENT}) AND coalesce(files LIKE '%"{FileAction.MISSING}"%', false) AS lacks_file,
+            action IN ({_PRESENT}) AND coalesce(regexp_matches(unsent, '{_MAY_REFER}'), false) AS may_refer
+        FROM file
+    )
+    WHERE action = '{Action.QUARANTINED}' OR lacks_file OR may_refer
+"""  # noqa: S608  our own words
+
+
+class LackingKind(StrEnum):
+    """What is lacking."""
+
+    RECORD = "record"
+    FILE = "file"
+    COVER = "cover"
+    REFERENCE = "reference"
+    """The record is there without a reference to another one."""
+    WRITE = "write"
+    """The record or file was written, and the service did not keep all of it."""
+
+
+class LackingItem(msgspec.Struct, kw_only=True, frozen=True):
+    """One thing that the target lacks."""
+
+    kind: LackingKind
+    resource: str
+    source_id: int
+    title: str = ""
+    """The title of its record; empty for a person."""
+    name: str = ""
+    """The name of the file, or the field of the reference."""
+    value: str = ""
+    """The numbers of the records in the source to which it refers."""
+    problem: str
+    suggestion: str
+
+    @property
+    def text(self) -> str:
+        """What is lacking and why, for a line about the record."""
+        if self.kind in (LackingKind.RECORD, LackingKind.WRITE):
+            return self.problem
+        what = f"{self.name} {self.value}" if self.kind == LackingKind.REFERENCE else f"the {self.kind} {self.name}"
+        return f"{what.strip()} is not moved: {self.problem.removesuffix('.')}."
+
+
+class LackingCounts(msgspec.Struct, kw_only=True):
+    """How much is lacking, by kind."""
+
+    records: int = 0
+    files: int = 0
+    covers: int = 0
+    references: int = 0
+    writes: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.records + self.files + self.covers + self.references + self.writes
+
+    def __str__(self) -> str:
+        """`2 records, 1 cover`; empty where nothing is lacking."""
+        words = (
+            (self.records, "record"),
+            (self.files, "file"),
+            (self.covers, "cover"),
+            (self.references, "reference"),
+            (self.writes, "incomplete write"),
+        )
+        return ", ".join(counted(count, noun) for count, noun in words if count)
+
+    def add(self, kind: LackingKind) -> None:
+        """Count one."""
+        name = f"{kind}s"
+        setattr(self, name, getattr(self, name) + 1)
+
+
+class Lacking(LackingCounts, kw_only=True):
+    """How much is lacking, and the first items."""
+
+    items: list[LackingItem] = []
+
+
+def lacking_of(plan: Plan, journal: Journal | None = None) -> Lacking:
+    """What the target lacks after a plan. With a journal, also what the service did not keep of the writes so far."""
+    found = Lacking(records=plan.facts.unfit, items=[])
+    for item in _all(plan, journal):
+        found.add(item.kind)
+        if len(found.items) < MOST_LISTED:
+            found.items.append(item)
+    return found
+
+
+def _all(plan: Plan, journal: Journal | None) -> Iterator[LackingItem]:
+    yield from not_sent(plan)
+    if journal is not None:
+        yield from _not_kept(plan, journal)
+
+
+def not_sent(plan: Plan) -> Iterator[LackingItem]:
+    """Yield what a plan could not send, in the order of its rows; records without an id are in `PlanFacts.unfit` only."""
+    with plan.reading() as database:
+        for batch in database.sql(_ROWS).to_arrow_reader(STEP):
+            for row in batch.to_pylist():
+                yield from _items(row)
+
+
+def _items(row: Mapping[str, Any]) -> Iterator[LackingItem]:
+    title = "" if row["resource"] in PERSONAL else row["title"] or ""
+    if row["action"] == Action.QUARANTINED:
+        yield _item(row, title, LackingKind.RECORD, advice_on(row["reason"]))
+        return
+    if row["files"]:
+        yield from (
+            _file(row, title, file) for file in _FILES.decode(row["files"]) if file.action == FileAction.MISSING
+        )
+    if row["unsent"]:
+        for path, value in msgspec.json.decode(row["unsent"]).items():
+            if is_reference(row["resource"], path, value):
+                advice = advice_on_unsent(path, None)
+                yield _item(row, title, LackingKind.REFERENCE, advice, path, _numbers(value))
+
+
+def _numbers(value: object) -> str:
+    """The numbers of a reference without anything else, because the rest may name a person."""
+    if isinstance(value, dict):
+        value = value.get("id")
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_numbers, value[:MOST_NUMBERS])))
+    return str(value) if isinstance(value, int) else ""
+
+
+def _file(row: Mapping[str, Any], title: str, file: PlannedFile) -> LackingItem:
+    problem, suggestion = advice_on_finding("file")
+    kind = LackingKind.COVER if file.kind == COVER else LackingKind.FILE
+    name = outside_text(file.filename or file.name or "", MOST_CHARACTERS)
+    problem = outside_text(file.problem or "", MOST_CHARACTERS) or problem
+    return _item(row, title, kind, Advice(problem, suggestion), name)
+
+
+def _item(  # noqa: PLR0917  the parts of an item
+    row: Mapping[str, Any], title: str, kind: LackingKind, advice: Advice, name: str = "", value: str = ""
+) -> LackingItem:
+    return LackingItem(
+        kind=kind,
+        resource=row["resource"],
+        source_id=row["source_id"],
+        title=outside_text(title, MOST_CHARACTERS),
+        name=name,
+        value=value,
+        problem=advice.problem,
+        suggestion=advice.suggestion,
+    )
+
+
+def _not_kept(plan: Plan, journal: Journal) -> Iterator[LackingItem]:
+    """A finished write has a message where the service did not take or keep all of it."""
+    columns = ("state", "message", "resource", "source_id", "kind")
+    entries: Iterable[tuple[Any, ...]] = journal.columns_of_plan(plan.name, columns)
+    for state, message, resource, source_id, kind in entries:
+        if state == WriteState.DONE and message:
+            yield LackingItem(
+                kind=LackingKind.WRITE,
+                resource=resource,
+                source_id=source_id,
+                name="" if kind in RECORD_WRITES else kind,
+                problem=message,
+                suggestion="Look at the record in the target, and enter there what is lacking.",
+            )

@@ -1,0 +1,140 @@
+"""Values of the source that are not moved: why, what to do about them, and which of them refer to other records."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.migration.model.resource_types import PUBLICATIONS, REFERENCES
+from pipelines.publication_fields import IDENTIFIER_FIELDS, WRITTEN
+from pipelines.publication_fields import REFERENCES as PUBLICATION_REFERENCES
+from pipelines.records.advice import Advice, advice_of
+from pipelines.records.identifiers.kinds import STANDARD_KINDS
+from pipelines.records.identifiers.verdicts import GOOD
+
+NO_PLACE = Advice(
+    "Version 3 has no place for this value, so it is not moved.",
+    "Nothing has to be done: every backup keeps it. If people need it, enter it in a field that version 3 has.",
+)
+NO_RECORD = Advice(
+    "The target does not have the record with this number, and this plan does not create it.",
+    "Look up that record in this plan; once the target has it, the next plan will refer to it.",
+)
+NO_USER = Advice(
+    "It names a user whom this plan did not find in the target.",
+    "Move the users, too (--resources users); the next plan will then name the right one.",
+)
+NO_ORGANIZATION = Advice(
+    "It names an organization by its number in the source, and no program can list the organizations of the target.",
+    "Nothing has to be done: every backup keeps it. If it matters, enter it in the target by hand.",
+)
+NO_DAY = Advice(
+    "This is not a complete date, and version 3 takes only complete dates, so it is not moved.",
+    "Write year, month and day, such as 1984-06-08, in the source; the next plan will move it.",
+)
+OTHER_FORM = Advice(
+    "It does not have the form that version 3 takes, so it is not moved.",
+    "Correct it in the source; the next plan will move it.",
+)
+NO_CATEGORY = Advice(
+    "It names a category without a name, and numbers count within one library only.",
+    "Give the category a name in the source; the next plan will move it.",
+)
+NO_LINK = Advice(
+    "It refers to another record by its number in the source, and this plan does not move that link.",
+    "Nothing has to be done: every backup keeps it. If it matters, make the link in the target by hand.",
+)
+NO_IDENTIFIER = Advice(
+    "These identifiers break the rules of their type, so they are not sent.",
+    "Each is a line in issues.tsv that says what is wrong. Correct it in the source, or have all of them sent unchanged: "
+    "send_invalid_identifiers in bookferry.toml.",
+)
+NO_TEXT = Advice(
+    "These fields have only blanks, or no text, so there is nothing to send.",
+    "Clear the field in the source, or enter the right identifier; the next plan will move it.",
+)
+UNKNOWN_IDENTIFIER = Advice(
+    "It looks like an identifier of a type that Bookferry does not know, so it is not moved.",
+    "If it is one, describe its type in bookferry.toml: {table}. The next plan will move it, without a new backup.",
+)
+
+NAMED = {"contributor": NO_USER, "organization": NO_ORGANIZATION, "published_on": NO_DAY}
+"""Field → advice."""
+
+_CATEGORY = re.compile(r"categories\[\d+\]'*")
+_LINK = re.compile(r"(?:.*\.)?(collections?|authorit(?:y|ies))(?:_ids?)?(?:\[\d*\])?'*")
+"""A field of a publication, or of an author, that is named after another resource."""
+
+IDENTIFIER_NAMES = frozenset(
+    {"ark", "asin", "gtin", "handle", "hdl", "ismn", "lccn", "oclc", "pmc", "pmcid", "uri", "urn", "wos", "zbl"}
+)
+"""Names of fields that are identifiers whatever their values look like."""
+
+_CONFIGURABLE = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,39}")
+"""Names that a table [identifiers.NAME] may have."""
+
+_LOOKS_LIKE_IDENTIFIER = re.compile(r"(?=\S*\d)(?!\d{4}-\d\d)(?!true|false|null)[\w./:;()<>+-]{4,100}", re.ASCII)
+"""A text without blanks and with a digit that does not begin like a date."""
+
+_ONE_FIELD = re.compile(r"(\w+)(?:\[\d*\])?'*")
+"""A field, or one entry of it. Longer paths lead to unknown parts of a known entry."""
+
+
+def is_reference(resource: str, path: str, value: object) -> bool:
+    """Whether an unsent value refers to another record."""
+    found = _ONE_FIELD.fullmatch(path)
+    if resource != PUBLICATIONS:
+        return found is not None and found[1] in REFERENCES
+    if found is not None and found[1] in PUBLICATION_REFERENCES:
+        return True
+    if _CATEGORY.fullmatch(path):
+        return isinstance(value, dict) and "id" in value
+    return _LINK.fullmatch(path) is not None
+
+
+def looks_like_identifier(path: str, value: object) -> bool:
+    """Whether an unsent value may be an identifier of a type that the configuration could describe."""
+    if _CONFIGURABLE.fullmatch(path) is None:
+        return False
+    if path.lower() in IDENTIFIER_NAMES:
+        return True
+    return (
+        isinstance(value, str)
+        and _LOOKS_LIKE_IDENTIFIER.fullmatch(value) is not None
+        and "://" not in value
+        and not path.endswith(("_at", "_on", "date"))
+    )
+
+
+def advice_on_unsent(path: str, value: object, *, sends_invalid: bool = False) -> Advice:
+    """The text about a value that is not moved; without a value, about all values with that path.
+
+    `sends_invalid`: whether send_invalid_identifiers is set for the target.
+    """
+    found = _ONE_FIELD.fullmatch(path)
+    name = found[1] if found else ""
+    if name in IDENTIFIER_FIELDS:
+        return _on_identifier(name, value, sends_invalid=sends_invalid)
+    if name in REFERENCES:
+        return NO_RECORD
+    if name in NAMED:
+        return NAMED[name]
+    if name in WRITTEN:
+        return NO_CATEGORY if _CATEGORY.fullmatch(path) else OTHER_FORM
+    return _on_unknown(path, value)
+
+
+def _on_identifier(name: str, value: object, *, sends_invalid: bool) -> Advice:
+    if not isinstance(value, str):
+        return NO_TEXT if sends_invalid else NO_IDENTIFIER
+    invalid = next((found for found in STANDARD_KINDS.read(name, value) if found.verdict not in GOOD), None)
+    return advice_of(invalid.rule, invalid.type) if invalid else OTHER_FORM
+
+
+def _on_unknown(path: str, value: object) -> Advice:
+    """The text about a field that no rule names."""
+    if _LINK.fullmatch(path):
+        return NO_LINK
+    if not looks_like_identifier(path, value):
+        return NO_PLACE
+    table = f"[identifiers.{path.lower()}]" + ("" if path.islower() else f' with fields = ["{path}"]')
+    return Advice(UNKNOWN_IDENTIFIER.problem, UNKNOWN_IDENTIFIER.suggestion.format(table=table))

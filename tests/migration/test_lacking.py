@@ -1,0 +1,224 @@
+"""What a plan could not send, or the service did not keep, is counted by apply, status and verify until a later plan has moved it (I6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.migration.model.actions import Action, FileAction
+from pipelines.migration.model.journal import JournalEntry, WriteKind, WriteState
+from pipelines.migration.model.lacking import LackingCounts, LackingKind, lacking_of
+from pipelines.migration.model.plan import ISSUES, Plan, PlannedFile
+from pipelines.migration.plan.files import planned_files
+from pipelines.records.files import attached_files
+from pipelines.service.client import open_client
+from pipelines.service.files.upload import Uploads
+from pipelines.settings.loading import load_settings
+from pipelines.store.snapshots.snapshots import Snapshot
+from tests.migration.conftest import RECORDS
+from tests.migration.library_pair import LibraryPair
+from tests.migration.sample_plans import plan_of, row
+from tests.migration.verify.test_run import WITH_BOTH, WITH_COVER, WITH_PDF, verify
+
+FILES = {(WITH_PDF, "file"), (WITH_BOTH, "file"), (WITH_BOTH, "cover"), (WITH_COVER, "file"), (WITH_COVER, "cover")}
+
+
+@pytest.fixture
+def without_files(pair: LibraryPair) -> Snapshot:
+    """A new data folder, with a snapshot whose downloads failed."""
+    pair.config.write_text(pair.config.read_text().replace('data = "library-data"', 'data = "other-data"'))
+    pair.sandbox.fault("status", "library", path="^/storage/", status=404, times=1000)
+    snapshot = pair.back_up()
+    pair.sandbox.reset("faults")
+    return snapshot
+
+
+def status_of(pair: LibraryPair, plan: Plan) -> Any:
+    with pair.migration() as migration:
+        return migration.status(plan)
+
+
+def test_files_whose_download_failed_are_lacking_until_a_later_plan_moved_them(
+    pair: LibraryPair, without_files: Snapshot
+) -> None:
+    plan = pair.plan(without_files)
+    assert (plan.facts.files.missing, plan.facts.count(Action.CREATE)) == (5, RECORDS)
+    before = status_of(pair, plan)
+    assert ((before.lacking.files, before.lacking.covers), before.complete) == ((3, 2), False)
+    for _ in range(2):
+        applied = pair.apply(plan).applied
+        assert (applied.failed, applied.left, applied.complete) == (0, 0, False)
+        assert {(item.source_id, item.kind) for item in applied.lacking.items} == FILES
+        assert {item.problem.rpartition("answered ")[2] for item in applied.lacking.items} == {"404 Not Found"}
+    status = status_of(pair, plan)
+    assert (status.written, status.complete, status.lacking) == (True, False, applied.lacking)
+    proof = verify(pair, plan)
+    assert (proof.equal, proof.as_planned, proof.missing, proof.files.missing) == (False, True, 5, 5)
+    assert proof.lacking == LackingCounts(files=3, covers=2)
+    assert {finding.source_id for finding in proof.findings} == {source_id for source_id, _kind in FILES}
+    assert any("cover.jpg" in finding.wanted for finding in proof.findings)
+
+    later = pair.plan(pair.back_up("again"))
+    assert (later.facts.files.missing, later.facts.files.upload) == (0, 5)
+    assert pair.apply(later).applied.complete
+    assert verify(pair, later, contents=True).equal
+    assert verify(pair, plan).equal, "the files are there, whatever plan moved them"
+
+
+def test_a_file_that_the_target_has_is_not_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """A later download may fail; what an earlier plan moved is recognised by its asset and size."""
+    assert pair.apply(pair.plan(snapshot)).applied.complete
+    for path in (pair.config.parent / "library-data" / "files").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    pair.sandbox.fault("status", "library", path="^/storage/", status=404, times=1000)
+    plan = pair.plan(pair.back_up("again"))
+    pair.sandbox.reset("faults")
+    assert (plan.facts.files.missing, plan.facts.files.there) == (0, 5)
+    assert (pair.apply(plan).applied.complete, verify(pair, plan).equal) == (True, True)
+
+
+def test_another_content_under_the_same_asset_is_lacking() -> None:
+    [file] = attached_files({"id": 1, "assets": [{"id": 5, "file": {"metadata": {"size": 7, "filename": "a.pdf"}}}]})
+    done = JournalEntry(
+        number=1,
+        plan="p",
+        resource="publications",
+        source_id=1,
+        kind=WriteKind.ASSET,
+        part="asset/5/abc",
+        state=WriteState.DONE,
+        target_id=2,
+        asset_id=50,
+        content=None,
+        wanted={},
+        held={},
+        before={},
+        status=None,
+        message=None,
+        begun_at="",
+        ended_at="",
+    )
+    for size, action in ((7, FileAction.THERE), (8, FileAction.MISSING)):
+        described = {"id": 50, "file": {"metadata": {"size": size, "filename": "b.pdf"}}}
+        [planned] = planned_files([file], [], attached_files({"id": 2, "assets": [described]}), [done])
+        assert (planned.action, planned.size) == (action, 7)
+
+
+def test_a_field_that_the_service_does_not_keep_is_lacking(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """The response to the write shows it, and no later run of the plan forgets it; the verification reads it."""
+    plan = pair.plan(snapshot)
+    dated = [record.source_id for record in plan.rows() if "published_on" in record.payload]
+    pair.sandbox.change(pair.target, variations={"dropped_field": "published_on"})
+    assert dated
+    for _ in range(2):
+        applied = pair.apply(plan).applied
+        assert (applied.failed, applied.complete, applied.lacking.writes) == (0, False, len(dated))
+    assert {item.kind for item in applied.lacking.items} == {LackingKind.WRITE}
+    assert {item.source_id for item in applied.lacking.items} == {*dated}
+    assert applied.lacking.items[0].problem.startswith("published_on: the service answered another value")
+    assert status_of(pair, plan).lacking == applied.lacking
+    proof = verify(pair, plan)
+    assert (proof.equal, proof.as_planned, proof.differing) == (False, False, len(dated))
+    assert {finding.why for finding in proof.findings} == {"the service had this value right after it was written"}
+
+
+def test_a_field_that_a_response_does_not_have_is_not_called_lost(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """The document does not show the responses to writes: they may leave out empty fields."""
+    pair.sandbox.change(pair.target, variations={"nulls": "absent"})
+    plan = pair.plan(snapshot)
+    assert pair.apply(plan).applied.complete
+    assert verify(pair, plan).equal
+
+
+def attach_without_names(pair: LibraryPair) -> None:
+    """A record in the target of a pair, with a file that has neither a name nor a file name."""
+    settings = load_settings(pair.config)
+    with open_client(settings, "new", state=settings.data / "state.db") as client, Uploads(client) as uploads:
+        uploaded = uploads.upload(
+            lambda: BytesIO(b"text"), presign="assets/presign", filename="x", content_type="text/plain", size=4
+        )
+    uploaded["metadata"]["filename"] = ""
+    record = pair.call("POST", "publications", {"title": "With a nameless file"})
+    asset = pair.call("POST", "assets", {"publication_id": record["id"], "name": "", "file": uploaded})
+    assert (asset["name"], asset["file"]["metadata"]["filename"]) == ("", "")
+
+
+@pytest.mark.parametrize("empty_names", ["kept", "replaced", "refused"])
+def test_an_empty_file_name_is_moved_or_named(
+    pair: LibraryPair, another_target: Callable[[], LibraryPair], tmp_path: Path, empty_names: str
+) -> None:
+    """It is no `file`: the target gets it as it is, or apply and verify say that the service changed it."""
+    attach_without_names(pair)
+    into = another_target()
+    move = LibraryPair.at(tmp_path / "move", pair.sandbox, pair.target, into.target)
+    plan = move.plan(move.back_up())
+    pair.sandbox.change(into.target, variations={"empty_names": empty_names})
+    applied, proof = move.apply(plan).applied, verify(move, plan, contents=True)
+    [record] = move.publications()
+    [asset] = record["assets"]
+    names = asset["name"], asset["file"]["metadata"]["filename"]
+    if empty_names == "kept":
+        assert names == ("", "")
+        assert (applied.complete, proof.equal) == (True, True)
+        return
+    assert names == ("file", "file")
+    assert (applied.failed, applied.lacking.writes) == (0, 1)
+    assert applied.lacking.items[0].problem == "The file: in the target it has another file name and name."
+    assert (proof.equal, proof.files.differing) == (False, 1)
+    assert proof.findings[0].why == "another file name and name: the target did not take it as it is"
+
+
+def test_every_kind_is_counted_from_the_rows_of_a_plan(tmp_path: Path) -> None:
+    """Rows alone are read, so that plans of earlier versions have the counts, too. No person is named (I10)."""
+    lost = PlannedFile(
+        kind="asset", position=0, action=FileAction.MISSING, filename="lost.pdf", problem="404 Not Found"
+    )
+    unsent = {
+        "contributor": {"id": 7, "name": "Cora"},
+        "organization": {"id": 1},
+        "categories[2]": {"id": 3},
+        "categories[3].parent": 1,
+        "collection_ids": [4, 5],
+        "authors[0].authority_id": 9,
+        "import_state": "done",
+        "isbn": "97803",
+    }
+    rows = [
+        row(1, Action.CREATE, files=[lost], unsent=unsent),
+        row(2, Action.UNCHANGED, target_id=3, files=[PlannedFile(kind="cover", position=0, action=FileAction.MISSING)]),
+        row(3, Action.CONFLICT, files=[lost], unsent=unsent, reason="fields_differ"),
+        row(4, Action.SKIPPED, unsent=unsent),
+        row(5, Action.QUARANTINED, unsent=unsent, reason="nothing_to_send"),
+        row(6, Action.PATCH, resource="collections", target_id=4, unsent={"publication_ids[3]": 12, "colour": "red"}),
+    ]
+    found = lacking_of(plan_of(tmp_path / "plan", rows, unfit=2))
+    assert str(found) == "3 records, 1 file, 1 cover, 6 references"
+    references = [(item.source_id, item.name, item.value) for item in found.items if item.kind == LackingKind.REFERENCE]
+    assert references == [
+        (1, "contributor", "7"),
+        (1, "organization", "1"),
+        (1, "categories[2]", "3"),
+        (1, "collection_ids", "4, 5"),
+        (1, "authors[0].authority_id", "9"),
+        (6, "publication_ids[3]", "12"),
+    ]
+    assert "Cora" not in repr(found)
+
+
+def test_unrecognised_identifiers_are_sent_where_the_setting_says_so(pair: LibraryPair, snapshot: Snapshot) -> None:
+    """`send_invalid_identifiers` sends what breaks the rules as it stands, words too; no page then advises to set it."""
+    without = pair.plan(snapshot)
+    assert without.facts.invalid_identifiers == 1
+    assert "send_invalid_identifiers" in without.path("plan.html").read_text()
+    pair.configure("send_invalid_identifiers = true")
+    plan = pair.plan(snapshot)
+    assert plan.facts.invalid_identifiers == 0
+    assert "isbn" not in plan.facts.unsent
+    assert not [name for name in ("plan.html", "plan.md", ISSUES) if "send_invalid" in plan.path(name).read_text()]
+    assert pair.apply(plan).applied.complete
+    assert verify(pair, plan).equal
