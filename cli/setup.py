@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cli.output import Output, command_line
 from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.loading import CONFIG_FILE, load_settings
 from pipelines.settings.tenant import TenantName
 
@@ -23,7 +24,7 @@ nightly_at = "02:00"
 [tenants.{tenant}]
 base_url = {base_url}
 {sign_in}
-requests_per_minute = 60  # the service's limit for automated access
+requests_per_minute = {requests_per_minute}  # the service's limit for automated access
 
 # [notify]  # addresses or commands to call when a backup has ended: docs/operating.md, "Notifications"
 # success_env = "BACKUP_ALIVE"
@@ -61,7 +62,13 @@ def write_config(path: Path, *, base_url: str, tenant: str, data: str, api: str,
         raise ConfigurationError(f"--api {api}: there is no such version; say one of {', '.join(SIGN_IN)}.")
     variable = tenant.upper()
     sign_in = SIGN_IN[api].format(tenant=tenant, variable=variable)
-    content = CONFIG.format(tenant=tenant, sign_in=sign_in, data=_toml(data), base_url=_toml(base_url))
+    content = CONFIG.format(
+        tenant=tenant,
+        sign_in=sign_in,
+        data=_toml(data),
+        base_url=_toml(base_url),
+        requests_per_minute=REQUESTS_PER_MINUTE,
+    )
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(content)

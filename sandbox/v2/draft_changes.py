@@ -12,9 +12,9 @@ from typing import Any
 from sandbox.both_versions.publication_changes import DraftChange, author, common_changes, file_entries, new_assets
 from sandbox.endpoints import Call
 from sandbox.state.drafts import AssetChange, Author, Draft, Identifier
+from sandbox.v2.destroy_markers import is_destroyed
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
-_DESTROY = "_destroy"
 _ASSET_TEXTS = ("name", "content_type")
 
 Entry = Mapping[str, Any]
@@ -58,7 +58,7 @@ def _merged_authors(before: Sequence[Author], entries: Iterable[Entry]) -> tuple
     """Adds authors at the end, unless they are there already, or removes them."""
     authors = list(before)
     for entry in entries:
-        if entry.get(_DESTROY):
+        if is_destroyed(entry):
             authors = [each for each in authors if not _matches(each, entry)]
         elif author(entry) not in authors:
             authors.append(author(entry))
@@ -76,7 +76,7 @@ def _merged_categories(
     categories = list(before)
     for entry in entries:
         number = entry["id"] if "id" in entry else ids.get(entry["name"], entry["name"])
-        if entry.get(_DESTROY):
+        if is_destroyed(entry):
             categories = [each for each in categories if each != number]
         elif number not in categories:
             categories.append(number)
@@ -85,4 +85,4 @@ def _merged_categories(
 
 def _asset_change(entry: Entry) -> AssetChange:
     words = {name: entry[name] for name in _ASSET_TEXTS if name in entry}
-    return AssetChange(entry["id"], words, remove=bool(entry.get(_DESTROY)))
+    return AssetChange(entry["id"], words, remove=is_destroyed(entry))

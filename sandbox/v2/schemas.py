@@ -23,16 +23,16 @@ from sandbox.both_versions.schemas import (
     response_object,
 )
 from sandbox.endpoints import Schema
+from sandbox.v2.destroy_markers import DESTROY_MARKER
 from sandbox.v2.render import FLAT_IDENTIFIERS
 
-_DESTROY = {"_destroy": {"type": "boolean", "description": "Remove the entry instead of adding it"}}
 _ASSET_TEXTS = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL}
 _ASSETS = {
     **array(
         {
             "anyOf": [
                 payload_object({"file": ref("FileUpload"), **_ASSET_TEXTS}, required=("file",)),
-                payload_object({"id": ID, **_ASSET_TEXTS, **_DESTROY}, required=("id",)),
+                payload_object({"id": ID, **_ASSET_TEXTS, **DESTROY_MARKER}, required=("id",)),
             ]
         }
     ),
@@ -44,12 +44,12 @@ _PAYLOAD_FIELDS: Mapping[str, Schema] = {
         name: {**TEXT_OR_NULL, "description": "Null or an empty text removes it", "deprecated": True}
         for name in FLAT_IDENTIFIERS
     },
-    "authors": array(payload_object({"name": NAME, "type": AUTHOR_TYPE, **_DESTROY}, required=("name",))),
+    "authors": array(payload_object({"name": NAME, "type": AUTHOR_TYPE, **DESTROY_MARKER}, required=("name",))),
     "categories": array(
         {
             "anyOf": [
-                payload_object({"name": NAME, **_DESTROY}, required=("name",)),
-                payload_object({"id": ID, "name": NAME, **_DESTROY}, required=("id",)),
+                payload_object({"name": NAME, **DESTROY_MARKER}, required=("name",)),
+                payload_object({"id": ID, "name": NAME, **DESTROY_MARKER}, required=("id",)),
             ]
         }
     ),
