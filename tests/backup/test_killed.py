@@ -195,7 +195,7 @@ def test_killed_again_and_again(
 
 
 def test_killed_while_people_work(backups: Backups, tmp_path: Path) -> None:
-    """A walk down the list goes on past every change: the snapshot is complete, whenever the first run ended."""
+    """I4, I9: a walk down the list goes on past every change: the snapshot is complete, whenever the first run ended."""
     chance, early, took = random.Random(13), 0, 1.0
     for kill in range(KILLS + 1):
         with BusyLibrary(kill, quiet=3, newest_first=kill % 3 == 2, pages=PAGES) as busy:
