@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,8 @@ def _catch_errors(request: Request, answer: Callable[[], Response]) -> Response:
     except ApiError as error:
         return error_response(error)
     except Exception:  # noqa: BLE001  # the traceback goes to stderr
-        traceback.print_exc(file=request.environ["wsgi.errors"])
+        with suppress(OSError):  # stderr may be a pipe that nobody reads any more
+            traceback.print_exc(file=request.environ["wsgi.errors"])
         return error_response(internal_server_error())
 
 
