@@ -26,7 +26,7 @@ from sandbox.objects.errors import no_such_bucket
 from sandbox.responses import error_response, without_nulls
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
-from sandbox.tenants import LoggedRequest, Tenant
+from sandbox.tenants import LoggedRequest, Tenant, subdomain
 from sandbox.v2 import V2
 from sandbox.v3 import V3
 
@@ -61,9 +61,11 @@ class Sandbox:
         name, slash, rest = request.path.removeprefix("/").partition("/")
         if name == CONTROL:
             return _catch_errors(request, lambda: control.respond(request, self.tenants))
+        path = slash + rest
+        if (own := subdomain(request.host)) in self.tenants:
+            name, path = str(own), request.path
         if name not in self.tenants:
             return error_response(route_not_found(request.path))
-        path = slash + rest
         if path.startswith(STORAGE):
             return error_response(route_not_found(request.path))
         return self._log_and_answer(self.tenants[name], request, path)
