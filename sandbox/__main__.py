@@ -133,7 +133,10 @@ class _Service:
         server = Server(options.host, options.port, app)
         for each in (server, storage):
             threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-        print(json.dumps(_ready_line(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
+        sys.stdout.write(
+            json.dumps(_ready_line(server.url, storage.url, tenants)) + "\n"
+        )  # one write: `head -c` may end it
+        sys.stdout.flush()
         if options.stop_at_eof:
             _wait_for_eof()
             self.end.request(0)
