@@ -21,7 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     epilog="Exit status: 0 complete, 1 failed, 2 usage or configuration, 3 partial, 4 a person must sign in, "
-    "5 a safety limit stopped it, 6 differences found.",
+    "5 a safety limit stopped it, 6 differences found, 130 and 143 stopped by a signal, 141 nobody reads the output.",
 )
 for function in (demo, init, login, whoami, doctor, backup, report, query, tables, stage, restore, drill, ui):
     app.command()(function)

@@ -28,6 +28,11 @@ from pipelines.store.stores import open_data
 if TYPE_CHECKING:
     from pipelines.store.postgres.loading import LoadResult
 
+STOPPED = (
+    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
+    "resumes there, if it runs soon enough (resume_hours)."
+)
+
 
 def backup_tenant(
     settings: Settings, tenant: str, wanted: list[str], output: Output, *, with_files: bool = True

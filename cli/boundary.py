@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import select
 import signal
 import sys
 import traceback
@@ -15,37 +16,44 @@ import typer
 from rich.text import Text
 
 from cli.output import Output, plain_console
-from cli.stop_signals import STOP_SIGNALS
+from cli.stop_signals import STOP_SIGNALS, StopRequest, received_signal
 from pipelines.errors import BookferryError, ExitStatus, StorageError
 from pipelines.service.redaction import redact
 from pipelines.store.durable import is_disk_full, storage_error
 
-STOPPED = (
-    "Stopped before the end. Nothing was published and the last good snapshot is untouched. What was read is stored: the same command "
-    "resumes there, if it runs soon enough (resume_hours)."
-)
+STOPPED = "Stopped before the end."
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """Parse and run one command line. Returns its exit status."""
-    return _status_of(
-        lambda: int(app(list(arguments), prog_name="bookferry", standalone_mode=False) or 0),
-        as_json="--json" in arguments,
-    )
+
+    def body() -> int:
+        status = int(app(list(arguments), prog_name="bookferry", standalone_mode=False) or 0)
+        sys.stdout.flush()
+        return status
+
+    return _status_of(body, as_json="--json" in arguments)
 
 
-def command(function: Callable[..., ExitStatus]) -> Callable[..., int]:
-    """Decorates the function of a command, which returns its status. Reports its errors before Typer handles them."""
+def command_with(stopped: str) -> Callable[[Callable[..., ExitStatus]], Callable[..., int]]:
+    """Returns a decorator like `command` for a command that says `stopped` when a person or a service manager stops it."""
 
-    @functools.wraps(function)
-    def run_command(*args: Any, **kwargs: Any) -> int:
-        def body() -> int:
-            with _stops_delivered():
-                return int(function(*args, **kwargs))
+    def decorate(function: Callable[..., ExitStatus]) -> Callable[..., int]:
+        @functools.wraps(function)
+        def run_command(*args: Any, **kwargs: Any) -> int:
+            def body() -> int:
+                with _stops_delivered():
+                    return int(function(*args, **kwargs))
 
-        return _status_of(body, as_json=bool(kwargs.get("json")))
+            return _status_of(body, as_json=bool(kwargs.get("json")), stopped=stopped)
 
-    return run_command
+        return run_command
+
+    return decorate
+
+
+command = command_with(STOPPED)
+"""Decorates the function of a command, which returns its status. Reports its errors before Typer handles them."""
 
 
 @contextmanager
@@ -63,7 +71,7 @@ def _stops_delivered() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
 
 
-def _status_of(action: Callable[[], int], *, as_json: bool) -> int:
+def _status_of(action: Callable[[], int], *, as_json: bool, stopped: str = STOPPED) -> int:
     """Run `action` and return its status. Every error becomes one message.
 
     A `BookferryError` has a message for the user. Any other error is a mistake in Bookferry and is reported with its traceback.
@@ -72,15 +80,42 @@ def _status_of(action: Callable[[], int], *, as_json: bool) -> int:
         return action()
     except typer.TyperException as error:
         return _report_usage_error(error, as_json=as_json)
-    except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitStatus.FAILED
     except Exception as error:  # noqa: BLE001  the last place where an error can be reported
-        return _report_error(error, as_json=as_json)
+        return ExitStatus.CLOSED_PIPE if _is_closed_pipe(error) else _report_error(error, as_json=as_json)
     except BaseException as interruption:
+        if isinstance(interruption, SystemExit) and _is_broken_pipe(interruption):  # from Typer's help
+            return ExitStatus.CLOSED_PIPE
         if not is_stop(interruption):
             raise
-        return fail(getattr(interruption, "message", STOPPED), ExitStatus.FAILED, as_json=as_json)
+        return fail(getattr(interruption, "message", stopped), _stopped_status(), as_json=as_json)
+
+
+def _stopped_status() -> ExitStatus:
+    """130 or 143, as a shell reports a process that the signal ended."""
+    return ExitStatus.TERMINATED if received_signal() == signal.SIGTERM else ExitStatus.INTERRUPTED
+
+
+def _is_closed_pipe(error: BaseException) -> bool:
+    """Whether the reason of an error is that the reader of our output, such as `head`, has closed it. Further output goes nowhere.
+
+    A connection or another process may raise `BrokenPipeError`, too: such an error must not end the command in silence.
+    """
+    if not _is_broken_pipe(error):
+        return False
+    closed = [stream for stream in (sys.stdout, sys.stderr) if _has_no_reader(stream.fileno())]
+    for stream in closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return bool(closed)
+
+
+def _is_broken_pipe(error: BaseException) -> bool:
+    return any(isinstance(each, BrokenPipeError) for each in _with_causes(error))
+
+
+def _has_no_reader(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _report_usage_error(error: typer.TyperException, *, as_json: bool) -> int:
@@ -101,6 +136,19 @@ def _report_error(error: Exception, *, as_json: bool) -> int:
     return fail(message, ExitStatus.FAILED, as_json=as_json)
 
 
+@contextmanager
+def stop_message(message: str) -> Iterator[None]:
+    """A stop in this block ends the command with `message`."""
+    try:
+        yield
+    except BaseException as interruption:
+        if not is_stop(interruption):
+            raise
+        stop = StopRequest()
+        stop.message = message
+        raise stop from None
+
+
 def is_stop(error: BaseException) -> bool:
     """Whether this is a stop: the interrupt of Python or of Dagster."""
     return "Interrupt" in "".join(kind.__name__ for kind in type(error).__mro__)
@@ -108,23 +156,30 @@ def is_stop(error: BaseException) -> bool:
 
 def explained_error(error: BaseException) -> BookferryError | None:
     """The `BookferryError` behind an error. Dagster wraps the errors of a job, and each library has its own error for a full disk."""
+    for each in _with_causes(error):
+        if isinstance(each, BookferryError):
+            return each
+        if is_disk_full(each):
+            return storage_error(each, getattr(each, "filename", None) or "the data folder")
+    return None
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yields an error and the errors behind it."""
     queue, seen = [error], set[int]()
     while queue:  # causes may form a ring
         current = queue.pop(0)
-        if isinstance(current, BookferryError):
-            return current
-        if is_disk_full(current):
-            return storage_error(current, getattr(current, "filename", None) or "the data folder")
+        yield current
         seen.add(id(current))
         causes = (current.__cause__, current.__context__)
         queue += [cause for cause in causes if cause is not None and id(cause) not in seen]
-    return None
 
 
 def fail(message: str, status: ExitStatus, *, as_json: bool) -> ExitStatus:
     """Print an error and return the exit status."""
     message = redact(message)
-    plain_console(sys.stderr).print(Text.assemble(("error:", "bold red"), f" {message}"))
+    with suppress(OSError):  # nobody may read stderr any more
+        plain_console(sys.stderr).print(Text.assemble(("error:", "bold red"), f" {message}"))
     if as_json:
         with suppress(StorageError, OSError):  # stdout itself may have failed
             Output(as_json=True).write_json({"error": message, "exit_status": int(status)})

@@ -8,18 +8,16 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
-import socket
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from filelock import FileLock
 
 from cli.progress import ProgressDisplay
-from cli.stop_signals import STOP_SIGNALS, StopRequest
+from cli.stop_signals import StopRequest, received_signal
 from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
@@ -108,13 +106,12 @@ def run_backup(
         from assets_defs.postgres import postgres_keys  # noqa: PLC0415
 
         with (
-            _stop_check() as end_if_stopped,
             Backup(
                 settings,
                 on_progress=display.progress,
                 on_wait=display.waiting,
                 on_loaded=loads.extend,
-                before_step=end_if_stopped,
+                before_step=_end_if_stopped,
                 asked=asked,
                 with_files=with_files,
             ) as backup,
@@ -163,28 +160,10 @@ def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[s
             )
 
 
-@contextmanager
-def _stop_check() -> Iterator[Callable[[], None]]:
-    """Yields a function that raises `StopRequest` if a stop signal has arrived in this block.
-
-    Dagster loses a signal that arrives while it exchanges signal handlers around a step. Python writes the number of each signal to the
-    wakeup descriptor, whichever handler is installed.
-    """
-    received, sent = socket.socketpair()
-    with received, sent:
-        received.setblocking(False)
-        sent.setblocking(False)
-        before = signal.set_wakeup_fd(sent.fileno(), warn_on_full_buffer=False)
-
-        def end_if_stopped() -> None:
-            with suppress(BlockingIOError):
-                if not set(STOP_SIGNALS).isdisjoint(received.recv(4096)):
-                    raise StopRequest
-
-        try:
-            yield end_if_stopped
-        finally:
-            signal.set_wakeup_fd(before)
+def _end_if_stopped() -> None:
+    """Raise `StopRequest` if a stop signal has arrived: Dagster may have lost it."""
+    if received_signal() is not None:
+        raise StopRequest
 
 
 @contextmanager

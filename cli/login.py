@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from cli.boundary import stop_message
 from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
 from pipelines.scopes import JOBS, abilities
@@ -27,8 +28,16 @@ from pipelines.store.snapshots.snapshots import DataFolder
 OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 """Opens the browser in another process: its output must not reach our stdout, and a browser in the foreground must not block us."""
 
+NO_INPUT = (
+    "The input ended before an address or code was pasted, so nobody was signed in. Run the same command again, and paste the answer "
+    "while it waits."
+)
 
-NO_INPUT = "The input ended before an address or code was pasted. Run the same command again."
+STOPPED = (
+    "Stopped before anybody was signed in. An earlier sign-in stays as it is. To sign in, run the same command again."
+)
+
+STOPPED_AFTERWARDS = "Stopped after the sign-in, which is stored in {place}. `bookferry whoami {tenant}` shows it."
 
 
 def log_in(
@@ -49,8 +58,9 @@ def log_in(
         question = login.ask(scopes, new_client=new_client)
         grant = _obtain_grant(login, question, output, browser=browser, seconds=timeout)
         place = login.place
-    person = _person(settings, tenant, output)
-    _print_result(output, tenant, grant, person, place)
+    with stop_message(STOPPED_AFTERWARDS.format(place=place, tenant=tenant)):
+        person = _person(settings, tenant, output)
+        _print_result(output, tenant, grant, person, place)
     return _status(grant, purpose)
 
 
@@ -80,7 +90,13 @@ def _obtain_grant(
         if browser:
             _open(question.url, output, stack)
         pasted = _input() if paste or _is_terminal() else None
-        grant = _wait(lambda arrival: _grant_from(login, question, output, arrival), listener, pasted, seconds)
+        grant = _wait(
+            lambda arrival: _grant_from(login, question, output, arrival),
+            listener,
+            pasted,
+            seconds,
+            needs_input=not browser or listener is None,
+        )
     if grant is None:
         raise _timeout_error(seconds, issued=login.is_issued)
     return grant
@@ -150,22 +166,27 @@ def _wait(
     listener: RedirectListener | None,
     pasted: int | None,
     seconds: float,
+    *,
+    needs_input: bool,
 ) -> Grant | None:
-    """Wait for the answer to our question. Other answers are refused, with a message. Returns `None` after `seconds`."""
+    """Wait for the answer to our question. Other answers are ignored, with a message. Returns `None` after `seconds`.
+
+    `needs_input`: the end of the input ends the wait, also if a browser might still bring the answer.
+    """
     until = time.monotonic() + seconds
-    if listener is None and pasted is None:
+    if needs_input and pasted is None:
         raise SignInError(NO_INPUT)
     while True:
         try:
             arrival = next_response(listener, pasted, until - time.monotonic())
         except EOFError:
-            pasted = None
-            if listener is None:
+            if needs_input:
                 raise SignInError(NO_INPUT) from None
+            pasted = None
             continue
         if arrival is None:
             return None
-        if arrival.parameters and (grant := grant_from(arrival)) is not None:
+        if (grant := grant_from(arrival)) is not None:
             return grant
 
 
@@ -184,10 +205,10 @@ def _grant_from(
     login: Login, question: AuthorizationRequest, output: Output, arrival: AuthorizationResponse
 ) -> Grant | None:
     try:
-        grant = login.finish(question, arrival.parameters)
+        grant = login.finish(question, arrival.parameters, code_alone=arrival.code_alone)
     except ForeignResponseError as error:
-        output.say(f"Refused: {redact(str(error))} Still waiting for yours.")
-        arrival.show("Refused", redact(str(error)), status=400)
+        output.say(f"Ignored: {redact(str(error))} Still waiting for yours.")
+        arrival.show("Ignored", f"{redact(str(error))} The sign-in still waits for its own response.", status=400)
         return None
     except BookferryError as error:
         arrival.show("Not signed in", redact(str(error)), status=400)

@@ -7,7 +7,7 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from cli.stop_signals import STOP_SIGNALS, StopRequest
+from cli.stop_signals import STOP_SIGNALS, StopRequest, record_signals
 
 
 def main() -> NoReturn:
@@ -20,6 +20,7 @@ def main() -> NoReturn:
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _stop)
+    record_signals()
     from cli.app import app  # noqa: PLC0415  see above
     from cli.boundary import run  # noqa: PLC0415
 

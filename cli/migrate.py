@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from cli.boundary import is_stop
+from cli.boundary import stop_message
 from cli.jobs import run_backup, run_step
 from cli.migration_output import (
     plan_document,
@@ -23,7 +23,6 @@ from cli.migration_output import (
 )
 from cli.output import Output
 from cli.progress import ProgressDisplay
-from cli.stop_signals import StopRequest
 from pipelines.backup.flow import checked_resources
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus
 from pipelines.migration.apply.run import Limits, as_json
@@ -94,17 +93,12 @@ def apply_plan(
         config = {**load_config(plan, limits), "limit": limit or 0, "actions": actions, "ids": ids}
         key = (plan.facts.target.tenant, "migration")
         try:
-            run_step(settings, migration, "apply_migration", key, config)
+            with stop_message(STOPPED.format(plan=plan.name)):
+                run_step(settings, migration, "apply_migration", key, config)
         except BookferryError:
             if results.apply is not None and not output.as_json:
                 print_failures(output, results.apply.applied)
             raise
-        except BaseException as interruption:
-            if not is_stop(interruption):
-                raise
-            stop = StopRequest()
-            stop.message = STOPPED.format(plan=plan.name)
-            raise stop from None
         result = result_of(results.apply)
     output.result(
         {"plan": plan.name, **as_json(result.applied, result.requests), **_beside(plan)},

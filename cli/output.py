@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import msgspec
 from rich.console import Console
@@ -64,9 +64,15 @@ class Output:
         return self._stdout.isatty()
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Leave the `BrokenPipeError` to `cli.boundary`; Rich would exit with 1."""
+        raise  # noqa: PLE0704  called where Rich handles it
+
+
 def plain_console(file: IO[str], *, width: int | None = None) -> Console:
     """A console that prints text unchanged: text from a library may look like markup or like the name of an emoji."""
-    return Console(file=file, width=width, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    return _Console(file=file, width=width, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

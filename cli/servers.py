@@ -11,13 +11,15 @@ from typing import NoReturn
 
 from cli.jobs import dagster_home
 from cli.output import Output
+from cli.stop_signals import STOP_SIGNALS
 from pipelines.errors import ConfigurationError
 from pipelines.settings.loading import CONFIG_VARIABLE
 from pipelines.settings.settings import Settings
 
 
 def run_sandbox(arguments: Sequence[str]) -> NoReturn:
-    """Run `python -m sandbox` with the same arguments."""
+    """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     _replace_process([sys.executable, "-m", "sandbox", *arguments])
 
 

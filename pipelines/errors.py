@@ -36,6 +36,12 @@ class ExitStatus(IntEnum):
     SIGN_IN = 4
     SAFETY_LIMIT = 5
     DIFFERENCES = 6
+    INTERRUPTED = 130
+    """Stopped by Ctrl-C (SIGINT)."""
+    CLOSED_PIPE = 141
+    """The reader of the output, such as `head`, has closed it."""
+    TERMINATED = 143
+    """Stopped by a service manager (SIGTERM)."""
 
 
 class BookferryError(Exception):

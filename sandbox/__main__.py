@@ -13,7 +13,9 @@ import signal
 import sqlite3
 import sys
 import threading
+import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,34 +43,103 @@ class TenantOption:
     records: int | None
 
 
+# Exit status when nobody reads the ready line, as of a process that SIGPIPE ends
+_CLOSED_PIPE = 141
+_CLOSE_SECONDS = 5
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the service until a signal ends it; returns the exit status."""
+    """Runs the service until a signal ends it; returns the exit status. Threads that still run are left to the exit."""
     parser = _parser()
-    options = parser.parse_args(arguments)
-    stop = _stop_event()
-    tenants: dict[str, Tenant] = {}
-    app = Sandbox(tenants)
-    storage = Server(options.host, options.storage_port, app.storage)
-    try:
-        settings = _settings(options)
-        external_store = _external_store(options)
-        database = Database(options.state)
-        tenants.update(_open_tenants(database, settings, options, storage.port, external_store))
-    except ApiError as error:
-        parser.error(error.message)
-    except sqlite3.Error as error:
-        parser.error(f"the state file {options.state} cannot be used: {error}")
-    server = Server(options.host, options.port, app)
-    for each in (server, storage):
-        threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-    print(json.dumps(_ready_line(server.url, storage.url, tenants)), flush=True)  # noqa: T201  # the ready line
-    if options.stop_at_eof:
-        threading.Thread(target=_stop_at_eof, args=(stop,), daemon=True).start()
-    stop.wait()
-    server.shutdown()
-    storage.shutdown()
-    database.close()
-    return 0
+    service = _Service(parser, parser.parse_args(arguments), _End())
+    threading.Thread(target=service.run, daemon=True).start()
+    status = service.end.wait()
+    service.close()
+    return status
+
+
+class _End:
+    """The end of the process, which its main thread waits for and does nothing else.
+
+    The C code of Python writes each signal to the pipe, in any thread, at any instruction and without a lock. A handler that sets a
+    ``threading.Event`` is not safe: it takes a lock, and the second of two signals (``timeout`` sends two) waits for the first one.
+    """
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        self._status = 0
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})  # a parent may have blocked them
+
+    def wait(self) -> int:
+        """Waits for a signal or a request; returns the exit status."""
+        os.read(self._read, 1)
+        return self._status
+
+    def request(self, status: int) -> None:
+        """Ends the process with this status."""
+        self._status = status
+        with suppress(BlockingIOError):
+            os.write(self._write, b"\0")
+
+
+class _Service:
+    """The servers and their state. They start in a thread of their own, so that a signal also ends a long start."""
+
+    def __init__(self, parser: argparse.ArgumentParser, options: argparse.Namespace, end: _End) -> None:
+        self.end = end
+        self._parser = parser
+        self._options = options
+        self._database: Database | None = None
+
+    def run(self) -> None:
+        """Starts the servers and prints the ready line. Ends the process if that fails."""
+        try:
+            self._start()
+        except SystemExit as refused:
+            self.end.request(int(refused.code or 0))
+        except BrokenPipeError:
+            self.end.request(_CLOSED_PIPE)
+        except BaseException:  # noqa: BLE001  nobody else reports what ends a thread before it ends the process
+            try:
+                traceback.print_exc()
+            finally:
+                self.end.request(1)
+
+    def close(self) -> None:
+        """Closes the state. A request may use it for as long as it likes, so this does not wait long."""
+        if self._database is not None:
+            closing = threading.Thread(target=self._database.close, daemon=True)
+            closing.start()
+            closing.join(_CLOSE_SECONDS)
+
+    def _start(self) -> None:
+        options, parser = self._options, self._parser
+        tenants: dict[str, Tenant] = {}
+        app = Sandbox(tenants)
+        storage = Server(options.host, options.storage_port, app.storage)
+        try:
+            settings = _settings(options)
+            external_store = _external_store(options)
+            self._database = Database(options.state)
+            tenants.update(_open_tenants(self._database, settings, options, storage.port, external_store))
+        except ApiError as error:
+            parser.error(error.message)
+        except sqlite3.Error as error:
+            parser.error(f"the state file {options.state} cannot be used: {error}")
+        server = Server(options.host, options.port, app)
+        for each in (server, storage):
+            threading.Thread(target=each.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+        sys.stdout.write(
+            json.dumps(_ready_line(server.url, storage.url, tenants)) + "\n"
+        )  # one write: `head -c` may end it
+        sys.stdout.flush()
+        if options.stop_at_eof:
+            _wait_for_eof()
+            self.end.request(0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -158,18 +229,10 @@ def _name_value_option(text: str) -> tuple[str, object]:
         return name, value
 
 
-def _stop_event() -> threading.Event:
-    stop = threading.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, lambda *_: stop.set())
-    return stop
-
-
-def _stop_at_eof(stop: threading.Event) -> None:
-    """Waits for the end of standard input. It bypasses Python's buffer: a thread that waits inside it would abort the exit."""
+def _wait_for_eof() -> None:
+    """Waits for the end of standard input."""
     while os.read(sys.stdin.fileno(), 65536):
         pass
-    stop.set()
 
 
 def _settings(options: argparse.Namespace) -> Settings:
@@ -243,4 +306,6 @@ def _ready_line(url: str, storage: str, tenants: Mapping[str, Tenant]) -> dict[s
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    os._exit(
+        main()
+    )  # the usual end of Python waits for locks of threads that are in the middle of a request or a write

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from sandbox.objects.errors import no_such_bucket
 from sandbox.responses import error_response, without_nulls
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
-from sandbox.tenants import LoggedRequest, Tenant
+from sandbox.tenants import LoggedRequest, Tenant, subdomain
 from sandbox.v2 import V2
 from sandbox.v3 import V3
 
@@ -60,9 +61,11 @@ class Sandbox:
         name, slash, rest = request.path.removeprefix("/").partition("/")
         if name == CONTROL:
             return _catch_errors(request, lambda: control.respond(request, self.tenants))
+        path = slash + rest
+        if (own := subdomain(request.host)) in self.tenants:
+            name, path = str(own), request.path
         if name not in self.tenants:
             return error_response(route_not_found(request.path))
-        path = slash + rest
         if path.startswith(STORAGE):
             return error_response(route_not_found(request.path))
         return self._log_and_answer(self.tenants[name], request, path)
@@ -145,7 +148,8 @@ def _catch_errors(request: Request, answer: Callable[[], Response]) -> Response:
     except ApiError as error:
         return error_response(error)
     except Exception:  # noqa: BLE001  # the traceback goes to stderr
-        traceback.print_exc(file=request.environ["wsgi.errors"])
+        with suppress(OSError):  # stderr may be a pipe that nobody reads any more
+            traceback.print_exc(file=request.environ["wsgi.errors"])
         return error_response(internal_server_error())
 
 

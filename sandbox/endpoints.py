@@ -161,8 +161,12 @@ def named(handler: Handler, name: str) -> Handler:
 
 
 def deprecations(call: Call) -> Iterator[str]:
-    """Yields the names for ``X-API-Deprecation``: deprecated fields, then deprecated parameters of the request."""
+    """Yields the names for ``X-API-Deprecation``: deprecated fields of the response, then parameters and fields of the request."""
     yield from call.endpoint.deprecated_fields
     for parameter in call.endpoint.parameters:
         if parameter.deprecated and parameter.name in call.request.args:
             yield parameter.name
+    if call.endpoint.payload is not None:
+        for name, schema in call.version.schemas[call.endpoint.payload]["properties"].items():
+            if schema.get("deprecated") and name in call.payload:
+                yield name

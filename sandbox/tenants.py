@@ -14,7 +14,7 @@ from sandbox.library.seed import seed
 from sandbox.objects.external_store import ExternalStore
 from sandbox.rate_limit import RequestRate
 from sandbox.settings import Settings
-from sandbox.state.accounts import Accounts, ensure_account
+from sandbox.state.accounts import Accounts, User, ensure_account
 from sandbox.state.assets import Assets
 from sandbox.state.blobs import Blobs
 from sandbox.state.clients import Clients
@@ -81,12 +81,23 @@ class Tenant:
     mails: deque[Mail] = field(default_factory=lambda: deque(maxlen=_LOG_LENGTH))
 
     def base_url(self, host_url: str) -> str:
-        """Returns the tenant's address on the host of a request."""
-        return f"{host_url.rstrip('/')}/{self.name}"
+        """Returns the tenant's address on the host of a request, which may be its subdomain."""
+        root = host_url.rstrip("/")
+        return root if subdomain(root.partition("://")[2]) == self.name else f"{root}/{self.name}"
+
+    def with_password(self, email: str, password: str) -> User | None:
+        """Returns the person with these credentials. Assumption: everybody has the password of the first account (A60)."""
+        return self.accounts.with_password(email, password, self.account.password)
 
     def counts(self) -> dict[str, Any]:
         """Returns the counts for the control endpoint."""
         return asdict(self.rate.counts())
+
+
+def subdomain(host: str) -> str | None:
+    """Returns the first label of a host such as ``library.localhost:8000``; None for one label and for an IP address."""
+    name, dot, rest = host.partition(":")[0].partition(".")
+    return name if dot and not rest.replace(".", "").isdigit() else None
 
 
 def open_tenant(

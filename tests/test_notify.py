@@ -217,7 +217,7 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> No
         (f'failure = ["", "{SECRET}"]', "notify.failure: must begin with the name of a command"),
         (f'success_env = "https://h/{SECRET}"', "notify.success_env: must be the name of an environment variable"),
         (f'success = "https://h/{SECRET}"\nsuccess_env = "A"', "notify: has both success and success_env"),
-        ('sucess = ["x"]', "notify.sucess: unknown key (did you mean 'success'?)"),
+        ('sucess = ["x"]', "unknown key notify.sucess (did you mean 'success'?)"),
     ],
 )
 def test_a_mistake_is_told_without_the_address(configure: Configure, notify: str, said: str) -> None:

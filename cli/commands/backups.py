@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.backup import backup_tenant
-from cli.boundary import command
+from cli.backup import STOPPED, backup_tenant
+from cli.boundary import command, command_with
 from cli.commands.options import ConfigOption, JsonOption, settings_of
 from cli.doctor import examine_tenants
 from cli.output import Output
@@ -16,7 +16,7 @@ from cli.stage import stage_snapshots
 from pipelines.errors import ExitStatus
 
 
-@command
+@command_with(STOPPED)
 def backup(
     tenant: Annotated[str, typer.Argument(help="A tenant of bookferry.toml.")],
     resources: Annotated[

@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from cli.boundary import command
+from cli.boundary import command, command_with
 from cli.commands.options import ConfigOption, JsonOption, settings_of
-from cli.login import log_in
+from cli.login import STOPPED, log_in
 from cli.output import Output
 from cli.whoami import show_sign_in
 from pipelines.errors import ExitStatus
 
 
-@command
+@command_with(STOPPED)
 def login(  # noqa: PLR0917  one parameter for each option
     tenant: Annotated[str, typer.Argument(help="A v3 tenant of bookferry.toml.")],
     purpose: Annotated[

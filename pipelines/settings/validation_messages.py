@@ -40,7 +40,7 @@ def _explain_one(
     key = ".".join(parts)
     if kind == "extra_forbidden":
         known = sorted(known_keys(parts[:-1]))
-        return f"{key}: unknown key{did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
+        return f"unknown key {key}{did_you_mean(parts[-1], known)}. Known keys here: {', '.join(known)}."
     if kind == "missing":
         return f"{key}: is missing. Add it."
     if kind == "string_pattern_mismatch" and location[-1] == "[key]":

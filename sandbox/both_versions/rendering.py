@@ -53,11 +53,9 @@ def _may_read(call: Call) -> bool:
     return call.signed_in.may("assets:read")
 
 
-def _urls(file: StoredFile, call: Call) -> dict[str, str | None]:
-    """Returns the three addresses: a picture is its own thumbnail and preview; other files have neither."""
-    is_picture = (file.mime_type or "").startswith("image/")
-    url = _url(file, call)
-    return {"url": url, "thumb_url": url if is_picture else None, "preview_url": url if is_picture else None}
+def _urls(file: StoredFile, call: Call) -> dict[str, str]:
+    """Returns the three addresses: every file is its own thumbnail and preview."""
+    return dict.fromkeys(("url", "thumb_url", "preview_url"), _url(file, call))
 
 
 def _url(file: StoredFile, call: Call) -> str:

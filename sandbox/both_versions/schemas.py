@@ -73,7 +73,7 @@ REFERENCE_PAYLOAD_FIELDS: Mapping[str, Schema] = {
 _METADATA = response_object({"size": INTEGER, "filename": {"type": "string"}, "mime_type": TEXT_OR_NULL})
 _FILE = {"id": {"type": "string"}, "storage": {"type": "string"}, "metadata": _METADATA}
 _ASSET_FORM = {"name": TEXT_OR_NULL, "content_type": TEXT_OR_NULL, "file": ref("FileUpload")}
-_URLS = {"url": {"type": "string"}, "thumb_url": TEXT_OR_NULL, "preview_url": TEXT_OR_NULL}
+_URLS = {name: {"type": "string"} for name in ("url", "thumb_url", "preview_url")}
 
 COMMON_SCHEMAS: Mapping[str, Schema] = {
     "Author": response_object({"name": {"type": "string"}, "type": AUTHOR_TYPE}),

@@ -115,7 +115,7 @@ def _decided(visit: Visit, authorization: AuthorizationRequest) -> Response:
         return _signed_out(visit, authorization)
     if visit.person is not None:
         return _allowed(visit, visit.person, authorization)
-    person = visit.tenant.accounts.with_password(form.get("email", "").strip(), form.get("password", ""))
+    person = visit.tenant.with_password(form.get("email", "").strip(), form.get("password", ""))
     if person is None:
         return _page(visit, authorization, Problem("The e-mail address or the password is wrong."))
     return _signed_in(visit, person, authorization)
@@ -208,7 +208,7 @@ def _set_cookie(response: Response, visit: Visit, name: str, value: str, seconds
 
 
 def _cookie_path(visit: Visit) -> str:
-    return f"/{visit.tenant.name}/"
+    return f"{urlsplit(visit.tenant.base_url(visit.request.host_url)).path}/"
 
 
 def _html(name: str, context: Mapping[str, Any], *, status: int) -> Response:

@@ -31,13 +31,16 @@ class Accounts:
         self._database = database
         self._tenant = tenant
 
-    def with_password(self, email: str, password: str) -> User | None:
-        """Returns the user with these credentials."""
+    def with_password(self, email: str, password: str, default: str) -> User | None:
+        """Returns the user with these credentials. Who has no password of their own has ``default``."""
         with self._database.read() as connection:
             row = connection.execute(
                 f"SELECT {_COLUMNS}, password FROM users WHERE tenant = ? AND email = ?", (self._tenant, email)
             ).fetchone()
-        if row is None or row[-1] is None or not hmac.compare_digest(row[-1].encode(), password.encode()):
+        if row is None:
+            return None
+        own = default if row[-1] is None else row[-1]
+        if not hmac.compare_digest(own.encode(), password.encode()):
             return None
         return _user(row)
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 _CHUNK = 256 * 1024
@@ -16,7 +16,7 @@ _UNFINISHED = ".part"
 
 
 class ContentFolder:
-    """Contents by their SHA-256. Without a path it is a temporary folder, removed with the process.
+    """Contents by their SHA-256. Without a path it is a temporary folder, which `close` removes.
 
     The folder is created with its first content.
     """
@@ -24,6 +24,7 @@ class ContentFolder:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._making = threading.Lock()
+        self._remove: Callable[[], object] | None = None
         if path is not None and path.is_dir():
             for unfinished in path.glob(f"*{_UNFINISHED}"):
                 unfinished.unlink(missing_ok=True)  # from an upload that a kill interrupted
@@ -40,11 +41,16 @@ class ContentFolder:
                 start += len(data)
                 yield data
 
+    def close(self) -> None:
+        """Removes a temporary folder."""
+        if self._remove is not None:
+            self._remove()
+
     def _made(self) -> Path:
         with self._making:
             if self._path is None:
                 self._path = Path(tempfile.mkdtemp(prefix="library-sandbox-"))
-                weakref.finalize(self, shutil.rmtree, self._path, ignore_errors=True)
+                self._remove = weakref.finalize(self, shutil.rmtree, self._path, ignore_errors=True)
             self._path.mkdir(parents=True, exist_ok=True)
             return self._path
 

@@ -46,7 +46,8 @@ class Database:
             yield connection
 
     def close(self) -> None:
-        """Closes every idle connection. A busy one belongs to a request that nobody waits for."""
+        """Closes every idle connection and removes a temporary folder. A busy connection belongs to a request that nobody waits for."""
+        self.folder.close()
         with self._taking, suppress(queue.Empty):
             while True:
                 self._idle.get_nowait().close()

@@ -21,7 +21,9 @@ from sandbox.v2.render import publication_record
 
 # Assumption: the only deprecated field that is announced; flat identifiers are announced as parameters
 _DEPRECATED_FIELDS = ("import_state",)
-_DEPRECATION = {"X-API-Deprecation": "Deprecated fields of the response and deprecated parameters of the request"}
+_DEPRECATION = {
+    "X-API-Deprecation": "Deprecated fields of the response; deprecated parameters and fields of the request"
+}
 
 
 def list_publications(call: Call) -> Response:

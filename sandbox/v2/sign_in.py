@@ -40,7 +40,7 @@ def _with_password(request: Request, tenant: Tenant) -> User | None:
         or credentials.password is None
     ):
         return None
-    return tenant.accounts.with_password(credentials.username, credentials.password)
+    return tenant.with_password(credentials.username, credentials.password)
 
 
 def _with_session(request: Request, tenant: Tenant) -> User | None:

@@ -100,7 +100,7 @@ def test_tenants_have_pools_of_their_own(tmp_path: Path) -> None:
             r"bookferry\.toml: no such configuration file \(named by \$BOOKFERRY_CONFIG\)\. Make one with `bookferry init`",
         ),
         ("tenants = ", r"bookferry\.toml: is not valid TOML"),
-        ('[tenants.old]\nbase_uri = "x"', r"unknown key \(did you mean 'base_url'\?\)"),
+        ('[tenants.old]\nbase_uri = "x"', r"unknown key tenants\.old\.base_uri \(did you mean 'base_url'\?\)"),
     ],
     ids=["missing", "broken", "unknown key"],
 )

@@ -65,7 +65,7 @@ def test_nothing_is_removed_without_a_policy(tmp_path: Path) -> None:
         ConfigurationError, match=r"retention\.at: 'noon' is not a weekday and a time such as sun 15:00"
     ):
         definitions(tmp_path, '[retention]\nkeep_daily = 1\nat = "noon"')
-    with pytest.raises(ConfigurationError, match=r"retention\.keep_dayly: unknown key \(did you mean 'keep_daily'\?\)"):
+    with pytest.raises(ConfigurationError, match=r"unknown key retention\.keep_dayly \(did you mean 'keep_daily'\?\)"):
         definitions(tmp_path, "[retention]\nkeep_dayly = 1")
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
+import os
 import resource
 import subprocess
 from pathlib import Path
@@ -13,7 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 
+from cli.boundary import command
+from cli.boundary import run as run_app
+from pipelines.errors import ExitStatus
 from pipelines.records.tables.registry import TABLES
 from tests.cli.command import BOOKFERRY, PATIENCE, environment, run
 from tests.cli.conftest import BackedUp
@@ -213,12 +219,13 @@ def test_before_the_first_backup_there_is_nothing_to_query(tmp_path: Path) -> No
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp) -> None:
-    """`bookferry query … | head`: no traceback, no message."""
-    for form in ([], ["--json"]):
+    """`bookferry query … | head`: no traceback, no message, and the status of other tools: 128 + SIGPIPE."""
+    query = ["query", "SELECT * FROM raw_publications", "--limit", "0"]
+    for arguments in (query, [*query, "--json"], [*query, "--csv"]):
         process = subprocess.Popen(
-            [*BOOKFERRY, "query", "SELECT * FROM raw_publications", "--limit", "0", *form],
+            [*BOOKFERRY, *arguments],
             cwd=library.folder,
-            env=environment(),
+            env=environment(PYTHONUNBUFFERED=""),  # with it, Python ignores that a write wrote less
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -229,7 +236,49 @@ def test_a_reader_that_closes_the_pipe_is_no_error(library: BackedUp) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == ""
         process.stderr.close()
-        process.wait(PATIENCE)
+        assert process.wait(PATIENCE) == 141
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tables", "publications"),
+        ("tables", "--json"),
+        ("--help",),
+        ("query", "--help"),
+        ("--version",),
+        ("snapshots", "list"),
+    ],
+)
+def test_a_reader_that_has_gone_already_is_no_error(library: BackedUp, arguments: tuple[str, ...]) -> None:
+    """`bookferry tables publications | true`, and `2>&1 | true`: also where all of the output fits into a pipe."""
+    for stderr in (subprocess.PIPE, subprocess.STDOUT):
+        ours, theirs = os.pipe()
+        os.close(ours)
+        done = subprocess.run(
+            [*BOOKFERRY, *arguments],
+            cwd=library.folder,
+            env=environment(),
+            stdout=theirs,
+            stderr=stderr,
+            text=True,
+            check=False,
+        )
+        os.close(theirs)
+        assert (done.returncode, done.stderr or "") == (141, "")
+
+
+def test_a_connection_that_breaks_is_no_closed_pipe(capfd: pytest.CaptureFixture[str]) -> None:
+    """A `BrokenPipeError` of a socket is an error like any other: only our own output may end in silence."""
+    app = typer.Typer()
+
+    @app.command()
+    @command
+    def upload() -> ExitStatus:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    assert run_app(app, []) == ExitStatus.FAILED
+    assert "error: BrokenPipeError" in capfd.readouterr().err
 
 
 def test_a_full_disk_behind_stdout_is_reported(library: BackedUp) -> None:

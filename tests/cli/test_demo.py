@@ -113,7 +113,7 @@ def test_its_sandbox_ends_with_it(number: signal.Signals, tmp_path: Path) -> Non
     os.kill(demo.pid, number)
     out, err = demo.communicate(timeout=PATIENCE)
     if number == signal.SIGTERM:
-        assert demo.returncode == 1
+        assert demo.returncode == 143
         assert json.loads(out)["error"].startswith("Stopped before the end.")
         assert "Traceback" not in err
     deadline = time.monotonic() + 100

@@ -77,7 +77,7 @@ def test_a_backup_reports_its_result(installation: Installation) -> None:
 def test_a_stop_is_reported_and_a_kill_is_not(installation: Installation) -> None:
     """After a kill no call arrives, and the dead-man's switch raises the alarm."""
     installation.sandbox.change("small", latency=10_000)
-    for number, status, messages in ((signal.SIGTERM, 1, [(False, "stopped")]), (signal.SIGKILL, -9, [])):
+    for number, status, messages in ((signal.SIGTERM, 143, [(False, "stopped")]), (signal.SIGKILL, -9, [])):
         installation.sandbox.reset("counts", tenant="small")
         process = installation.start("backup", "small")
         while installation.sandbox.counts("small")["requests"] < 1:

@@ -99,16 +99,16 @@ def test_every_step_of_a_backup_ends_when_there_was_a_stop(
 def test_a_stop_ends_a_backup_and_leaves_what_was(
     small: BackedUp, number: signal.Signals, moment: Callable[[Installation], None]
 ) -> None:
-    """Exit 1: a stopped backup has failed. It does not wait for an answer of the service."""
+    """Exit 130 or 143, so that a script tells a stop from a failure. It does not wait for an answer of the service."""
     before = small.snapshots()
     small.sandbox.change("small", latency=HOURS)
     small.sandbox.reset("counts", tenant="small")
     process = small.start("backup", "small", "--json", preexec_fn=_foreground)
     moment(small)
     seconds, out, err = _end(process, number)
-    assert process.returncode == 1
+    assert process.returncode == 128 + number
     *progress, last = err.splitlines()
-    assert json.loads(out) == {"error": last.removeprefix("error: "), "exit_status": 1}
+    assert json.loads(out) == {"error": last.removeprefix("error: "), "exit_status": 128 + number}
     assert last.startswith(f"error: {SAID}")
     assert set(progress) <= {"starting"}, "nothing was read; a slow start prints a line every ten seconds"
     assert seconds < QUICK
@@ -122,7 +122,7 @@ def test_a_stop_while_the_budget_is_used_up(small: BackedUp, tmp_path: Path) -> 
         process = installation.start("backup", "small", "--json")
         wait_for_queue()
         seconds, out, _ = _end(process, signal.SIGTERM)
-    assert (process.returncode, json.loads(out)["error"][: len(SAID)]) == (1, SAID)
+    assert (process.returncode, json.loads(out)["error"][: len(SAID)]) == (143, SAID)
     assert seconds < QUICK
     assert installation.snapshots() == {}
     assert installation.backup("--json").document["complete"] is True

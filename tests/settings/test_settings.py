@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pipelines.errors import ConfigurationError, ExitStatus
+from pipelines.service.redaction import redact
 from pipelines.settings.credentials import BasicCredentials, SessionCookie
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
@@ -139,7 +140,7 @@ def test_any_address_is_understood_or_refused(address: str) -> None:
     [
         (
             {"password": SECRET},
-            "tenants.old.password: unknown key (did you mean 'password_env'?). Known keys here: api, base_url",
+            "unknown key tenants.old.password (did you mean 'password_env'?). Known keys here: api, base_url",
         ),
         ({"base_url": None}, "tenants.old.base_url: is missing. Add it."),
         ({"api": "v1"}, "tenants.old.api: 'v1' input should be 'v2' or 'v3'"),
@@ -164,6 +165,7 @@ def test_a_mistake_in_a_tenant(load: Load, keys: dict[str, Any], expected: str) 
     message = mistake(load, **keys)
     assert expected in message
     assert not any(secret in message for secret in ("correct horse", "12345"))
+    assert redact(message) == message, "a word of the message looks like a secret: nobody could read it"
 
 
 def test_invalid_identifiers_are_sent_to_version_3_only(load: Load) -> None:
@@ -221,7 +223,7 @@ def test_types_of_identifiers(load: Load) -> None:
                 ("pmcid", 'pattern = "["', ".pmcid.pattern: '[' is no regular expression"),
                 ("pmcid", 'pattern = "(a)"', ".pmcid.pattern: '(a)' has a group that captures"),
                 ("pmcid", 'pattern = "a*"', ".pmcid.pattern: 'a*' matches empty text"),
-                ("pmcid", 'pattern = "a"\nchekc = 1', ".pmcid.chekc: unknown key"),
+                ("pmcid", 'pattern = "a"\nchekc = 1', ".pmcid.chekc. Known keys here: addresses"),
                 ("pmcid", 'pattern = "a"\ncheck_digit = "crc"', ".pmcid.check_digit: 'crc' input should be 'luhn'"),
                 ("pmcid", 'pattern = "a"\ncase = "title"', ".pmcid.case: 'title' input should be 'upper'"),
                 ("pmcid", 'pattern = "a"\nlabels = [""]', ".pmcid.labels.0: "),

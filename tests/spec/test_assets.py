@@ -179,13 +179,33 @@ def test_assets_go_with_their_publication(library: Library, client: httpx.Client
     assert client.get(f"/assets/{asset['id']}").status_code == 404
 
 
-def test_a_picture_is_its_own_thumbnail(library: Library, client: httpx.Client) -> None:
-    """service.md#assets: `url`, `thumb_url` and `preview_url` are strings. Assumption: the last two are null but for pictures."""
-    file = {"id": upload(library, presigned(client, type="image/png")), "storage": "cache"}
-    picture = client.post("/assets", json={"publication_id": 1, "file": file}).json()
-    assert picture["thumb_url"] == picture["preview_url"] == picture["url"]
-    other = created(library, client)
-    assert (other["thumb_url"], other["preview_url"]) == (None, None)
+@pytest.mark.parametrize("media_type", ["image/png", "application/pdf", None])
+def test_the_addresses_of_a_file_are_strings(library: Library, client: httpx.Client, media_type: str | None) -> None:
+    """service.md#assets: `url`, `thumb_url` and `preview_url` are strings. Assumption: every file is its own thumbnail and preview."""
+    form = client.get("/assets/presign", params={"type": media_type} if media_type else {}).json()
+    file = {"id": upload(library, form), "storage": "cache"}
+    asset = client.post("/assets", json={"publication_id": 1, "file": file}).json()
+    for shown in (
+        asset,
+        client.get(f"/assets/{asset['id']}").json(),
+        client.get("/publications/1").json()["assets"][0],
+    ):
+        addresses = [shown[name] for name in URLS]
+        assert all(isinstance(address, str) for address in addresses)
+        assert [fetch(library, address).content for address in addresses] == [CONTENT] * 3
+
+
+def test_the_name_of_an_asset_is_what_people_read(library: Library, client: httpx.Client) -> None:
+    """service.md#assets: `name` is the display name, any text. Assumption: it is the file's own name unless the payload has one."""
+    assert created(library, client)["name"] == "a file.pdf"
+    for name in ("Appendix B: maps/plans (1888)", "Ünïcode — 図版.pdf", " x "):
+        asset = created(library, client, name=name)
+        assert (asset["name"], asset["file"]["metadata"]["filename"]) == (name, "a file.pdf")
+        renamed = client.patch(f"/assets/{asset['id']}", json={"name": f"{name}!"}).json()
+        assert (renamed["name"], renamed["file"]) == (f"{name}!", asset["file"])
+        listed = client.get("/publications/1").json()["assets"]
+        assert [each["name"] for each in listed if each["id"] == asset["id"]] == [f"{name}!"]
+        assert "a file.pdf" in fetch(library, renamed["url"]).headers["Content-Disposition"]
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import yaml
 
+from tests.sandbox.test_paging import links
 from tests.spec.conftest import Library
 from tests.spec.test_publication_record import create
 
@@ -56,6 +61,100 @@ def test_v2_announces_them_on_writing_too(empty: Library) -> None:
     client = empty.v2()
     number = create(client)["id"]
     assert client.patch(f"/publications/{number}", json={}).headers["X-API-Deprecation"] == "import_state"
+
+
+FLAT = {"doi": "10.1/1", "isbn": "9780306406157", "issn": "0028-0836", "arxiv_id": "1606.00931", "pmid": "1"}
+
+
+@pytest.mark.parametrize("sent", [*([name] for name in FLAT), ["pmid", "doi"], list(FLAT), ["title"]])
+def test_v2_announces_the_flat_fields_that_are_written(empty: Library, sent: list[str]) -> None:
+    """service.md#deprecation: v2 names the flat identifier parameters of a create and of a change. Assumption: in the schema's order."""
+    values = {**FLAT, "title": "A title"}
+    client = empty.v2()
+    payload = {name: values[name] for name in sent}
+    expected = ", ".join(["import_state", *(name for name in FLAT if name in sent)])
+    created = client.post("/publications", json={"title": "Another", **payload})
+    changed = client.patch(f"/publications/{created.json()['id']}", json=payload)
+    removed = client.patch(
+        f"/publications/{created.json()['id']}", json={name: values.get(name) and "" for name in FLAT if name in sent}
+    )
+    assert [each.status_code for each in (created, changed, removed)] == [200] * 3
+    assert [each.headers["X-API-Deprecation"] for each in (created, changed, removed)] == [expected] * 3
+
+
+def test_v3_announces_nothing_on_writing(empty: Library) -> None:
+    """service.md#deprecation: `X-API-Deprecation` is of v2; what v3 writes is not announced."""
+    identifiers = [{"type": name, "value": value} for name, value in FLAT.items()]
+    created = empty.v3().post("/publications", json={"title": "A title", "identifiers": identifiers})
+    changed = empty.v3().patch(f"/publications/{created.json()['id']}", json={"identifiers": identifiers[:1]})
+    assert [each.headers.get("X-API-Deprecation") for each in (created, changed)] == [None, None]
+
+
+def test_the_description_of_v2_says_when_it_ends(empty: Library) -> None:
+    """service.md#shutdown: v2 is shut down at the end of 2026; its description says so, and that of v3 does not."""
+    described = {
+        version: yaml.safe_load(empty.client(f"/api/{version}").get("/swagger.yaml").text)["info"]["description"]
+        for version in ("v2", "v3")
+    }
+    assert "shut down at the end of 2026" in described["v2"]
+    assert "shut down" not in described["v3"]
+
+
+def test_v2_answers_until_it_is_shut_down(library: Library) -> None:
+    """service.md#shutdown: v2 stays as it is until then: until the last day of 2026 it reads and writes."""
+    library.clock.time = datetime(2026, 12, 31, 23, 0, tzinfo=UTC).timestamp()
+    client = library.v2()
+    assert client.get("/publications").headers["X-Total"] == "60"
+    assert client.patch("/publications/1", json={"abstract": "x"}).json()["abstract"] == "x"
+
+
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_a_tenant_may_have_a_subdomain(make_library: Callable[..., Library], version: str) -> None:
+    """service.md#overview: {base_url} may be an assigned subdomain. Then it has no path, and every address is below it."""
+    library = make_library(60)
+    port = urlsplit(library.origin).port
+    host = f"library.service.test:{port}" if port else "library.service.test"
+    sign_in = {"auth": (library.tenant.account.email, library.tenant.account.password)}
+    if version == "v3":
+        sign_in = {"headers": {"Authorization": f"Bearer {library.token()}"}}
+    with httpx.Client(base_url=library.origin, transport=library.transport(), **sign_in) as client:
+        client.headers["Host"] = host
+        listed = client.get(f"/api/{version}/publications")
+        assert listed.headers["X-Total"] == "60"
+        assert links(listed)["next"] == f"http://{host}/api/{version}/publications?page=2"
+        assert client.get(f"/library/api/{version}/publications").status_code == 404
+        description = yaml.safe_load(client.get(f"/api/{version}/swagger.yaml").text)
+        assert description["servers"] == [{"url": f"http://{host}/api/{version}"}]
+        for stranger in ("other.service.test", "service.test", "127.0.0.1"):
+            assert client.get(f"/api/{version}/publications", headers={"Host": stranger}).status_code == 404
+
+
+def test_a_token_of_a_subdomain_is_for_that_address(make_library: Callable[..., Library]) -> None:
+    """service.md#overview: {base_url} may be an assigned subdomain; `resource` of a sign-in to v3 is then below it."""
+    library = make_library(0)
+    client = library.client()
+    client.headers["Host"] = "library.service.test"
+    client.base_url = httpx.URL(library.origin)
+    registered = client.post(
+        "/oauth/clients",
+        json={
+            "client_name": "C",
+            "redirect_uris": ["http://127.0.0.1:8123/callback"],
+            "token_endpoint_auth_method": "none",
+            "scope": "library:read users:read",
+        },
+    ).json()
+    query = {
+        "response_type": "code",
+        "client_id": registered["client_id"],
+        "redirect_uri": "http://127.0.0.1:8123/callback",
+        "code_challenge": "x" * 43,
+        "code_challenge_method": "S256",
+    }
+    right = client.get("/oauth/authorize", params={**query, "resource": "http://library.service.test/api/v3"})
+    wrong = client.get("/oauth/authorize", params={**query, "resource": "http://library.service.test/library/api/v3"})
+    assert (right.status_code, "form_token" in right.text) == (200, True)
+    assert (wrong.status_code, "error=invalid_target" in wrong.headers["Location"]) == (303, True)
 
 
 @pytest.mark.parametrize("version", ["v2", "v3"])

@@ -34,14 +34,13 @@ class Challenge:
 def authorization_code(parameters: Mapping[str, str], challenge: Challenge, base_url: str) -> str:
     """Returns the code in the parameters of a response at the redirect address.
 
-    Refuses a response to another request (`state`) or from another server (`iss`, RFC 9207), and raises the error that a response names.
+    Raises `ForeignResponseError` for a response to another request (`state`) or from another server (`iss`, RFC 9207), also if it names
+    an error: any page in a browser on this machine can send one. Raises the error that our response names.
     """
-    if "state" not in parameters and parameters.get("error"):  # some servers forget it; an error can do no harm
-        raise authorization_refused(parameters["error"], parameters.get("error_description", ""))
     if not secrets.compare_digest(parameters.get("state", "").encode(), challenge.state.encode()):
+        how = "its `state` differs" if "state" in parameters else "it has no `state`"
         raise ForeignResponseError(
-            "The response in the browser does not belong to this sign-in (its `state` differs), so it was not used. Use the newest "
-            "browser window."
+            f"The response in the browser does not belong to this sign-in ({how}), so it was not used. Use the newest browser window."
         )
     issuer = parameters.get("iss")
     if issuer is not None and _origin(issuer) != _origin(base_url):

@@ -68,10 +68,15 @@ class Login:
         url = self._server.authorize_url(client, redirect_uri, scopes, challenge)
         return AuthorizationRequest(url, redirect_uri, tuple(scopes), client, challenge)
 
-    def finish(self, request: AuthorizationRequest, parameters: Mapping[str, str]) -> Grant:
-        """Exchange the response for tokens and store them. The old sign-in is replaced only now, and as a whole."""
-        if "state" not in parameters and "error" not in parameters and request.client.pkce:
-            parameters = {**parameters, "state": request.challenge.state}  # a code pasted alone: PKCE ties it to us
+    def finish(
+        self, request: AuthorizationRequest, parameters: Mapping[str, str], *, code_alone: bool = False
+    ) -> Grant:
+        """Exchange the response for tokens and store them. The old sign-in is replaced only now, and as a whole.
+
+        `code_alone`: a person pasted the code without the rest of the address, so there is no `state` to compare.
+        """
+        if code_alone and request.client.pkce:
+            parameters = {**parameters, "state": request.challenge.state}  # PKCE ties the code to us
         code = authorization_code(parameters, request.challenge, self._chosen.base_url)
         tokens = self._exchanged(request, code)
         grant = Grant(

@@ -9,6 +9,7 @@ import random
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -48,8 +49,10 @@ HEADERS = {
 class AuthorizationResponse:
     """One authorization response. `show` displays the result to the person who brought it."""
 
-    def __init__(self, parameters: Mapping[str, str]) -> None:
+    def __init__(self, parameters: Mapping[str, str], *, code_alone: bool = False) -> None:
         self.parameters = parameters
+        self.code_alone = code_alone
+        """Whether a person pasted the code without the rest of the address."""
         self.delivered: threading.Event | None = None
         """Set when a browser has the result page; None if no browser waits."""
         self._results: queue.SimpleQueue[tuple[int, str, str]] = queue.SimpleQueue()
@@ -192,17 +195,19 @@ def next_response(
     Raises `EOFError` if the line can never come. An empty line is no response.
     """
     sources: list[Any] = [source for source in (listener, pasted) if source is not None]
-    ready, _, _ = select.select(sources, [], [], max(0.0, seconds))
-    if not ready:
-        return None
-    if listener is not None and listener in ready:
-        return listener.arrived()
-    assert pasted is not None  # noqa: S101  else nothing was ready
-    line = os.read(pasted, MAX_CHARACTERS)
-    if not line:
-        raise EOFError
-    words = line.decode("utf-8", "replace").split()
-    return AuthorizationResponse(pasted_parameters(words[-1] if words else ""))
+    until = time.monotonic() + seconds
+    while True:
+        ready, _, _ = select.select(sources, [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return None
+        if listener is not None and listener in ready:
+            return listener.arrived()
+        assert pasted is not None  # noqa: S101  else nothing was ready
+        line = os.read(pasted, MAX_CHARACTERS)
+        if not line:
+            raise EOFError
+        if words := line.decode("utf-8", "replace").split():
+            return AuthorizationResponse(pasted_parameters(words[-1]), code_alone="=" not in words[-1])
 
 
 def pasted_parameters(text: str) -> dict[str, str]:

@@ -216,7 +216,12 @@ def test_no_registration_is_wasted_where_it_cannot_be_kept(visit: Visit) -> None
             {"code": None, "error": "access_denied", "error_description": "No, thank\x00 you"},
             r"access_denied: No, thank.* you.*refused",
         ),
-        ({"code": None, "error": "access_denied", "state": None}, "refused on the consent page"),
+        (
+            {"code": None, "error": "access_denied", "state": None},
+            "does not belong to this sign-in .it has no `state`.",
+        ),
+        ({"state": None}, "does not belong to this sign-in .it has no `state`."),
+        ({"code": None, "error": "access_denied"}, "refused on the consent page"),
         ({"code": None, "error": "invalid_target"}, "does not know itself by the address in base_url"),
         ({"code": None, "error": "invalid_scope"}, "may not ask for these scopes"),
         ({"code": None, "error": "unauthorized_client"}, "may not sign anybody in"),

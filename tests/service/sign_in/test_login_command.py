@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import stat
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import httpx
 import pytest
 
+from cli.login import STOPPED
 from pipelines.service.sign_in.loopback_redirect import free_addresses, pasted_parameters
 from pipelines.service.sign_in.loopback_redirect import query_parameters as read_answer
 from pipelines.settings.loading import load_settings
@@ -138,21 +140,27 @@ def test_a_refused_sign_in(home: Home, browser: Callable[..., dict[str, str]]) -
     assert home.stored.grant is None
 
 
-def test_a_wrong_state_is_refused_and_the_right_one_still_taken(
+def test_a_call_without_our_state_is_ignored_and_the_right_one_still_taken(
     home: Home, browser: Callable[..., dict[str, str]]
 ) -> None:
-    """RFC 6749, 10.12: a foreign response is not used, and cannot end the sign-in either."""
+    """RFC 6749, 10.12: a foreign response is not used, and cannot end the sign-in either, also one that carries only an error."""
     act = (
         "answer = consent(url, person)\n"
         "forged = get(re.sub('state=[^&]*', 'state=forged', answer))\n"
         "assert (forged.status_code, 'does not belong' in forged.text) == (400, True)\n"
+        "callback = answer.split('?')[0]\n"
+        "without = '?' + re.sub('&?state=[^&]*', '', answer.split('?')[1])\n"
+        "for query in ('', '?error=access_denied', '?error=access_denied&state=', '?code=stolen', without):\n"
+        "    stray = get(callback + query)\n"
+        "    assert (stray.status_code, 'Ignored' in stray.text, 'still waits' in stray.text) == (400, True, True), stray.text\n"
         "assert get(answer.split('/callback')[0] + '/elsewhere').status_code == 404\n"
         "right = get(answer)\n"
         "assert 'You can close this window' in right.text and right.headers['cache-control'] == 'no-store'\n"
         "print('the browser is content', file=sys.stderr)\n"
     )
     done = run(home, "login", "new", variables=browser(act))
-    assert (done.status, "Refused: The response" in done.err) == (0, True), done.err
+    assert (done.status, done.err.count("Ignored: The response")) == (0, 6), done.err
+    assert "stolen" not in done.err
     assert home.read().status_code == 200
 
 
@@ -203,6 +211,66 @@ def test_the_end_of_the_input_is_an_error(home: Home, sandbox: SandboxProcess) -
     issued = Home.make(home.folder, home.base_url, sandbox, more + 'redirect_uri = "https://connector.example/cb"')
     variables = {"ISSUED": client["client_secret"]}
     run(issued, "login", "new", "--no-browser", variables=variables).assert_failed(4, "The input ended")
+
+
+@pytest.mark.parametrize("typed", ["", "\n\n", "http://127.0.0.1:1/callback?code=stolen&state=forged\n"])
+def test_the_end_of_the_input_ends_a_login_without_a_browser(home: Home, typed: str) -> None:
+    """`--no-browser < /dev/null`: the answer can no longer be pasted, so the command does not wait for its --timeout."""
+    done = run(home, "login", "new", "--no-browser", "--timeout", "100000", stdin=typed)
+    done.assert_failed(4, "The input ended before an address or code was pasted", "Run the same command again")
+    assert home.stored.grant is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("options", [(), ("--no-browser", "--json")])
+def test_a_stop_of_login_speaks_of_the_sign_in(
+    home: Home, browser: Callable[..., dict[str, str]], number: signal.Signals, options: tuple[str, ...]
+) -> None:
+    """Nothing about snapshots: a login makes none. The earlier sign-in stays."""
+    home.sign_in(["library:read"])
+    before = home.grant
+    process = subprocess.Popen(
+        [*BOOKFERRY, "login", "new", *options],
+        cwd=home.folder,
+        env=environment(**browser("pass")),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509  as a shell does
+    )
+    assert process.stderr is not None
+    assert any(re.search(r"Waiting for the answer|paste it here:", line) for line in process.stderr)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 128 + number
+    assert [line for line in err.splitlines() if "noise of a browser" not in line] == [f"error: {STOPPED}"]
+    assert "snapshot" not in err
+    assert not options or json.loads(out) == {"error": STOPPED, "exit_status": 128 + number}
+    assert home.grant == before
+
+
+def test_a_stop_after_the_sign_in_says_that_it_is_stored(home: Home, browser: Callable[..., dict[str, str]]) -> None:
+    """The request for the person's name hangs; the sign-in is there, and the message must not deny it."""
+    assert home.sandbox is not None
+    home.sandbox.reset("counts")
+    home.sandbox.fault("hang", path="/users/me", seconds=10_000)
+    process = subprocess.Popen(
+        [*BOOKFERRY, "login", "new"],
+        cwd=home.folder,
+        env=environment(**browser()),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while home.sandbox.control_get("faults")["library"]:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 143
+    assert "error: Stopped after the sign-in, which is stored in" in err
+    assert home.grant.access_token
 
 
 def read_until(terminal: int, pattern: str) -> str:

@@ -1,0 +1,183 @@
+"""service.md#v2: what people with each role may do in version 2. A person made over the API has the password of the ready line (A60)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from sandbox.settings import Settings
+from sandbox.state.database import Database
+from sandbox.tenants import Account, open_tenant
+from tests.sandbox.conftest import FakeClock
+from tests.spec.conftest import Library
+from tests.spec.uploads import presigned, upload
+
+EVERYBODY, LIBRARIANS, ADMINS = 0, 1, 2
+
+NEEDS: Mapping[tuple[str, str], int] = {
+    ("get", "/publications"): EVERYBODY,
+    ("get", "/publications/all"): EVERYBODY,
+    ("get", "/publications/{id}"): EVERYBODY,
+    ("get", "/assets/{id}"): EVERYBODY,
+    ("post", "/publications"): LIBRARIANS,
+    ("patch", "/publications/{id}"): LIBRARIANS,
+    ("delete", "/publications/{id}"): LIBRARIANS,
+    ("get", "/publications/cover/presign"): LIBRARIANS,
+    ("get", "/assets/presign"): LIBRARIANS,
+    ("post", "/assets"): LIBRARIANS,
+    ("patch", "/assets/{id}"): LIBRARIANS,
+    ("delete", "/assets/{id}"): LIBRARIANS,
+    ("post", "/users"): ADMINS,
+    ("patch", "/users/{id}/roles"): ADMINS,
+    ("delete", "/users/{id}"): ADMINS,
+}
+"""The least role for each operation of version 2."""
+
+PEOPLE: Mapping[str, tuple[list[str], int]] = {
+    "nobody": ([], EVERYBODY),
+    "reader": (["reader"], EVERYBODY),
+    "capital": (["Admin", "LIBRARIAN"], EVERYBODY),
+    "librarian": (["librarian"], LIBRARIANS),
+    "both": (["librarian", "reader"], LIBRARIANS),
+    "admin": (["admin"], ADMINS),
+}
+"""Roles of each person, and the most that they may do."""
+
+
+def person(library: Library, name: str, roles: list[str]) -> httpx.Client:
+    """Creates a person over version 2, and returns that person's client."""
+    email = f"{name}@library.example"
+    made = library.v2().post("/users", json={"email": email, "name": name, "roles": roles})
+    assert made.status_code == 200, made.text
+    return library.v2(auth=(email, library.tenant.account.password))
+
+
+def requests(library: Library) -> Mapping[tuple[str, str], tuple[str, Any]]:
+    """Returns the address and the payload of a request for each operation that an admin may make, in an order that works."""
+    admin = library.v2()
+    file = {"id": upload(library, presigned(admin)), "storage": "cache"}
+    asset = f"/assets/{admin.post('/assets', json={'publication_id': 1, 'file': file}).json()['id']}"
+    user = f"/users/{admin.post('/users', json={'email': 'x@library.example', 'name': 'X'}).json()['id']}"
+    return {
+        ("get", "/publications"): ("/publications", None),
+        ("get", "/publications/all"): ("/publications/all", None),
+        ("get", "/publications/{id}"): ("/publications/1", None),
+        ("get", "/assets/{id}"): (asset, None),
+        ("get", "/publications/cover/presign"): ("/publications/cover/presign", None),
+        ("get", "/assets/presign"): ("/assets/presign", None),
+        ("post", "/publications"): ("/publications", {"title": "New"}),
+        ("patch", "/publications/{id}"): ("/publications/1", {"title": "Changed"}),
+        ("post", "/assets"): ("/assets", {"publication_id": 1, "file": file}),
+        ("patch", "/assets/{id}"): (asset, {"name": "Changed"}),
+        ("delete", "/assets/{id}"): (asset, None),
+        ("delete", "/publications/{id}"): ("/publications/2", None),
+        ("post", "/users"): ("/users", {"email": "y@library.example", "name": "Y"}),
+        ("patch", "/users/{id}/roles"): (f"{user}/roles", {"roles": ["admin"]}),
+        ("delete", "/users/{id}"): (user, None),
+    }
+
+
+def state(library: Library) -> object:
+    """Returns what the library contains, without addresses, which change."""
+    client = library.v3()
+    publications = client.get("/publications?per_page=50").json()["records"]
+    for record in publications:
+        record["assets"] = [(asset["id"], asset["name"]) for asset in record["assets"]]
+    return [(each["id"], each["title"], each["assets"]) for each in publications], client.get("/users").json()
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+def test_each_role_may_do_what_it_allows_and_nothing_else(library: Library, name: str) -> None:
+    """service.md#v2: permissions are those of the roles. Assumption (A46): which; anything else is 403, and has no effect."""
+    roles, most = PEOPLE[name]
+    client, asked = person(library, name, roles), requests(library)
+    for operation, (path, payload) in asked.items():
+        before = None if NEEDS[operation] <= most else state(library)
+        answer = client.request(operation[0], path, json=payload)
+        if NEEDS[operation] <= most:
+            assert answer.status_code == 200, (operation, answer.text)
+            continue
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "AccessDenied"), operation
+        assert state(library) == before, operation
+
+
+def test_the_table_has_every_operation_of_version_2(library: Library) -> None:
+    """service.md#v2: no operation of the description is without a role, but for the description itself."""
+    document = yaml.safe_load(library.client("/api/v2").get("/swagger.yaml").text)
+    described = {(method, path) for path, item in document["paths"].items() for method in item}
+    assert described == NEEDS.keys() | {("get", "/swagger.yaml")}
+    assert requests(library).keys() == NEEDS.keys()
+
+
+def test_a_file_in_a_publication_needs_the_right_to_attach_files(library: Library) -> None:
+    """service.md#v2: permissions are those of the roles, also for `assets` in the payload of a publication."""
+    file = {"id": upload(library, presigned(library.v2())), "storage": "cache"}
+    payload = {"title": "With a file", "assets": [{"file": file}]}
+    assert person(library, "reader", []).post("/publications", json=payload).status_code == 403
+    assert person(library, "librarian", ["librarian"]).post("/publications", json=payload).status_code == 200
+
+
+def test_everybody_sees_the_addresses_of_files(library: Library) -> None:
+    """service.md#v2: version 2 has no scopes, so addresses of files depend on the roles alone. Assumption: each person may read files."""
+    file = {"id": upload(library, presigned(library.v2())), "storage": "cache"}
+    assert library.v2().post("/assets", json={"publication_id": 1, "file": file}).status_code == 200
+    (asset,) = person(library, "nobody", []).get("/publications/1").json()["assets"]
+    assert {"url", "thumb_url", "preview_url"} <= asset.keys()
+
+
+def test_roles_are_the_current_ones(library: Library) -> None:
+    """service.md#v2: permissions equal the roles: a change counts from the next request on, and a deleted person is signed out."""
+    client = person(library, "changing", [])
+    number = next(
+        each["id"] for each in library.v3().get("/users?per_page=50").json()["records"] if each["name"] == "changing"
+    )
+    write: Callable[[], int] = lambda: client.post("/publications", json={"title": "T"}).status_code  # noqa: E731
+    assert write() == 403
+    library.v2().patch(f"/users/{number}/roles", json={"roles": ["librarian"]})
+    assert write() == 200
+    library.v2().patch(f"/users/{number}/roles", json={"roles": []})
+    assert write() == 403
+    library.v2().delete(f"/users/{number}")
+    assert write() == 401
+
+
+@pytest.mark.parametrize("roles", [[], ["librarian"], ["admin"]])
+def test_a_browser_session_has_the_roles_of_its_person(library: Library, roles: list[str]) -> None:
+    """service.md#v2: the cookie `_library_session` gives the rights of the person who signed in."""
+    person(library, "visitor", roles)
+    visitor = library.tenant.accounts.with_email("visitor@library.example")
+    assert visitor is not None
+    cookie = library.tenant.accounts.open_session(visitor, library.clock.time + 60)
+    client = library.client("/api/v2", cookies={"_library_session": cookie})
+    assert client.get("/publications").status_code == 200
+    assert client.patch("/publications/1", json={}).status_code == (200 if roles else 403)
+    assert client.post("/users", json={"email": "z@library.example", "name": "Z"}).status_code == (
+        200 if "admin" in roles else 403
+    )
+
+
+def test_the_password_of_the_ready_line_is_everybodys(library: Library) -> None:
+    """A60: people made over either API, and those of the real library, have that password and no other."""
+    person(library, "second", [])
+    library.v3().post("/users", json={"email": "third@library.example", "name": "Third"})
+    password = library.tenant.account.password
+    for email in ("second@library.example", "third@library.example", "tobias.inkwell@library.example"):
+        for given, status in ((password, 200), ("", 401), (f"{password} ", 401), (email, 401), ("None", 401)):
+            assert library.v2(auth=(email, given)).get("/publications").status_code == status
+    assert library.v2(auth=("nobody@library.example", password)).get("/publications").status_code == 401
+
+
+def test_an_earlier_account_keeps_its_own_password() -> None:
+    """A60: a state that was opened with `--user` and `--password` before, and now with others."""
+    database = Database()
+    for account in (Account("first@library.example", "one"), Account("second@library.example", "two")):
+        tenant = open_tenant(
+            database, "library", records=0, account=account, settings=Settings(), clock=FakeClock(), storage_port=None
+        )
+    assert [tenant.with_password("first@library.example", each) is None for each in ("one", "two")] == [False, True]
+    assert [tenant.with_password("second@library.example", each) is None for each in ("one", "two")] == [True, False]
+    database.close()
