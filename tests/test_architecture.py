@@ -34,7 +34,16 @@ FLOORS = {
         {"service", "store"},
         {"records"},
         {"settings"},
-        {"disk_space", "errors", "humanize", "inventory", "publication_fields", "service_limits", "version"},
+        {
+            "disk_space",
+            "errors",
+            "humanize",
+            "inventory",
+            "publication_fields",
+            "python_process",
+            "service_limits",
+            "version",
+        },
     ),
     "pipelines.service": (
         {"files", "listing", "probe", "sandbox_process", "webhook"},
