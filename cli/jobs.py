@@ -23,8 +23,10 @@ from cli.stop_signals import STOP_SIGNALS, StopRequest
 from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
+from pipelines.file_access import make_folder
 from pipelines.migration.flow import Migration
 from pipelines.settings.settings import Settings
+from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import Snapshot
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
 
     from pipelines.store.postgres.loading import LoadResult
 
-INSTANCE = """\
-# Dagster's settings for this data folder. Bookferry wrote this file once; you may change it.
+INSTANCE = (
+    DAGSTER_MARK
+    + """ this file once; you may change it.
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency:
@@ -47,6 +50,7 @@ run_retries: {enabled: false}
 freshness: {enabled: true}
 retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, schedule: {purge_after_days: {skipped: 7}}}
 """
+)
 
 _TERMINAL = {
     "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
@@ -65,7 +69,9 @@ def dagster_home(settings: Settings) -> Path:
     """Returns the folder of Dagster's instance. The first use creates it."""
     home = dagster_folder(settings)
     with storage_errors(home):
-        home.mkdir(parents=True, exist_ok=True)
+        if home.is_relative_to(settings.data):
+            make_folder(settings.data)
+        make_folder(home)
         with _one_at_a_time(home):
             if not (home / "dagster.yaml").exists():
                 (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
@@ -199,6 +205,8 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
             instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
         with instance:
             yield instance
+    if settings.group:
+        protect(settings)  # Dagster's new SQLite files
 
 
 @contextmanager

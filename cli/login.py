@@ -13,6 +13,7 @@ from rich.console import Console
 
 from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.file_access import inherited_umask
 from pipelines.python_process import python_command
 from pipelines.scopes import JOBS, abilities
 from pipelines.service.redaction import redact
@@ -122,7 +123,11 @@ def _explain(output: Output, question: AuthorizationRequest, *, browser: bool, p
 
 def _open(url: str, output: Output, stack: ExitStack) -> None:
     process = subprocess.Popen(
-        python_command("-c", OPEN, url), stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
+        python_command("-c", OPEN, url),
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        start_new_session=True,
+        umask=inherited_umask(),  # what the browser writes is not ours
     )
     stack.callback(process.poll)
     try:

@@ -33,7 +33,7 @@ FLOORS = {
         {"examples", "report", "scopes", "sign_in_health"},
         {"service", "store"},
         {"records"},
-        {"settings"},
+        {"file_access", "settings"},
         {
             "disk_space",
             "errors",
@@ -55,7 +55,7 @@ FLOORS = {
     ),
     "pipelines.store": (
         {"maintenance", "postgres"},
-        {"catalogue", "duplicates", "findings", "stores"},
+        {"access", "catalogue", "duplicates", "findings", "stores"},
         {"snapshots"},
         {"parquet"},
         {"encryption", "objects"},
