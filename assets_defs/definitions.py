@@ -54,6 +54,7 @@ def build_definitions(
         + migration_assets(settings)
         + drill_assets(settings),
         asset_checks=freshness_checks(settings),
+        executor=dg.in_process_executor,  # of assets that a person selects: a library has one process at a time
         jobs=[
             NIGHTLY_BACKUP,
             verification_job(settings),

@@ -12,6 +12,7 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import tenant_key
+from assets_defs.own_runs import is_own
 from assets_defs.retention import JOB as RETENTION_JOB
 from assets_defs.schedules import MAX_SECONDS, NIGHTLY_BACKUP, now_utc
 from assets_defs.verification import ASSET as VERIFICATION
@@ -54,7 +55,7 @@ def notifications(
         since = datetime.fromisoformat(context.cursor) if context.cursor else moment
         reported: list[str] = []
         problems: list[str] = []
-        for record in _unreported_runs(context.instance, since - OVERLAP):
+        for record in _unreported_runs(settings, context, since - OVERLAP):
             if time.monotonic() - began > CALLS_SECONDS:
                 moment = since
                 break
@@ -72,13 +73,15 @@ def notifications(
     return notifications
 
 
-def _unreported_runs(instance: dg.DagsterInstance, since: datetime) -> list[dg.RunRecord]:
-    """The runs that ended since then and were not reported, oldest first."""
-    records = instance.get_run_records(dg.RunsFilter(statuses=_ENDED, updated_after=since))
+def _unreported_runs(settings: Settings, context: dg.SensorEvaluationContext, since: datetime) -> list[dg.RunRecord]:
+    """The runs of these settings that ended since then and were not reported, oldest first."""
+    records = context.instance.get_run_records(dg.RunsFilter(statuses=_ENDED, updated_after=since))
     return [
         record
         for record in reversed(records)
-        if NOTIFIED not in record.dagster_run.tags and not _command_line_reports(record)
+        if NOTIFIED not in record.dagster_run.tags
+        and is_own(settings, context, record.dagster_run)
+        and not _command_line_reports(record)
     ]
 
 

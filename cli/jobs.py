@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from filelock import FileLock
 
@@ -30,7 +31,7 @@ from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import Snapshot
-from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT
+from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT, process_tags
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -127,7 +128,7 @@ def run_backup(
             _instance(settings) as instance,
         ):
             job = build_definitions(settings, backup, {tenant: resources}).resolve_job_def("nightly_backup")
-            before = {snapshot.name for snapshot in backup.data.snapshots(tenant)}
+            before, run = {snapshot.name for snapshot in backup.data.snapshots(tenant)}, str(uuid4())
             try:
                 job.execute_in_process(
                     run_config=_QUIET,
@@ -136,8 +137,10 @@ def run_backup(
                     tags={
                         TENANT: tenant,
                         STARTED_BY: COMMAND_LINE,
+                        **process_tags(settings, run),
                         **({REQUESTED_RESOURCES: " ".join(asked)} if asked else {}),
                     },
+                    run_id=run,
                 )
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                 if before.issuperset(snapshot.name for snapshot in backup.data.snapshots(tenant)):
@@ -160,12 +163,13 @@ def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[s
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
 
         with _instance(settings) as instance:
-            definitions = build_definitions(settings, migration=migration)
+            definitions, run = build_definitions(settings, migration=migration), str(uuid4())
             definitions.resolve_job_def(job).execute_in_process(
                 run_config={**_QUIET, "ops": {"__".join(key): {"config": dict(config)}}},
                 instance=instance,
                 asset_selection=[dg.AssetKey(key)],
-                tags={TENANT: key[0]},
+                tags={TENANT: key[0], **process_tags(settings, run)},
+                run_id=run,
             )
 
 

@@ -41,6 +41,7 @@ FLOORS = {
             "inventory",
             "publication_fields",
             "python_process",
+            "running_process",
             "service_limits",
             "version",
         },
