@@ -9,6 +9,8 @@ import dagster as dg
 from dagster._core.events.log import EventLogEntry
 from dagster._core.instance.ref import InstanceRef
 
+from assets_defs.backup import backup_keys
+from assets_defs.definitions import build_definitions
 from tests.assets_defs.installation import DagsterInstallation
 from tests.postgres import database, postgres_server
 
@@ -21,7 +23,6 @@ def test_a_run_is_stored_and_its_events_are_announced(installation: DagsterInsta
         assert address.startswith("postgresql://")
         (home / "dagster.yaml").write_text(f"storage:\n  postgres:\n    postgres_url: {address}\n")
         with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home))) as instance:
-            installation.instance = instance
             announced, seen = threading.Event(), list[EventLogEntry]()
 
             def note(event: EventLogEntry, _cursor: str) -> None:
@@ -32,7 +33,9 @@ def test_a_run_is_stored_and_its_events_are_announced(installation: DagsterInsta
             instance.event_log_storage.watch(run.run_id, None, note)
             instance.report_engine_event("something happened", run)
             assert announced.wait(60)
-            assert seen[0].user_message == "something happened"
+            assert seen[0].get_dagster_event().message == "something happened"
             instance.event_log_storage.end_watch(run.run_id, note)
-            assert installation.run("old").success
+            job = build_definitions(installation.settings).resolve_job_def("nightly_backup")
+            keys = backup_keys("old", ["publications"])
+            assert job.execute_in_process(instance=instance, asset_selection=keys, raise_on_error=False).success
             assert len(instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))) == 1
