@@ -10,12 +10,12 @@ from datetime import datetime
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
 
-from assets_defs.own_runs import is_own
 from assets_defs.schedules import NIGHTLY_BACKUP, now_utc
 from pipelines.errors import BookferryError
 from pipelines.running_process import is_gone, is_on_this_kernel, read_process
 from pipelines.settings.settings import Settings
 from pipelines.store.snapshots.snapshots import DataFolder
+from resources.own_runs import is_own
 from resources.run_tags import ENDED_AS_DEAD, PROCESS
 
 SENSOR_SECONDS = 60

@@ -12,13 +12,13 @@ import dagster as dg
 
 from assets_defs.backup import SNAPSHOT
 from assets_defs.factories import tenant_key
-from assets_defs.own_runs import is_own
 from assets_defs.retention import JOB as RETENTION_JOB
 from assets_defs.schedules import MAX_SECONDS, NIGHTLY_BACKUP, now_utc
 from assets_defs.verification import ASSET as VERIFICATION
 from assets_defs.verification import JOB as VERIFICATION_JOB
 from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
+from resources.own_runs import is_own
 from resources.run_tags import COMMAND_LINE, ENDED_AS_DEAD, NOTIFIED, STARTED_BY
 
 SENSOR_SECONDS = 30

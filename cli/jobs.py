@@ -129,17 +129,13 @@ def run_backup(
         ):
             job = build_definitions(settings, backup, {tenant: resources}).resolve_job_def("nightly_backup")
             before, run = {snapshot.name for snapshot in backup.data.snapshots(tenant)}, str(uuid4())
+            named = {REQUESTED_RESOURCES: " ".join(asked)} if asked else {}
             try:
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
                     asset_selection=[*backup_keys(tenant, resources), *postgres_keys(settings, tenant)],
-                    tags={
-                        TENANT: tenant,
-                        STARTED_BY: COMMAND_LINE,
-                        **process_tags(settings, run),
-                        **({REQUESTED_RESOURCES: " ".join(asked)} if asked else {}),
-                    },
+                    tags={TENANT: tenant, STARTED_BY: COMMAND_LINE, **process_tags(settings, run), **named},
                     run_id=run,
                 )
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
