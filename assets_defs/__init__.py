@@ -1,1 +1,1 @@
-"""Dagster only: assets, checks, jobs and schedules over `pipelines`; `definitions` wires them."""
+"""Bookferry's Dagster: assets, checks, jobs and schedules over `pipelines`; `definitions` wires them."""

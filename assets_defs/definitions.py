@@ -21,6 +21,7 @@ from pipelines.backup.flow import Backup, tenant_resources
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import find_config, load_settings
 from pipelines.settings.settings import Settings
+from pipelines.store.access import protect
 from resources.backup import BackupResource
 from resources.migration import MigrationResource
 
@@ -53,6 +54,7 @@ def build_definitions(
         + migration_assets(settings)
         + drill_assets(settings),
         asset_checks=freshness_checks(settings),
+        executor=dg.in_process_executor,  # of assets that a person selects: a library has one process at a time
         jobs=[
             NIGHTLY_BACKUP,
             verification_job(settings),
@@ -82,4 +84,6 @@ def defs() -> dg.Definitions:
 
     Without a configuration loading fails with a message that says what to do. An empty page would look as if there were nothing to back up.
     """
-    return build_definitions(load_settings(find_config()))
+    settings = load_settings(find_config())
+    protect(settings)  # of this code server, or of the run that loads the definitions
+    return build_definitions(settings)

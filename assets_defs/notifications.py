@@ -18,6 +18,7 @@ from assets_defs.verification import ASSET as VERIFICATION
 from assets_defs.verification import JOB as VERIFICATION_JOB
 from pipelines.notify import Ending, notify
 from pipelines.settings.settings import Settings
+from resources.own_runs import is_own
 from resources.run_tags import COMMAND_LINE, ENDED_AS_DEAD, NOTIFIED, STARTED_BY
 
 SENSOR_SECONDS = 30
@@ -54,7 +55,7 @@ def notifications(
         since = datetime.fromisoformat(context.cursor) if context.cursor else moment
         reported: list[str] = []
         problems: list[str] = []
-        for record in _unreported_runs(context.instance, since - OVERLAP):
+        for record in _unreported_runs(settings, context, since - OVERLAP):
             if time.monotonic() - began > CALLS_SECONDS:
                 moment = since
                 break
@@ -72,13 +73,15 @@ def notifications(
     return notifications
 
 
-def _unreported_runs(instance: dg.DagsterInstance, since: datetime) -> list[dg.RunRecord]:
-    """The runs that ended since then and were not reported, oldest first."""
-    records = instance.get_run_records(dg.RunsFilter(statuses=_ENDED, updated_after=since))
+def _unreported_runs(settings: Settings, context: dg.SensorEvaluationContext, since: datetime) -> list[dg.RunRecord]:
+    """The runs of these settings that ended since then and were not reported, oldest first."""
+    records = context.instance.get_run_records(dg.RunsFilter(statuses=_ENDED, updated_after=since))
     return [
         record
         for record in reversed(records)
-        if NOTIFIED not in record.dagster_run.tags and not _command_line_reports(record)
+        if NOTIFIED not in record.dagster_run.tags
+        and is_own(settings, context, record.dagster_run)
+        and not _command_line_reports(record)
     ]
 
 

@@ -1,1 +1,1 @@
-"""The `bookferry` command: runs the Dagster jobs in process, shows progress, prints results."""
+"""Bookferry's command line: runs the Dagster jobs in process, shows progress, prints results."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 from filelock import FileLock
 
@@ -21,20 +22,23 @@ from cli.stop_signals import StopRequest, received_signal
 from pipelines.backup.flow import Backup
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
+from pipelines.file_access import make_folder
 from pipelines.migration.flow import Migration
 from pipelines.settings.settings import Settings
+from pipelines.store.access import DAGSTER_MARK, protect
 from pipelines.store.durable import storage_error, storage_errors
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import Snapshot
-from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT
+from resources.run_tags import COMMAND_LINE, REQUESTED_RESOURCES, STARTED_BY, TENANT, process_tags
 
 if TYPE_CHECKING:
     import dagster as dg
 
     from pipelines.store.postgres.loading import LoadResult
 
-INSTANCE = """\
-# Dagster's settings for this data folder. Bookferry wrote this file once; you may change it.
+INSTANCE = (
+    DAGSTER_MARK
+    + """ this file once; you may change it.
 telemetry: {enabled: false}
 nux: {enabled: false}
 concurrency:
@@ -45,6 +49,7 @@ run_retries: {enabled: false}
 freshness: {enabled: true}
 retention: {sensor: {purge_after_days: {skipped: 7, success: 30, failure: 90}}, schedule: {purge_after_days: {skipped: 7}}}
 """
+)
 
 _TERMINAL = {
     "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
@@ -63,7 +68,9 @@ def dagster_home(settings: Settings) -> Path:
     """Returns the folder of Dagster's instance. The first use creates it."""
     home = dagster_folder(settings)
     with storage_errors(home):
-        home.mkdir(parents=True, exist_ok=True)
+        if home.is_relative_to(settings.data):
+            make_folder(settings.data)
+        make_folder(home)
         with _one_at_a_time(home):
             if not (home / "dagster.yaml").exists():
                 (home / "dagster.yaml").write_text(INSTANCE, encoding="utf-8")
@@ -118,17 +125,15 @@ def run_backup(
             _instance(settings) as instance,
         ):
             job = build_definitions(settings, backup, {tenant: resources}).resolve_job_def("nightly_backup")
-            before = {snapshot.name for snapshot in backup.data.snapshots(tenant)}
+            before, run = {snapshot.name for snapshot in backup.data.snapshots(tenant)}, str(uuid4())
+            named = {REQUESTED_RESOURCES: " ".join(asked)} if asked else {}
             try:
                 job.execute_in_process(
                     run_config=_QUIET,
                     instance=instance,
                     asset_selection=[*backup_keys(tenant, resources), *postgres_keys(settings, tenant)],
-                    tags={
-                        TENANT: tenant,
-                        STARTED_BY: COMMAND_LINE,
-                        **({REQUESTED_RESOURCES: " ".join(asked)} if asked else {}),
-                    },
+                    tags={TENANT: tenant, STARTED_BY: COMMAND_LINE, **process_tags(settings, run), **named},
+                    run_id=run,
                 )
             except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError):
                 if before.issuperset(snapshot.name for snapshot in backup.data.snapshots(tenant)):
@@ -151,12 +156,13 @@ def run_step(settings: Settings, migration: Migration, job: str, key: Sequence[s
         from assets_defs.definitions import build_definitions  # noqa: PLC0415
 
         with _instance(settings) as instance:
-            definitions = build_definitions(settings, migration=migration)
+            definitions, run = build_definitions(settings, migration=migration), str(uuid4())
             definitions.resolve_job_def(job).execute_in_process(
                 run_config={**_QUIET, "ops": {"__".join(key): {"config": dict(config)}}},
                 instance=instance,
                 asset_selection=[dg.AssetKey(key)],
-                tags={TENANT: key[0]},
+                tags={TENANT: key[0], **process_tags(settings, run)},
+                run_id=run,
             )
 
 
@@ -178,6 +184,8 @@ def _instance(settings: Settings) -> Iterator[dg.DagsterInstance]:
             instance = dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home), overrides=_TERMINAL))
         with instance:
             yield instance
+    if settings.group:
+        protect(settings)  # Dagster's new SQLite files
 
 
 @contextmanager

@@ -14,6 +14,8 @@ from rich.console import Console
 from cli.boundary import stop_message
 from cli.output import Output, table_of
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.file_access import inherited_umask
+from pipelines.python_process import python_command
 from pipelines.scopes import JOBS, abilities
 from pipelines.service.redaction import redact
 from pipelines.service.sign_in.login import AuthorizationRequest, Login, signing_in
@@ -137,7 +139,11 @@ def _explain(output: Output, question: AuthorizationRequest, *, browser: bool, p
 
 def _open(url: str, output: Output, stack: ExitStack) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", OPEN, url], stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
+        python_command("-c", OPEN, url),
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        start_new_session=True,
+        umask=inherited_umask(),  # what the browser writes is not ours
     )
     stack.callback(process.poll)
     try:

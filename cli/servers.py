@@ -7,20 +7,25 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from cli.jobs import dagster_home
 from cli.output import Output
 from cli.stop_signals import STOP_SIGNALS
 from pipelines.errors import ConfigurationError
+from pipelines.python_process import SAFE_PATH_VARIABLE, python_command
 from pipelines.settings.loading import CONFIG_VARIABLE
 from pipelines.settings.settings import Settings
+
+OUR_FOLDER = Path(__file__).resolve().parents[1]
+"""The folder that has our packages."""
 
 
 def run_sandbox(arguments: Sequence[str]) -> NoReturn:
     """Run `python -m sandbox` with the same arguments. A stop signal waits until the sandbox can receive it."""
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
-    _replace_process([sys.executable, "-m", "sandbox", *arguments])
+    _replace_process(python_command("-m", "sandbox", *arguments))
 
 
 def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
@@ -38,8 +43,10 @@ def run_ui(settings: Settings, port: int, output: Output) -> NoReturn:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # the result on stdout is complete
     _accept_interrupts()
     os.environ["PYTHONWARNINGS"] = "ignore"  # Dagster's warnings about itself, in each of its processes
-    dagster = [sys.executable, "-m", "dagster", "dev", "-m", "assets_defs.definitions"]
-    _replace_process([*dagster, "--host", "127.0.0.1", "--port", str(port)])
+    os.environ[SAFE_PATH_VARIABLE] = "1"  # in each of its processes, too
+    dagster = python_command("-m", "dagster", "dev", "-m", "assets_defs.definitions")
+    # Dagster imports the definitions from its "working directory" first. Without the option that is the working folder.
+    _replace_process([*dagster, "-d", str(OUR_FOLDER), "--host", "127.0.0.1", "--port", str(port)])
 
 
 def _accept_interrupts() -> None:

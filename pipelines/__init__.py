@@ -1,1 +1,1 @@
-"""What the project knows, in plain Python; nothing here imports Dagster."""
+"""Bookferry in plain Python, all that it knows; nothing here imports Dagster."""

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from pipelines.python_process import SAFE_PATH_VARIABLE
 from pipelines.service.redaction import redact
 from pipelines.service.webhook import PAUSES, call
 from pipelines.settings.schedule import NotifySettings, Occasion
@@ -102,12 +103,12 @@ def _clean(text: str) -> str:
 
 
 def _environment(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the variables that bookferry.toml names: they hold secrets (I10)."""
+    """The environment without the variables that bookferry.toml names, which hold secrets (I10), and without one of ours for Python."""
     tables: list[TenantSettings | NotifySettings] = [settings.notify, *settings.tenants.values()]
     tables += [tenant.notify for tenant in settings.tenants.values() if tenant.notify]
     named = {getattr(table, key) for table in tables for key in type(table).model_fields if key.endswith("_env")}
     return {
         name: value
         for name, value in environ.items()
-        if name not in {*named, settings.postgres_env, settings.personal_key_env}
+        if name not in {*named, settings.postgres_env, settings.personal_key_env, SAFE_PATH_VARIABLE}
     }

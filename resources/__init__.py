@@ -1,1 +1,1 @@
-"""Dagster ↔ plain: configuration in, plain object out; no requests and no SQL here."""
+"""Bookferry's Dagster resources: configuration in, plain object out; no requests and no SQL here."""

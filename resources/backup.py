@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from pipelines.backup.flow import Backup
+from resources.recorded_process import record_process
 from resources.run_tags import REQUESTED_RESOURCES
 
 
@@ -21,4 +22,5 @@ class BackupResource(dg.ConfigurableResource[Backup]):
         """Read the configuration, and release the leases at the end of the run."""
         requested = context.run.tags.get(REQUESTED_RESOURCES, "").split() if context.run else ()
         with Backup.open(Path(self.config_file), asked=requested) as backup:
+            record_process(context, backup.settings)
             yield backup

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pipelines.migration.flow import Migration
 from pipelines.settings.loading import load_settings
+from resources.recorded_process import record_process
 
 
 class MigrationResource(dg.ConfigurableResource[Migration]):
@@ -17,7 +18,9 @@ class MigrationResource(dg.ConfigurableResource[Migration]):
     config_file: str = Field(description="Path of bookferry.toml.")
 
     @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Migration]:  # noqa: ARG002  Dagster passes it
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Migration]:
         """Read the configuration, and release the target's lease at the end of the run."""
-        with Migration(load_settings(Path(self.config_file))) as migration:
+        settings = load_settings(Path(self.config_file))
+        with Migration(settings) as migration:
+            record_process(context, settings)
             yield migration

@@ -1,5 +1,8 @@
 """The tags of Dagster runs that Bookferry writes and reads. Histories contain them, so they never change."""
 
+from pipelines.running_process import this_process
+from pipelines.settings.settings import Settings
+
 TENANT = "bookferry/tenant"
 """The tenant that a run is for."""
 
@@ -15,3 +18,19 @@ NOTIFIED = "bookferry/told"
 
 ENDED_AS_DEAD = "bookferry/gone"
 """When the sensor `dead_runs` ended a run whose process was gone."""
+
+DATA = "bookferry/data"
+"""The data that a run works on: several Bookferries may share an instance."""
+
+PROCESS = "bookferry/process"
+"""The process that executes a run, as `pipelines.running_process` names it."""
+
+
+def data_address(settings: Settings) -> str:
+    """The value of `DATA`: the bucket, or the folder."""
+    return settings.bucket or str(settings.data)
+
+
+def process_tags(settings: Settings, run: str) -> dict[str, str]:
+    """The tags of a run that this process executes."""
+    return {DATA: data_address(settings), PROCESS: this_process(run).text}

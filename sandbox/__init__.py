@@ -1,4 +1,4 @@
-"""A local implementation of the library service's REST API.
+"""Bookferry's sandbox: a local implementation of the library service's REST API.
 
 It follows docs/service.md and shares no code with the client, so that a misunderstanding cannot be on both sides. ``README.md``
 beside this file says how to start it, and docs/assumptions.md what it assumes.

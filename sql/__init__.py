@@ -1,1 +1,1 @@
-"""SQL as files: example queries over the staged tables, read through importlib.resources."""
+"""Bookferry's SQL as files: example queries over the staged tables, read through importlib.resources."""

@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from cli.output import Output
 from pipelines.settings.loading import CONFIG_FILE, CONFIG_VARIABLE, find_config, load_settings
 from pipelines.settings.settings import Settings
+from pipelines.store.access import closed_message, protect
 
 ConfigOption = Annotated[
     str | None,
@@ -25,8 +27,12 @@ JsonOption = Annotated[
 
 
 def settings_of(config: str | None) -> Settings:
-    """The settings of the file that --config names, or of the default one."""
-    return load_settings(find_config(Path(config) if config else None))
+    """The settings of the file that --config names, or of the default one. Folders of data that are open are closed first."""
+    settings = load_settings(find_config(Path(config) if config else None))
+    for mended in protect(settings):
+        if mended.opened:
+            Output(as_json=True).say(closed_message(mended, settings.group))
+    return settings
 
 
 def settings_if_any(config: str | None) -> Settings | None:

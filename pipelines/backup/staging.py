@@ -23,6 +23,7 @@ from typing import Self, cast
 import msgspec
 import pyarrow as pa
 
+from pipelines.python_process import python_command
 from pipelines.records.batches import StagedBatch
 from pipelines.records.fast_staging import PublicationStager
 from pipelines.records.flat_records import RecordStager
@@ -102,7 +103,7 @@ class StagingProcess:
     """
 
     def __init__(self, capture: Capture, resource: str, kinds: Kinds = STANDARD_KINDS) -> None:
-        self._command = [sys.executable, "-m", "pipelines.backup.staging", str(capture.path), resource, kinds.described]
+        self._command = python_command("-m", "pipelines.backup.staging", str(capture.path), resource, kinds.described)
         self._key = {KEY_VARIABLE: capture.key.text} if capture.key else {}
         self._schema = raw_table(resource).schema
         self._decided = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,9 +12,11 @@ from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ConfigurationError, ExitStatus, SignInError
+from pipelines.file_access import Mended
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service_limits import REQUESTS_PER_MINUTE
 from pipelines.settings.settings import Settings
+from pipelines.store.access import allowed_people, closed_message
 from pipelines.store.durable import storage_error
 from pipelines.store.encryption import personal_keys
 from pipelines.store.snapshots.snapshots import DataFolder, Snapshot
@@ -110,6 +112,29 @@ def _bytes(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:,.1f} TB"
+
+
+def access(settings: Settings, mended: Sequence[Mended]) -> CheckResult:
+    """Whether other users of the machine can open data or state. `mended`: what was changed at the start of this command."""
+    opened = [one for one in mended if one.opened]
+    left = [path for one in mended for path in one.left]
+    facts: dict[str, Any] = {
+        "mended": sum(one.opened for one in mended),
+        "not_mended": len(left),
+        "group": settings.group,
+    }
+    closed = " ".join(closed_message(one, settings.group) for one in opened)
+    if left:
+        return warning(
+            "access",
+            f"{closed} {len(left):,} files and folders have other permissions than configured and cannot be changed by this user, such as "
+            f"{left[0]}".strip(),
+            "Run `bookferry doctor` once as their owner or as root, or keep the data on a file system with permissions.",
+            **facts,
+        )
+    if opened:
+        return note("access", closed, **facts)
+    return ok("access", f"{settings.data}: {allowed_people(settings.group)} can open it", **facts)
 
 
 def database(path: Path) -> CheckResult:

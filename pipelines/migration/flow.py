@@ -49,7 +49,6 @@ from pipelines.migration.verify.run import verify
 from pipelines.migration.verify.verdict import MigrationVerification
 from pipelines.records.forms import form_of
 from pipelines.records.matching import comparable
-from pipelines.records.tables.registry import PERSONAL
 from pipelines.service.client import LibraryClient, Waiting
 from pipelines.service.clock import Clock
 from pipelines.service.files.upload import Uploads
@@ -119,8 +118,8 @@ class Migration:
         self.session.hold(target)
         remove_unfinished(self.data, target)
         request = PlanRequest(source, target, other_resources, overwrite=overwrite, now=self.session.clock.now())
-        name, personal = new_plan_name(self.data, source, target, request.now), not PERSONAL.isdisjoint(other_resources)
-        with unfinished_plan(self.data, name, personal=personal) as folder:
+        name = new_plan_name(self.data, source, target, request.now)
+        with unfinished_plan(self.data, name) as folder:
             builder = PlanBuilder(self.session, request, folder)
             with self.session.client(target) as client:
                 builder.read_target(client)

@@ -6,17 +6,16 @@ Nothing is imported from the sandbox: the client and the sandbox must not share 
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 
 from pipelines.errors import BookferryError
+from pipelines.python_process import python_command
 from pipelines.service.clock import SystemClock
 from pipelines.service.sign_in.configured_store import open_tokens
 from pipelines.service.sign_in.stored_sign_in import ClockReading, Grant, StoredSignIn
@@ -36,8 +35,7 @@ def sandbox_process(options: Sequence[str]) -> Iterator[dict[str, Any]]:
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(
-            [sys.executable, "-m", "sandbox", *options, "--stop-at-eof"],
-            cwd=Path(__file__).parents[2],
+            python_command("-m", "sandbox", *options, "--stop-at-eof"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

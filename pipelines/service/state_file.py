@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pipelines.disk_space import is_full
 from pipelines.errors import StorageError
+from pipelines.file_access import make_file
 from pipelines.service.clock import Clock
 
 LOCK_SECONDS = 30.0
@@ -66,6 +67,7 @@ class StateFile:
             self._disconnect()
 
     def _open(self) -> sqlite3.Connection:
+        make_file(self._path)
         db = sqlite3.connect(self._path, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._write_ahead(db)

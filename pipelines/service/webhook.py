@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from pipelines.errors import BookferryError, TemporaryError
+from pipelines.file_access import inherited_umask
 from pipelines.service.http.network import NetworkTransport
 from pipelines.service.redaction import MIN_LENGTH, keep_secret, outside_text
 from pipelines.settings.schedule import Hook
@@ -94,6 +95,7 @@ def _run(command: tuple[str, ...], body: bytes, variables: Mapping[str, str], fo
                 cwd=folder,
                 env=dict(variables),
                 start_new_session=True,
+                umask=inherited_umask(),  # its files are not ours
             )
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it cannot be run"

@@ -46,6 +46,7 @@ class _ConfigFile(BaseModel):
     postgres_env: VariableName | None = None
     postgres: PostgresSettings = Field(default_factory=PostgresSettings)
     personal_key_env: VariableName | None = None
+    group: Annotated[str, StringConstraints(min_length=1)] | None = None
     tokens: str | None = None
     timezone: TimeZone = "UTC"
     nightly_at: Annotated[str, StringConstraints(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "02:00"
@@ -103,6 +104,7 @@ def load_settings(path: Path, environ: Mapping[str, str] = os.environ) -> Settin
         identifiers=checked.identifiers,
         drill_at=checked.drill_at,
         staging=checked.postgres,
+        group=checked.group,
     )
 
 

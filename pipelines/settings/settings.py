@@ -52,6 +52,8 @@ class Settings:
     """When the newest snapshots are restored into a sandbox: a day of the month and a time."""
     staging: PostgresSettings = field(default_factory=PostgresSettings)
     """How tables are staged into the database."""
+    group: str | None = None
+    """The group whose members share the files of data and state; without one, this user alone can open them."""
 
     def tenant(self, name: str) -> TenantSettings:
         """Return the settings of one tenant; an unknown name is a `ConfigurationError` that lists the known ones."""

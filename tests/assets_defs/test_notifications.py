@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import dagster as dg
 import msgspec
 import pytest
 
 from assets_defs.backup import backup_keys
-from assets_defs.dead_runs import dead_runs
 from assets_defs.definitions import build_definitions
 from assets_defs.notifications import notifications
 from pipelines.notify import Ending
@@ -62,7 +60,7 @@ def run_in_progress(installation: DagsterInstallation, repeats: str | None = Non
         job.get_subset(asset_selection=keys),
         asset_selection=frozenset(keys),
         status=dg.DagsterRunStatus.STARTED,
-        tags=tags,
+        tags={"bookferry/tenant": "old", **tags},
         parent_run_id=repeats,
         root_run_id=repeats,
     )
@@ -105,46 +103,22 @@ def test_a_run_that_died_is_silent_until_dagster_ends_it(
     assert sensor.calls[0].message.endswith("Dagster says: Exceeded maximum runtime of 72000 seconds.")
 
 
-def test_a_run_whose_process_is_gone_is_ended_and_reported(
-    installation: DagsterInstallation, sensor: NotificationSensor
-) -> None:
-    """Kill -9: at the second look that finds its library's lease free; a young one and a living one are left alone (I9).
-
-    Also one of the command line, which cannot report any more.
-    """
-    dead = run_in_progress(installation, **{"bookferry/started_by": "command line"})
-    cursor: str | None = None
-
-    def evaluate(later: timedelta) -> str:
-        nonlocal cursor
-        sensor = dead_runs(installation.settings, lambda: datetime.now(UTC) + later)
-        with dg.build_sensor_context(instance=installation.instance, cursor=cursor) as context:
-            skipped: Any = sensor(context)
-            cursor = context.cursor
-        return str(skipped.skip_message)
-
-    hour = timedelta(hours=1)
-    assert [evaluate(timedelta()), evaluate(timedelta())] == ["No run is dead."] * 2, (
-        "it may not have come to its first step"
-    )
-    with installation.data.lease("old"):
-        assert [evaluate(hour), evaluate(hour)] == ["No run is dead."] * 2, "it lives"
-    assert [evaluate(hour), evaluate(hour), evaluate(hour)] == [
-        "No run is dead.",
-        f"Ended: {dead.run_id}.",
-        "No run is dead.",
-    ]
-    [run] = installation.instance.get_runs()
-    assert run.status is dg.DagsterRunStatus.FAILURE
-    assert sensor.evaluate() == [("backup", "old", "failed")]
-    assert "Dagster says: The process of this run is gone" in sensor.calls[0].message
-
-
 def test_a_terminated_run_is_reported_as_stopped(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
     run = run_in_progress(installation)
     installation.instance.report_run_canceled(run)
     assert sensor.evaluate() == [("backup", "old", "stopped")]
     assert sensor.calls[0].message == "Stopped before the end.", "as the command line says; no class of Dagster's"
+
+
+def test_runs_of_others_are_not_reported(installation: DagsterInstallation, sensor: NotificationSensor) -> None:
+    """Another Bookferry on the same instance, and a job of the same name that is not ours."""
+    other = {"bookferry/data": "/srv/elsewhere/library-data"}
+    installation.instance.report_run_failed(run_in_progress(installation, **other))
+    installation.instance.report_run_failed(run_in_progress(installation, **{"bookferry/tenant": "not ours"}))
+    assert sensor.evaluate() == []
+    own = {"bookferry/data": str(installation.settings.data)}
+    installation.instance.report_run_failed(run_in_progress(installation, **own))
+    assert sensor.evaluate() == [("backup", "old", "failed")]
 
 
 def test_the_command_line_reports_its_own_runs(installation: DagsterInstallation, sensor: NotificationSensor) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import msgspec
 
+from pipelines.file_access import make_file
 from pipelines.migration.model.journal import Journal
 from pipelines.migration.model.plan import Plan, PlanRow
 from pipelines.migration.model.resource_types import RESOURCE_TYPES
@@ -43,6 +44,7 @@ class TargetLists:
     def __init__(self, path: Path, key: PersonalKey | None = None) -> None:
         self._path = path
         self._key = key
+        make_file(path)
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {_SCHEMA}")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from pipelines.errors import ConfigurationError, StopError, StorageError
+from pipelines.file_access import folder_mode, make_folder
 from pipelines.migration.model.plan import FACTS, FORMAT, Plan, PlanFacts
 from pipelines.store.durable import storage_errors, temporary_folder, write_atomically
 from pipelines.store.encryption import PersonalKeys
@@ -86,12 +87,12 @@ def read_plan(folder: Path, keys: PersonalKeys | None = None) -> Plan:
 
 
 @contextmanager
-def unfinished_plan(data: DataFolder, name: str, *, personal: bool = False) -> Iterator[Path]:
-    """Create the folder of a plan; an error removes it again. `personal`: only this user may read it."""
+def unfinished_plan(data: DataFolder, name: str) -> Iterator[Path]:
+    """Create the folder of a plan; an error removes it again."""
     folder = plans_folder(data) / name
     with storage_errors(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700 if personal else 0o777)
+        make_folder(folder.parent)
+        folder.mkdir(mode=folder_mode())
     try:
         yield folder
     except BaseException:

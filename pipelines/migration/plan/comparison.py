@@ -19,6 +19,7 @@ from pipelines.migration.plan.contributors import UNKNOWN, map_contributors
 from pipelines.migration.plan.matching import match
 from pipelines.migration.plan.three_way_merge import merge_three_ways
 from pipelines.publication_fields import REFERENCES
+from pipelines.python_process import safe_import_path
 from pipelines.records.identifiers.verdicts import GOOD
 from pipelines.records.tables.description import Column, Table
 from pipelines.store.durable import storage_errors
@@ -77,7 +78,7 @@ def normalise_both(
     if rows < WORTH_A_PROCESS:
         of_source, of_target = (normalise(raw, to, kinds_text, sent) for raw, to in sides)
         return of_source, of_target
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
+    with safe_import_path(), ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
         futures = [processes.submit(normalise, raw, to, kinds_text, sent) for raw, to in sides]
         of_source, of_target = (future.result() for future in futures)
         return of_source, of_target

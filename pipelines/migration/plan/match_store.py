@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import msgspec
 import pyarrow as pa
 
+from pipelines.file_access import make_file
 from pipelines.migration.model.actions import Action
 from pipelines.migration.model.comparable import STEP
 from pipelines.migration.model.journal import Journal
@@ -119,6 +120,7 @@ class MatchStore:
         self._path = path
         self._key = key
         self._same_library = same_library
+        make_file(path)
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.executescript(
             f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; {_SCHEMA}"

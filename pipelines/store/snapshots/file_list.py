@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipelines.file_access import make_file
 from pipelines.records.files import UNSURE, FileReference
 from pipelines.store.durable import storage_errors
 from pipelines.store.snapshots.captures import FileTotals
@@ -106,6 +107,7 @@ class FileList:
         self._path = folder / FILE_LIST
         self._lock = threading.Lock()
         with storage_errors(self._path):
+            make_file(self._path)
             self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", *_SCHEMA):
                 self._database.execute(statement)

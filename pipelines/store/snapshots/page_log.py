@@ -58,7 +58,7 @@ class PageLog:
     def _opened(self) -> BinaryIO:
         if self._file is None:
             self._path.parent.mkdir(exist_ok=True)
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
             self._file = os.fdopen(descriptor, "r+b")
         return self._file
 

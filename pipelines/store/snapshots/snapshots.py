@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pipelines.errors import AccessDeniedError, BookferryError, ConfigurationError, StorageError, TenantBusyError
+from pipelines.file_access import make_folder
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED
 from pipelines.store.durable import sha256_of, storage_error, storage_errors, write_atomically
@@ -98,7 +99,7 @@ class DataFolder:
                 f"{self.path}: DuckDB cannot open files in a folder with ? or \\ in its path. Name another folder as `data`."
             )
         with storage_errors(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
 
     @contextmanager
     def lease(self, tenant: str) -> Iterator[None]:

@@ -1,0 +1,253 @@
+"""The sensor `dead_runs`: it ends our own runs only, and only if their process or their launcher says that they are over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import Any
+
+import dagster as dg
+import msgspec
+import pytest
+from dagster._core.definitions.sensor_definition import SensorEvaluationContext
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.launcher import CheckRunHealthResult, RunLauncher, WorkerStatus
+from dagster._core.remote_origin import (
+    GrpcServerCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.storage.dagster_run import DagsterRun
+from dagster._serdes import ConfigurableClass, ConfigurableClassData
+
+from assets_defs.backup import backup_keys
+from assets_defs.dead_runs import dead_runs
+from assets_defs.definitions import build_definitions
+from pipelines.running_process import RunningProcess, is_gone, this_process
+from resources.run_tags import DATA, PROCESS, data_address
+from tests.assets_defs.installation import DagsterInstallation
+from tests.assets_defs.test_notifications import NotificationSensor
+from tests.sandbox.process import SandboxProcess
+
+OURS = "assets_defs.definitions"
+COMMAND = ("job", "execute", "-m", OURS, "-j", "nightly_backup")
+STARTED = dg.DagsterRunStatus.STARTED
+FAILURE = dg.DagsterRunStatus.FAILURE
+
+
+class Launcher(RunLauncher[Any], ConfigurableClass):
+    """A launcher like those of Kubernetes or ECS: it knows the workers that it started, by a tag of the run, and no others."""
+
+    asked: list[str] = []  # noqa: RUF012  of the instance under test
+
+    def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
+        super().__init__()
+        self._inst_data = inst_data
+
+    inst_data = property(lambda self: self._inst_data)
+    supports_check_run_worker_health = property(lambda _: True)
+
+    @classmethod
+    def config_type(cls) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    @classmethod
+    def from_config_value(cls, inst_data: ConfigurableClassData | None, config_value: Any) -> Launcher:
+        """Without options."""
+        assert not config_value
+        return cls(inst_data)
+
+    def launch_run(self, context: Any) -> None:
+        """Not used."""
+
+    def terminate(self, run_id: str) -> bool:
+        """Not used."""
+        return bool(run_id)
+
+    def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
+        """What the tag of the run says."""
+        self.asked.append(run.run_id)
+        return CheckRunHealthResult(WorkerStatus[run.tags.get("test/worker", "NOT_FOUND")])
+
+
+class Watch:
+    """The sensor, evaluated as the daemon does, in the code location `OURS`."""
+
+    def __init__(self, installation: DagsterInstallation) -> None:
+        self.installation = installation
+        self.instance = installation.instance
+        self._cursor: str | None = None
+
+    def evaluate(self, times: int = 1) -> None:
+        """Evaluate it."""
+        sensor = dead_runs(self.installation.settings)
+        for _ in range(times):
+            with SensorEvaluationContext(
+                instance_ref=None,
+                last_tick_completion_time=None,
+                last_run_key=None,
+                cursor=self._cursor,
+                log_key=None,
+                repository_name=None,
+                instance=self.instance,
+                code_location_origin=location(OURS),
+            ) as context:
+                sensor(context)
+                self._cursor = context.cursor
+
+    def run(self, place: str | None = None, **tags: str) -> str:
+        """Create a run in progress of the job `nightly_backup`, launched from a code location or by a command line. Returns its id."""
+        settings = self.installation.settings
+        job = build_definitions(settings).resolve_job_def("nightly_backup")
+        keys = frozenset(backup_keys("old", ["publications"]))
+        origin = place and RemoteJobOrigin(RemoteRepositoryOrigin(location(place), "__repository__"), "nightly_backup")
+        run = self.instance.create_run_for_job(
+            job.get_subset(asset_selection=set(keys)),
+            asset_selection=keys,
+            status=STARTED,
+            tags=tags,
+            remote_job_origin=origin or None,
+            job_code_origin=None,
+        )
+        return run.run_id
+
+    def process(self, run_id: str, **changed: Any) -> None:
+        """Record this process in a run, with changes."""
+        process = msgspec.structs.replace(this_process(run_id), **changed)
+        tags = {DATA: data_address(self.installation.settings), PROCESS: process.text}
+        self.instance.add_run_tags(run_id, tags)
+
+    def status(self, run: str) -> dg.DagsterRunStatus:
+        """Of a run."""
+        found = self.instance.get_run_by_id(run)
+        assert found is not None
+        return found.status
+
+
+def location(name: str) -> GrpcServerCodeLocationOrigin:
+    """A code location of this name."""
+    return GrpcServerCodeLocationOrigin(host="localhost", port=4000, location_name=name)
+
+
+@pytest.fixture
+def watch(installation: DagsterInstallation) -> Watch:
+    return Watch(installation)
+
+
+def ended_process() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.parametrize("command", ["dagster", "bookferry"])
+def test_a_killed_run_is_ended_and_reported(
+    installation: DagsterInstallation, watch: Watch, sandbox: SandboxProcess, command: str
+) -> None:
+    """While it lives it is left alone; after kill -9 it is ended at the second look, although a new run has the lease by then (I9)."""
+    notifications = NotificationSensor(installation)
+    sandbox.fault("hang", "library", path=r"page=2(&|$)", seconds=10_000)
+    process = installation.dagster(*COMMAND) if command == "dagster" else installation.bookferry("backup", "old")
+    with process:
+        while sandbox.counts("library")["requests"] < 3:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)  # between two looks; what counts is the look
+        [run] = installation.instance.get_runs()
+        watch.evaluate(times=3)
+        assert watch.status(run.run_id) is STARTED
+        process.kill()
+        process.communicate()
+    with installation.data.lease("old"):
+        watch.evaluate()
+        assert watch.status(run.run_id) is STARTED, "it may have been about to end"
+        watch.evaluate()
+    assert watch.status(run.run_id) is FAILURE
+    assert ("backup", "old", "failed") in notifications.evaluate()
+    assert "Dagster says: The process of this run is gone" in notifications.calls[0].message
+
+
+def test_runs_of_others_are_left_alone(watch: Watch) -> None:
+    """Of another code location, of its command line, and of another Bookferry, all with a job of the same name; dead ones, too."""
+    gone = this_process("").pid, "another start"
+    of_a_location = watch.run("warehouse")
+    of_a_command = watch.run()
+    of_another_bookferry = watch.run(OURS, **{DATA: "/srv/elsewhere/library-data", "bookferry/tenant": "old"})
+    watch.instance.add_run_tags(
+        of_another_bookferry,
+        {PROCESS: msgspec.structs.replace(this_process(of_another_bookferry), pid=gone[0], started=gone[1]).text},
+    )
+    ours = watch.run(OURS)
+    watch.process(ours, started="another start")
+    watch.evaluate(times=3)
+    assert watch.status(ours) is FAILURE
+    assert {watch.status(run) for run in (of_a_location, of_a_command, of_another_bookferry)} == {STARTED}
+
+
+def test_only_its_own_process_counts(watch: Watch) -> None:
+    """A run whose process is on another machine, that names none, or that repeats a dead one is never ended by what is here."""
+    living = watch.run(OURS)
+    watch.process(living)
+    elsewhere = watch.run(OURS)
+    watch.process(elsewhere, host="another machine", boot="another", pid=ended_process())
+    unknown = watch.run(OURS)
+    repeating = watch.run(OURS)
+    watch.process(repeating, pid=ended_process(), run=living)  # the tag of the run that it repeats
+    watch.evaluate(times=3)
+    assert {watch.status(run) for run in (living, elsewhere, unknown, repeating)} == {STARTED}
+
+
+def test_in_another_container_of_this_machine_the_lease_decides(
+    watch: Watch, installation: DagsterInstallation
+) -> None:
+    """The process cannot be seen from here, but a lock of the same kernel can."""
+    run = watch.run(OURS)
+    watch.process(run, namespace="pid:[1]")
+    if not this_process("").boot:
+        pytest.skip("this system has no containers")
+    with installation.data.lease("old"):
+        watch.evaluate(times=3)
+        assert watch.status(run) is STARTED
+    watch.evaluate(times=2)
+    assert watch.status(run) is FAILURE
+
+
+@pytest.mark.parametrize(
+    ("worker", "status"), [("RUNNING", STARTED), ("UNKNOWN", STARTED), ("NOT_FOUND", FAILURE), ("FAILED", FAILURE)]
+)
+def test_the_launcher_is_asked_about_a_worker_elsewhere(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, worker: str, status: dg.DagsterRunStatus
+) -> None:
+    """It is not asked about a run of the command line, which it never started."""
+    monkeypatch.setattr(Launcher, "asked", [])
+    home = watch.installation.folder / "dagster-home"
+    with (home / "dagster.yaml").open("a") as file:
+        file.write(f"run_launcher: {{module: {__name__}, class: Launcher}}\n")
+    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home))) as watch.instance:
+        launched = watch.run(OURS, **{"test/worker": worker})
+        watch.process(launched, host="another machine", boot="another")
+        command = watch.run(**{"bookferry/tenant": "old"})
+        watch.process(command, host="another machine", boot="another")
+        watch.evaluate(times=2)
+        assert watch.status(launched) is status
+        assert watch.status(command) is STARTED
+        assert set(Launcher.asked) == {launched}
+
+
+def test_processes() -> None:
+    """A process is known by its number and its start; a zombie is gone, and so is everything before the last start of the machine."""
+    here: RunningProcess = this_process("run")
+    assert is_gone(here) is False
+    assert is_gone(msgspec.structs.replace(here, started="earlier")) is True
+    assert is_gone(msgspec.structs.replace(here, pid=ended_process())) is True
+    assert is_gone(msgspec.structs.replace(here, host="another")) is None
+    assert is_gone(msgspec.structs.replace(here, boot="the last one")) is True
+    child = os.fork()
+    if child == 0:
+        os.execv("/bin/true", ["true"])
+    zombie = msgspec.structs.replace(here, pid=child)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert is_gone(zombie) is True
+    os.waitpid(child, 0)

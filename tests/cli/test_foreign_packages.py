@@ -1,0 +1,177 @@
+"""Packages with our names that are not ours: nothing that we start imports them from the working folder, and `bookferry` refuses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bookferry
+from pipelines.backup.staging import LARGE, StagingProcess
+from pipelines.store.snapshots.snapshots import DataFolder
+from tests.cli.command import PATIENCE, ROOT, Installation, environment
+from tests.cli.conftest import SMALL
+from tests.cli.web_interface import WebInterface
+from tests.migration.plan.test_comparison import normalised
+from tests.sandbox.process import SandboxProcess
+from tests.store.snapshot_factory import new_capture, write_raw
+from tests.store.test_personal import user_payloads
+
+SCRIPT = Path(sys.executable).with_name("bookferry")
+"""The console script: unlike `python -m`, it does not put the working folder on the path of its own process."""
+
+MODULES = ("__init__", "definitions", "__main__", "main", "app")
+ALSO = ("dagster", "multiprocessing", "random", "duckdb", "httpx", "webbrowser", "bookferry")
+"""Names of other people's packages that our processes import."""
+
+CODE = "import os, pathlib\npathlib.Path({marker!r}).mkdir(exist_ok=True)\npathlib.Path({marker!r}, __name__ + str(os.getpid())).touch()\n"
+
+
+class Stranger(Installation):
+    """An installation in the folder of somebody who has packages with our names. Whichever is imported leaves a mark."""
+
+    @property
+    def marks(self) -> list[str]:
+        """The modules of this folder that were imported."""
+        folder = self.folder / "marks"
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+    def start(self, *arguments: str, hurried: bool = False, **options: object) -> subprocess.Popen[str]:
+        """Start the console script here, without PYTHONPATH."""
+        assert not hurried
+        variables = {name: value for name, value in environment(**self.sign_in).items() if name != "PYTHONPATH"}
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": variables, **options}
+        return subprocess.Popen([SCRIPT, *arguments], cwd=self.folder, text=True, **settings)  # type: ignore[call-overload,no-any-return]
+
+    def finished(self, *arguments: str, **options: object) -> tuple[int, str, str]:
+        """Status and output of a command."""
+        with self.start(*arguments, **options) as process:
+            out, err = process.communicate(timeout=PATIENCE)
+            return process.returncode, out, err
+
+
+@pytest.fixture
+def stranger(tmp_path: Path, sandbox: SandboxProcess) -> Stranger:
+    installation = Stranger(tmp_path, sandbox, "small")
+    installation.configure(base_url=sandbox.base_url("small"))
+    code = CODE.format(marker=str(tmp_path / "marks"))
+    for name in (*bookferry.PACKAGES, *ALSO):
+        (tmp_path / name).mkdir()
+        for module in MODULES:
+            (tmp_path / name / f"{module}.py").write_text(code)
+    return installation
+
+
+def test_the_strangers_modules_do_leave_marks(stranger: Stranger) -> None:
+    for name in bookferry.PACKAGES:
+        subprocess.run([sys.executable, "-c", f"import {name}"], cwd=stranger.folder, check=True, env=environment())
+    assert len(stranger.marks) == len(bookferry.PACKAGES)
+
+
+def test_commands_in_a_strangers_folder(stranger: Stranger) -> None:
+    status, out, err = stranger.finished("backup", "small", "--json")
+    assert status == 0, err
+    assert json.loads(out)["counts"] == {"publications": SMALL}
+    with stranger.start("sandbox", "--port", "0") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["url"]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+    status, out, err = stranger.finished("demo", "--backup-only")
+    assert status == 0, err
+    assert "Complete: 5,445 publications" in out
+    assert stranger.marks == []
+
+
+@pytest.mark.timeout(900)
+def test_the_web_interface_in_a_strangers_folder(stranger: Stranger) -> None:
+    """Also the process of a run that it launches."""
+    with WebInterface(stranger) as interface:
+        run = interface.launch("nightly_backup")
+        assert interface.wait_for(run) == "SUCCESS"
+        interface.stop()
+    assert stranger.marks == []
+    assert len(list((stranger.folder / "library-data" / "snapshots" / "tenant=small").iterdir())) == 1
+
+
+COMPARE = """
+import sys
+from pathlib import Path
+from pipelines.migration.plan import comparison
+
+if __name__ == "__main__":
+    comparison.WORTH_A_PROCESS = 0
+    raw, folder = map(Path, sys.argv[1:])
+    comparison.normalise_both(raw, raw, folder)
+"""
+
+
+def test_helper_processes_in_a_strangers_folder(
+    stranger: Stranger, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that stages a large listing, and those that compare large libraries."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(stranger.folder)
+    monkeypatch.setattr("pipelines.backup.staging._cores", lambda: 2)
+    data = DataFolder(elsewhere / "data")
+    data.prepare()
+    capture = new_capture(data)
+    write_raw(capture, user_payloads(1, 2), resource="users")
+    with capture.open_file("raw_users") as file:
+        [batch] = file.iter_batches()
+    with StagingProcess(capture, "users") as process:
+        process.start_if_large(LARGE)
+        process.send(batch)
+        facts = process.finish(2)
+    assert facts is not None
+    assert facts.rows == {"users": 2, "user_roles": 4}
+
+    normalised(elsewhere / "library", [{"id": 1, "title": "One"}])
+    script = elsewhere / "compare.py"
+    script.write_text(COMPARE)
+    variables = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+    subprocess.run(
+        [sys.executable, script, elsewhere / "library" / "raw.parquet", elsewhere], env=variables, check=True
+    )
+    assert (elsewhere / "target").exists()
+    assert stranger.marks == []
+
+
+@pytest.mark.parametrize("name", bookferry.PACKAGES)
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+def test_a_package_that_hides_ours_is_refused(tmp_path: Path, name: str, form: str) -> None:
+    """One line, before any of its code runs. A PYTHONPATH that ends with a colon names the working folder, too."""
+    hiding = tmp_path / form.format(name)
+    hiding.parent.mkdir(exist_ok=True)
+    hiding.write_text(CODE.format(marker=str(tmp_path / "marks")))
+    for path in (str(tmp_path), f"{os.devnull}:"):
+        command = [SCRIPT, "--json", "tables"]
+        variables = environment() | {"PYTHONPATH": path}
+        done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert f"error: Python finds `{name}` in {hiding}" in done.stderr
+        assert json.loads(done.stdout)["exit_status"] == 2
+    assert not (tmp_path / "marks").exists()
+
+
+def test_a_folder_without_code_hides_nothing(tmp_path: Path) -> None:
+    """Python prefers a package to a folder of the same name that has no `__init__.py`."""
+    (tmp_path / "resources").mkdir()
+    variables = environment() | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [SCRIPT, "--version"], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", bookferry.PACKAGES)
+def test_our_packages_carry_the_sign(name: str) -> None:
+    """A package that was installed over ours is in the right place, but lacks it."""
+    assert (ROOT / name / "__init__.py").read_text(encoding="utf-8").startswith(bookferry.SIGN)
