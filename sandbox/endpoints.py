@@ -166,3 +166,5 @@ def deprecations(call: Call) -> Iterator[str]:
     for parameter in call.endpoint.parameters:
         if parameter.deprecated and parameter.name in call.request.args:
             yield parameter.name
+    if call.version.name == "v2" and (announced := call.settings.variations.announced):
+        yield announced

@@ -40,6 +40,8 @@ from tests.sandbox.process import SandboxProcess
 
 RECORDS = 120
 
+LINK_FORMS = ("quoted", "several", "extension", "lines", "parameters", "other_ends")
+
 
 @pytest.fixture(scope="module")
 def shared_sandbox() -> Iterator[SandboxProcess]:
@@ -170,6 +172,18 @@ class TestPayloads:
         assert [(one.records, one.expected) for one in runner.progress] == [(50, 120), (100, 120), (120, 120)]
         assert runner.progress[-1].seconds_left == 0
 
+    @pytest.mark.parametrize("form", LINK_FORMS)
+    def test_link_in_every_form(self, runner: BackupRunner, sandbox: SandboxProcess, form: str) -> None:
+        """RFC 8288: however the service writes `Link`, the backup reads each page once and falls into no trap."""
+        sandbox.change(variations={"link_form": form})
+        snapshot = runner.back_up()
+        assert snapshot.manifest.complete
+        assert [row["id"] for row in runner.raw_rows(snapshot)] == list(range(1, RECORDS + 1))
+        pages = sorted(
+            entry["query"].rpartition("page=")[2] for entry in sandbox.requests() if entry["path"].startswith("/api/")
+        )
+        assert pages == ["1", "2", "3"]
+
     def test_residue_is_counted(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
         """The manifest has the number of records with each unknown key."""
         sandbox.change(variations={"extra_fields": True})
@@ -217,6 +231,20 @@ class TestProof:
                 "The moved records could not be identified: run it again at a quieter hour."
             )
         ]
+
+    @pytest.mark.parametrize(("form", "sent"), [("two_lines", "120, 121"), ("one_line", "120, 121"), ("repeated", "")])
+    def test_several_x_totals(self, runner: BackupRunner, sandbox: SandboxProcess, form: str, sent: str) -> None:
+        """Equal lines are fine. Of contradicting ones none is chosen: the snapshot is partial and names both; all records are in it."""
+        sandbox.change(variations={"x_total": form})
+        manifest = runner.back_up().manifest
+        facts = manifest.resources["publications"]
+        problem = (
+            f"publications: The service sent different values of X-Total in one response ({sent}), so it is unknown how many records there "
+            "are. Write to the service's operators."
+        )
+        assert manifest.problems == ([problem] if sent else [])
+        assert (facts.records, facts.x_total, manifest.complete) == (RECORDS, None if sent else RECORDS, not sent)
+        assert manifest.notes == []
 
     def test_no_x_total(self, runner: BackupRunner, sandbox: SandboxProcess) -> None:
         """Without X-Total the other rules of I4 decide, and the manifest says that it was missing."""

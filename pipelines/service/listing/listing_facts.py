@@ -47,6 +47,8 @@ class ListingFacts:
     """How often the walk went back to where the collection had changed."""
     unsettled: bool = False
     """Whether the collection changed in a way that the walk could not follow."""
+    contradiction: str = ""
+    """Different values of X-Total in one response."""
     resumed: int = 0
     """Pages that an earlier process had read."""
     requests: int = 0
