@@ -37,7 +37,7 @@ FLOORS = {
         {"disk_space", "errors", "humanize", "inventory", "publication_fields", "service_limits", "version"},
     ),
     "pipelines.service": (
-        {"files", "listing", "probe", "sandbox_process", "webhook"},
+        {"end_of_v2", "files", "listing", "probe", "sandbox_process", "webhook"},
         {"client"},
         {"search", "sign_in"},
         {"http"},
