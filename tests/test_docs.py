@@ -82,7 +82,8 @@ def test_the_page_on_signing_in_names_keys_that_exist(tmp_path: Path) -> None:
 
 
 def test_the_changelog_is_short() -> None:
-    assert len((ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()) <= 40
+    versions = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    assert [version.partition("\n")[0] for version in versions if len(version.splitlines()) > 40] == []
 
 
 def test_the_index_has_every_page_and_notebook() -> None:
