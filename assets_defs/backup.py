@@ -17,6 +17,7 @@ from pipelines.records.tables.description import Table
 from pipelines.records.tables.publications import PUBLICATION_FILES
 from pipelines.records.tables.registry import STAGED, raw_table
 from pipelines.store.snapshots.captures import Capture, ResourceFacts, Unreadable, count_nulls
+from pipelines.store.snapshots.manifest import Manifest
 
 PUBLICATIONS = "publications"
 """The resource whose records name files."""
@@ -194,18 +195,24 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
             )
         },
         freshness_policy=fresh,
-        checks={"complete": "The snapshot is proved complete (I4)."},
+        checks={
+            "complete": "The snapshot is proved complete (I4).",
+            "nothing_new_announced": "The service announces nothing as deprecated that it did not announce before (X-API-Deprecation).",
+        },
     )
     def snapshot(context: dg.AssetExecutionContext, backup: dg.ResourceParam[Backup]) -> dg.MaterializeResult:
         """A whole backup with its proof. It is published in one step or not at all (I5)."""
         published = backup.publish(tenant, run_name(context))
         manifest = published.manifest
+        for note in manifest.news:
+            context.log.warning(note)
         return dg.MaterializeResult(
             metadata={
                 "snapshot": manifest.snapshot,
                 "complete": manifest.complete,
                 "problems": _markdown_list(manifest.problems),
                 "notes": _markdown_list(manifest.notes),
+                **_announcement_metadata(manifest),
                 "dagster/row_count": sum(published.counts.values()),
                 "bytes": sum(table.bytes for table in manifest.tables.values()),
                 "requests": manifest.requests,
@@ -220,11 +227,26 @@ def _snapshot_asset(tenant: str, resources: Sequence[str], fresh: dg.FreshnessPo
                     passed=manifest.complete,
                     check_name="complete",
                     metadata={"problems": manifest.problems, "notes": manifest.notes},
-                )
+                ),
+                dg.AssetCheckResult(
+                    passed=not manifest.news,
+                    check_name="nothing_new_announced",
+                    severity=dg.AssetCheckSeverity.WARN,
+                    metadata={"new": manifest.news},
+                ),
             ],
         )
 
     return snapshot
+
+
+def _announcement_metadata(manifest: Manifest) -> dict[str, Any]:
+    """What the service announces as deprecated, and the days until the end of the version."""
+    found: dict[str, Any] = {"news": " ".join(manifest.news)} if manifest.news else {}
+    if manifest.announced:
+        rows = ((one.name, one.day, one.since) for one in manifest.announced)
+        found["announced"] = preview(("name", "day", "since"), rows)
+    return found if manifest.days_left is None else {**found, "days_left": manifest.days_left}
 
 
 def _markdown_list(sentences: Iterable[str]) -> dg.MarkdownMetadataValue:

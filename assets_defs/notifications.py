@@ -136,7 +136,9 @@ def _backup_ending(tenant: str, run: dg.DagsterRun, snapshot: dg.AssetMaterializ
         result="complete" if complete else "partial",
         tenant=tenant,
         snapshot=str(facts.get("snapshot", "")),
-        message="" if complete else _one_line(str(facts.get("problems", ""))),
+        message=" ".join(
+            filter(None, ["" if complete else _one_line(str(facts.get("problems", ""))), str(facts.get("news", ""))])
+        ),
         run=run.run_id,
     )
 

@@ -46,6 +46,9 @@ def backup_tenant(
     page = report_address(open_data(settings), snapshot)
     document = {**summary(snapshot), "report": page}
     document |= {"postgres": [load_document(load) for load in staged]} if settings.stages else {}
+    if output.as_json:  # what is new must reach a person whose job keeps only the document
+        for note in snapshot.manifest.news:
+            output.say(f"! {note}")
     output.result(document, lambda console: _print_all(console, snapshot, staged, page))
     return ExitStatus.COMPLETE if snapshot.manifest.complete else ExitStatus.PARTIAL
 
@@ -70,6 +73,8 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "path": snapshot.address,
         "problems": manifest.problems,
         "notes": manifest.notes,
+        "announced": msgspec.to_builtins(manifest.announced),
+        "days_left": manifest.days_left,
         "unreadable": {
             resource: {"status": reason.status, "message": reason.message, "missing_scopes": reason.missing_scopes}
             for resource, reason in manifest.unreadable.items()

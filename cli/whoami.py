@@ -14,6 +14,7 @@ from pipelines.humanize import duration
 from pipelines.scopes import abilities
 from pipelines.service.client import open_client
 from pipelines.service.clock import SystemClock
+from pipelines.service.end_of_v2 import end_of_v2_explained
 from pipelines.service.sign_in.sign_in_state import SignInState, sign_in_state
 from pipelines.settings.credentials import BasicCredentials
 from pipelines.settings.settings import Settings
@@ -32,7 +33,7 @@ def show_sign_in(settings: Settings, tenant: str, output: Output) -> ExitStatus:
 def _ask_v2(settings: Settings, tenant: str, data: DataFolder, output: Output) -> ExitStatus:
     """v2 has no endpoint for the signed-in user (service.md#v2). The result is that the library accepts the configured sign-in."""
     chosen, credentials = settings.tenant(tenant), settings.credentials(tenant)
-    with open_client(settings, tenant, state=data.state_path) as client:
+    with open_client(settings, tenant, state=data.state_path) as client, end_of_v2_explained(client, tenant):
         client.get(f"{client.api_url}/publications", {"per_page": 1})
     user = credentials.username if isinstance(credentials, BasicCredentials) else None
     document = {"tenant": tenant, "api": "v2", "base_url": chosen.base_url, "accepted": True, "user": user}

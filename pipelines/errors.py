@@ -2,6 +2,7 @@
 
     BookferryError                      exit 1   something failed; earlier results are intact
     ├── ConfigurationError              exit 2   a person corrects bookferry.toml, the environment or the command
+    │   └── VersionEndedError                    version 2 of the API has ended: the tenant needs version 3
     ├── SignInError                     exit 4   a person must sign in
     │   └── AccessDeniedError           exit 4   signed in, but this account may not do that
     │       └── InsufficientScopeError           the token lacks a scope that the person can grant at the next sign-in
@@ -54,6 +55,10 @@ class ConfigurationError(BookferryError):
     """A person must correct the configuration, the environment or the command."""
 
     exit_status = ExitStatus.USAGE
+
+
+class VersionEndedError(ConfigurationError):
+    """The version of the API that the configuration names has been shut down."""
 
 
 class SignInError(BookferryError):

@@ -11,11 +11,20 @@ RESOURCES = ("publications", "users", "hard_copies", "locations", "collections",
 LAST_DAY_OF_V2 = date(2026, 12, 31)
 """The service shuts v2 down at the end of 2026 (service.md#shutdown)."""
 
+DAYS_OF_WARNING = 60
+"""Days before its end from which on each backup of v2 says how many are left."""
+
 NOT_LISTED = {
     ("v2", "users"): "version 2 of the API has no list of users. Read them with a tenant of the same library that has "
     'api = "v3" and the scope users:read'
 }
 """API version and resource → why it cannot be listed: v2 has POST, PATCH and DELETE of users only (service.md#users)."""
+
+
+def days_left_of(api: str, today: date) -> int | None:
+    """Returns the days until the end of this version of the API, negative after it; `None` if they are many, or no end is known."""
+    left = (LAST_DAY_OF_V2 - today).days
+    return left if api == "v2" and left <= DAYS_OF_WARNING else None
 
 
 def default_resources(api: str) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class Ending(msgspec.Struct, kw_only=True, frozen=True):
             result="complete" if manifest.complete else "partial",
             tenant=manifest.tenant,
             snapshot=manifest.snapshot,
-            message=" ".join(manifest.problems),
+            message=" ".join([*manifest.problems, *manifest.news]),
             run=run,
         )
 

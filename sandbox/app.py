@@ -23,7 +23,7 @@ from sandbox.faults import apply_fault
 from sandbox.oauth.routes import OAUTH
 from sandbox.oauth.routes import respond as respond_to_oauth
 from sandbox.objects.errors import no_such_bucket
-from sandbox.responses import error_response, without_nulls
+from sandbox.responses import ended_response, error_response, without_nulls
 from sandbox.storage import HOST as STORAGE_HOST
 from sandbox.storage import STORAGE
 from sandbox.tenants import LoggedRequest, Tenant, subdomain
@@ -114,6 +114,8 @@ class Sandbox:
             return respond_to_oauth(request, tenant, path)
         if path in documentation.PATHS:
             return documentation.respond(request, tenant, VERSIONS)
+        if (status := tenant.settings.variations.v2_ended) and f"{path}/".startswith("/api/v2/"):
+            return ended_response(status, tenant.base_url(request.host_url))
         version, endpoint, values = self._router.match(request.method, path)
         caller = None if endpoint.public else version.sign_in(request, tenant)
         if caller is not None and endpoint.scope is not None:

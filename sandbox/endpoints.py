@@ -170,3 +170,5 @@ def deprecations(call: Call) -> Iterator[str]:
         for name, schema in call.version.schemas[call.endpoint.payload]["properties"].items():
             if schema.get("deprecated") and name in call.payload:
                 yield name
+    if call.version.name == "v2" and (announced := call.settings.variations.announced):
+        yield announced

@@ -14,16 +14,20 @@ class Variations:
     """Behaviour that may differ between services; the first value is the default.
 
     ``link``: the addresses in ``Link``; ``foreign`` puts the next page on ``foreign_origin``, ``loop`` makes each page its own next
-    page. ``x_total_error`` is added to the true total. ``per_page`` is cut to ``per_page_limit``. ``contains`` lets identifier
-    filters match a part of the value. ``storage_head``: whether a download address, signed for GET, answers HEAD. ``all_in``: the
-    versions with the backup list. ``nulls``: whether a field without a value is null or absent. ``created_status``: 200 or 201.
-    ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those of a payload. ``empty_names``: whether
-    an empty name of a file stays. ``dropped_field``: a field of payloads that is accepted and not kept.
+    page. ``link_form``: how ``Link`` is written (``both_versions/link_forms.py``). ``x_total``: ``repeated`` sends two equal lines,
+    ``two_lines`` and ``one_line`` send two numbers that differ. ``x_total_error`` is added to the true total. ``per_page`` is cut to
+    ``per_page_limit``. ``contains`` lets identifier filters match a part of the value. ``storage_head``: whether a download address,
+    signed for GET, answers HEAD. ``all_in``: the versions with the backup list. ``nulls``: whether a field without a value is null or
+    absent. ``created_status``: 200 or 201. ``deleted_answer``: an empty object, 200 without a body, or 204. ``unknown_fields``: those
+    of a payload. ``empty_names``: whether an empty name of a file stays. ``dropped_field``: a field of payloads that is accepted and
+    not kept. ``v2_ended``: the status of every response of version 2; 0 while it lives, 200 is a web page. ``announced`` is added to
+    ``X-API-Deprecation`` of every response of version 2.
     """
 
     link: str = one_of("absolute", "relative", "none", "foreign", "loop")
     foreign_origin: str = "https://elsewhere.example"
-    x_total: str = one_of("sent", "absent")
+    link_form: str = one_of("plain", "quoted", "several", "extension", "lines", "parameters", "other_ends")
+    x_total: str = one_of("sent", "absent", "repeated", "two_lines", "one_line")
     x_total_error: int = 0
     all_endpoint: str = one_of("records", "bare", "missing")
     order: str = one_of("ascending", "descending")
@@ -38,6 +42,8 @@ class Variations:
     unknown_fields: str = one_of("refused", "ignored")
     empty_names: str = one_of("kept", "replaced", "refused")
     dropped_field: str = ""
+    v2_ended: int = at_least(0, 0)
+    announced: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class OAuth:
     """Behaviour of the authorization server; the first value is the default.
 
     ``refresh_policy``: what a refresh does to older tokens (``oauth/refresh_policies.py``); ``refresh_leeway_seconds`` belongs to
-    ``leeway``. ``pkce_of_confidential``: for clients that registered themselves; public ones always need PKCE. ``loopback_port``:
+    ``leeway``. ``registration_wait``: whether the 429 to a registration names the seconds to wait, in ``Retry-After``.
+    ``pkce_of_confidential``: for clients that registered themselves; public ones always need PKCE. ``loopback_port``:
     ``any`` ignores the port of a requested loopback address. ``issued_clients``: ``closed`` is a plan without issued clients.
     """
 
@@ -53,6 +60,7 @@ class OAuth:
     code_seconds: int = at_least(1, 60)
     session_seconds: int = at_least(1, 43200)
     registrations_per_day: int = at_least(0, 20)
+    registration_wait: str = one_of("sent", "absent")
     refresh_policy: str = one_of("strict", "leeway", "until_used", "at_once")
     refresh_leeway_seconds: int = at_least(0, 30)
     pkce_of_confidential: str = one_of("required", "lifted")

@@ -47,7 +47,7 @@ FLOORS = {
         },
     ),
     "pipelines.service": (
-        {"files", "listing", "probe", "sandbox_process", "webhook"},
+        {"end_of_v2", "files", "listing", "probe", "sandbox_process", "webhook"},
         {"client"},
         {"search", "sign_in"},
         {"http"},

@@ -41,11 +41,16 @@ def prove(listing: ListingFacts, ids: IdCounts, repeats: DuplicateIds) -> Resour
         problems.append(
             f"The service announced {listing.last_total:,} records (X-Total) and sent {ids.distinct:,} different ones."
         )
+    if listing.contradiction:
+        problems.append(
+            f"The service sent different values of X-Total in one response ({listing.contradiction}), so it is unknown how many records "
+            "there are. Write to the service's operators."
+        )
     if ids.text_ids:
         notes.append(
             f"{ids.text_ids:,} records have ids that are not whole numbers: the column id of their table is empty, their residue has them."
         )
-    if listing.last_total is None:
+    if listing.last_total is None and not listing.contradiction:
         notes.append("The service sent no X-Total: only the end of the listing says how many records there are.")
     return ResourceFacts(
         endpoint=listing.endpoint,

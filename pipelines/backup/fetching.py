@@ -7,7 +7,7 @@ behind. An expired address is replaced by a fresh one. A file that cannot be fet
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from itertools import count
@@ -78,6 +78,11 @@ class FileFetcher:
     def requests(self) -> int:
         """Requests to the library so far."""
         return self._client.requests
+
+    @property
+    def announced(self) -> Mapping[str, str]:
+        """What the library announced in `X-API-Deprecation` so far."""
+        return self._client.announced
 
     @property
     def files(self) -> FileList:
@@ -245,6 +250,10 @@ class _LazyClient:
     @property
     def requests(self) -> int:
         return 0 if self._client is None else self._client.requests
+
+    @property
+    def announced(self) -> Mapping[str, str]:
+        return {} if self._client is None else self._client.announced
 
     def get(self) -> LibraryClient:
         with self._lock:

@@ -120,6 +120,7 @@ def _fetcher(capture: Capture, data: DataFolder, open_client: OpenClient, clock:
 
 
 def _add_requests(capture: Capture, fetcher: FileFetcher) -> None:
+    capture.announce(fetcher.announced)
     if fetcher.requests:
         capture.facts.files_requests += fetcher.requests
         capture.save()

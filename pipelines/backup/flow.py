@@ -105,6 +105,7 @@ class Backup:
                     on_page=on_page,
                     kinds=self._kinds,
                 )
+            capture.announce(client.announced)
             return capture, facts
 
     def stage(self, tenant: str, run: str, resource: str) -> Capture:
@@ -130,7 +131,7 @@ class Backup:
     def publish(self, tenant: str, run: str) -> Snapshot:
         """Publish the capture of `run`, and rebuild the catalogue."""
         self._begin_step(tenant)
-        snapshot = self.data.publish(self.data.capture(tenant, run), _now())
+        snapshot = self.data.publish(self.data.capture(tenant, run), self._now())
         try:
             rebuild_catalogue(self.data)
         except StorageError as error:
@@ -152,7 +153,7 @@ class Backup:
             )
         if found[-1].counts["publications"] > REPORT_LIMIT:
             return None
-        return make_report(self.data, found[-1], now=_now())
+        return make_report(self.data, found[-1], now=self._now())
 
     def stage_into_postgres(self, tenant: str) -> list[LoadResult]:
         """Load the new snapshots of `tenant` into the configured database. They stay valid if that fails."""
@@ -178,6 +179,9 @@ class Backup:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _now(self) -> datetime:
+        return self._clock.now() if self._clock is not None else datetime.now(UTC)
+
     def _begin_step(self, tenant: str) -> None:
         self._before_step()
         self._leases.acquire(tenant)
@@ -202,7 +206,7 @@ class Backup:
         """Returns the capture of `run`, else the unfinished one of an earlier run, else a new one."""
         with suppress(StorageError):
             return self.data.capture(tenant, run)
-        chosen, now = self.settings.tenant(tenant), _now()
+        chosen, now = self.settings.tenant(tenant), self._now()
         library = {"base_url": chosen.base_url, "api": chosen.api}
         oldest = now - timedelta(hours=chosen.resume_hours)
         resumed = resume_capture(self.data, tenant, run, wanted, **library, begun_after=oldest)
@@ -224,7 +228,3 @@ def checked_resources(tenant: TenantSettings, wanted: Sequence[str]) -> list[str
     if mistake := resource_problem(tenant.api, wanted):
         raise ConfigurationError(f"--resources: {mistake}.")
     return [resource for resource in RESOURCES if resource in (wanted or tenant_resources(tenant))]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -26,6 +26,7 @@ from pipelines.records.identifiers.kinds import STANDARD_KINDS, Kinds
 from pipelines.records.raw import RawRecords
 from pipelines.records.tables.registry import PERSONAL, raw_table
 from pipelines.service.client import LibraryClient
+from pipelines.service.end_of_v2 import end_of_v2_explained
 from pipelines.service.listing.listing import CollectionMovedError, Listing, earlier_pages
 from pipelines.service.listing.listing_facts import Page
 from pipelines.service_limits import PER_PAGE
@@ -105,7 +106,8 @@ def read_raw(
         return _walk(capture, resource, kinds, listing, pages)
 
     try:
-        return _read(capture, client, resource, walks, walk)
+        with end_of_v2_explained(client, capture.facts.tenant):
+            return _read(capture, client, resource, walks, walk)
     except (RefusedError, AccessDeniedError, ProtocolError) as error:
         if capture.has_pages(resource) or alone:
             if isinstance(error, RefusedError | ProtocolError):

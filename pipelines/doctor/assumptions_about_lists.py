@@ -182,6 +182,13 @@ def _links_that_lead_on(look: ServiceResponses, header: str) -> CheckResult:
 
 def total(look: ServiceResponses) -> CheckResult:
     """A22: X-Total is on every page, and the same."""
+    if look.first.paging is not None and look.first.paging.contradiction:
+        return differs(
+            "A22",
+            f"X-Total contradicts itself: {look.first.paging.contradiction}",
+            "A backup is partial, because it is unknown how many records there are.",
+            costs=True,
+        )
     if look.total is None:
         return differs(
             "A22",

@@ -107,7 +107,9 @@ def deprecations(look: ServiceResponses) -> CheckResult:
         return differs("A37", "v2 sends no X-API-Deprecation header with publications", "Nothing depends on it.")
     if look.api == "v3" and sent:
         return differs("A37", f"v3 sends X-API-Deprecation: {outside_text(sent, 100)}", "Nothing depends on it.")
-    return confirmed("A37", "X-API-Deprecation is sent by v2" if sent else "v3 deprecates nothing")
+    return confirmed(
+        "A37", f"X-API-Deprecation is sent by v2: {outside_text(sent, 100)}" if sent else "v3 deprecates nothing"
+    )
 
 
 def file_addresses(look: ServiceResponses) -> CheckResult:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from pipelines.doctor.notifications import check_notifications
 from pipelines.errors import BookferryError, ConfigurationError, SignInError
 from pipelines.service.client import Waiting, open_client
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.end_of_v2 import refuses_everybody, v2_has_ended
 from pipelines.service.http.budget import Budget
 from pipelines.service.probe import Probe, ProbeResponse
 from pipelines.service_limits import PER_PAGE
@@ -164,12 +166,13 @@ class _ServiceExamination:
         except BookferryError as error:
             return [failed("sign-in" if isinstance(error, SignInError) else "service", error)]
         trouble = self._probe.failures[-1] if self._probe.failures else None
-        found = [service.reachable(first, trouble)]
         well = first is not None and first.records is not None
+        ended, v3 = self._v2_has_ended(first) if first is not None and not well else (False, None)
+        found = [service.reachable(first, trouble, v3)]
         if first is not None and found[0].status is CheckStatus.OK:
             found.append(service.sign_in(first, self._user or service.person(me)))
         found += [service.clock(self._answers)] if self._answers else []
-        found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well)]
+        found += [service.end_of_v2(self._api, self._around.clock.now().date(), answers=well, ended=ended)]
         if first is None or not well:
             return found
         look = self._look(first)  # before the search for a description, which may need more requests
@@ -185,14 +188,28 @@ class _ServiceExamination:
 
     def _beside(self) -> list[CheckResult]:
         """The checks of other lists, the other version, and the description."""
-        other = {"v2": "v3", "v3": "v2"}[self._api]
-        elsewhere = self._probe.ask_at(f"{self._probe.base_url}/api/{other}/publications", signed_in=False, per_page=1)
         lists = OWN_SCOPES if self._api == "v3" else ()
         return [
             *(service.readable(name, self._ask(name, per_page=1)) for name in lists),
-            service.other_version(self._api, elsewhere),
+            service.other_version(self._api, self._other_version()),
             description.compare(self._api, description.fetch(self._probe, self._api)),
         ]
+
+    def _v2_has_ended(self, first: ProbeResponse) -> tuple[bool, ProbeResponse | None]:
+        """Whether version 2, whose first page has no records, has ended; and the response of version 3, if it was asked."""
+        if self._api != "v2" or first.status == HTTPStatus.UNAUTHORIZED:
+            return False, None
+        v3 = self._other_version()
+        if first.status != HTTPStatus.FORBIDDEN:
+            return v2_has_ended(first.response, v3.response if v3 is not None else None), v3
+        stranger = self._probe.ask("publications", signed_in=False, per_page=1)
+        gone = stranger is not None and v3 is not None and refuses_everybody(stranger.response, v3.response)
+        return gone, v3
+
+    def _other_version(self) -> ProbeResponse | None:
+        """The response of the version that this tenant does not use, without a sign-in."""
+        other = {"v2": "v3", "v3": "v2"}[self._api]
+        return self._probe.ask_at(f"{self._probe.base_url}/api/{other}/publications", signed_in=False, per_page=1)
 
     def _look(self, first: ProbeResponse) -> ServiceResponses:
         sought = doi_for_search(first)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any
 
 from pipelines.doctor.findings import CheckResult, failed, note, ok, problem, warning
 from pipelines.errors import BookferryError, ExitStatus
 from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.service.end_of_v2 import is_served, v2_has_ended
 from pipelines.service.probe import ProbeResponse
 from pipelines.service.redaction import outside_text
 
@@ -22,14 +24,21 @@ LONGEST_NAME = 80
 """Most characters of a name from the service."""
 
 
-def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> CheckResult:
-    """Whether the service answers the list request with which every backup begins, signed in or not."""
+def reachable(
+    answer: ProbeResponse | None, trouble: BookferryError | None, v3: ProbeResponse | None = None
+) -> CheckResult:
+    """Whether the service answers the list request with which every backup begins, signed in or not.
+
+    `v3`: what version 3 answers, if the list of version 2 is none.
+    """
     if answer is None:
         return failed("service", trouble or BookferryError("no request was sent to the service"))
     if answer.status in REFUSALS:
         return ok("service", "answers", http_status=answer.status)
     if answer.error is not None:
-        return failed("service", answer.error, http_status=answer.status)
+        found = failed("service", answer.error, http_status=answer.status)
+        lost = v3 is not None and not is_served(v3.response) and not v2_has_ended(answer.response, v3.response)
+        return replace(found, todo=_NEITHER) if lost else found
     if answer.records is None:
         return problem(
             "service",
@@ -40,6 +49,8 @@ def reachable(answer: ProbeResponse | None, trouble: BookferryError | None) -> C
     took = (answer.answered_at - answer.asked_at) / timedelta(milliseconds=1)
     return ok("service", f"answers, in {took:,.0f} ms", http_status=answer.status)
 
+
+_NEITHER = "Neither version 2 nor version 3 is there. Is base_url the library's address, without /api?"
 
 REFUSALS = (401, 403)
 """Statuses that concern the account, not the request."""
@@ -99,17 +110,20 @@ def other_version(api: str, answer: ProbeResponse | None) -> CheckResult:
     other = {"v2": "v3", "v3": "v2"}[api]
     if answer is None:
         return note("versions", f"{api} is used; {other} did not answer", other=other, other_answers=False)
-    there = answer.status in (200, 401, 403, 429) and "html" not in answer.header("content-type").lower()
+    there = is_served(answer.response)
     state = "also answers" if there else f"does not exist ({answer.status})"
     return ok("versions", f"{api} is used; {other} {state}", other=other, other_answers=there)
 
 
-def end_of_v2(api: str, today: date, *, answers: bool) -> CheckResult:
-    """Days until the end of v2 (service.md#shutdown). It is a problem only after that day, and only if v2 does not answer."""
+def end_of_v2(api: str, today: date, *, answers: bool, ended: bool = False) -> CheckResult:
+    """Days until the end of v2 (service.md#shutdown). It is a problem if v2 has ended, or does not answer after its last day."""
     left = (LAST_DAY_OF_V2 - today).days
     facts: dict[str, Any] = {"days_left": left, "last_day": LAST_DAY_OF_V2.isoformat()}
     if api != "v2":
         return ok("end of v2", "this tenant does not depend on v2", **facts)
+    if ended:
+        message = "v2 of this library has ended: it answers no list of publications any more"
+        return problem("end of v2", message, _MOVE, exit_status=ExitStatus.USAGE, **facts)
     if left < 0:
         return _after_the_end(-left, answers=answers, facts=facts)
     message = f"v2 is shut down at the end of 2026: {_days(left)}"

@@ -16,6 +16,7 @@ import httpx
 
 from pipelines.errors import ForeignOriginError, ProtocolError, RefusedError
 from pipelines.service.clock import Clock, SystemClock
+from pipelines.service.http.announcements import Announcements
 from pipelines.service.http.budget import Budget
 from pipelines.service.http.network import CONNECT_SECONDS, NetworkTransport
 from pipelines.service.http.responses import (
@@ -92,6 +93,7 @@ class LibraryClient:
         self.clock = clock
         self._on_wait = on_wait
         self._meter = meter or RequestMeter()
+        self._announcements = Announcements()
         self._budget = budget
         self._auth = auth
         self._timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS).as_dict()
@@ -111,6 +113,11 @@ class LibraryClient:
     def requests(self) -> int:
         """Requests sent by this client so far; every try counts."""
         return self._meter.requests
+
+    @property
+    def announced(self) -> Mapping[str, str]:
+        """What the responses so far announced in `X-API-Deprecation` (service.md#deprecation): name → day, empty if none is named."""
+        return self._announcements.found
 
     def wait(self, wait: Waiting) -> None:
         """Wait, and report the wait."""
@@ -225,6 +232,7 @@ class LibraryClient:
                 request.extensions = {**request.extensions, "timeout": self._timeout}
                 response = transport.handle_request(request)
                 response.request = request
+                self._announcements.note(response)
                 request = flow.send(response)
                 response.close()
         except StopIteration:

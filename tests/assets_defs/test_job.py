@@ -28,6 +28,7 @@ CHECKS = {
     *((table, "required_columns") for table in TABLES),
     ("files", "every_file_kept"),
     ("snapshot", "complete"),
+    ("snapshot", "nothing_new_announced"),
     ("snapshot", "recent_complete_backup"),
     ("report", "made"),
 }
@@ -113,7 +114,11 @@ class TestCompleteBackup:
         if asset == "snapshot":
             assert metadata["dagster/row_count"] == 120
             assert metadata["bytes"] == sum(table.bytes for table in tables.values())
-            assert (metadata["problems"], metadata["notes"], metadata["complete"]) == ("none", "none", True)
+            assert (metadata["problems"], metadata["complete"]) == ("none", True)
+            assert "announces for the first time as deprecated: import_state" in metadata["notes"]
+            assert metadata["news"] in metadata["notes"]
+            assert [(row["name"], row["day"]) for row in metadata["announced"]] == [("import_state", "")]
+            assert metadata.get("days_left") == snapshot.manifest.days_left
             assert {row["file"] for row in metadata["preview"]} == {table.path for table in tables.values()}
         elif asset == "files":
             files = snapshot.manifest.files
@@ -143,9 +148,16 @@ class TestCompleteBackup:
         fetched = {"status", "sha256", "bytes", "etag", "problem"} if table is PUBLICATION_FILES else set()
         assert set(lineage) == set(table.schema.names) - fetched
 
-    def test_every_check_is_green(self, runs: BackupRuns) -> None:
-        """Count equals X-Total, ids unique, required columns filled, and the verdict on the whole."""
-        assert runs.checks(runs.good) == dict.fromkeys(CHECKS, True)
+    def test_every_check_about_the_data_is_green(self, runs: BackupRuns) -> None:
+        """Count equals X-Total, ids unique, required columns filled, and the verdict on the whole. What is announced first is a warning."""
+        assert runs.checks(runs.good) == {check: check != ("snapshot", "nothing_new_announced") for check in CHECKS}
+        [check] = [
+            one
+            for one in runs.good.get_asset_check_evaluations()
+            if one.check_name == "nothing_new_announced" and one.asset_key.path[0] == "old"
+        ]
+        assert check.severity is dg.AssetCheckSeverity.WARN
+        assert "import_state" in str(check.metadata["new"])
 
     def test_the_instance_remembers_them(self, runs: BackupRuns) -> None:
         """The web interface shows what the instance keeps."""

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from pipelines.backup.flow import Backup, Progress
 from pipelines.service.clock import Clock
 from pipelines.store.catalogue import open_catalogue
+from pipelines.store.snapshots.manifest import Manifest
 from pipelines.store.snapshots.snapshots import Snapshot
 
 CONFIG = """
@@ -68,3 +69,12 @@ class BackupRunner:
                 "SELECT snapshot, count(*) FROM publications GROUP BY ALL"
             ).fetchall()
         return rows
+
+
+def notes_on_reading(manifest: Manifest) -> list[str]:
+    """Returns the notes without those about the future of version 2, which every backup of it has in its last weeks."""
+    return [
+        note
+        for note in manifest.notes
+        if not note.startswith(("NEW: ", "The service announces ", "Version 2 of the API "))
+    ]

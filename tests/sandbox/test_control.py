@@ -6,6 +6,7 @@ import json
 from dataclasses import fields
 from importlib.resources import files
 
+import httplink
 import httpx
 import pytest
 
@@ -79,6 +80,33 @@ def test_relative_links(library: Service) -> None:
     library.vary(link="relative")
     answer = library.get("/publications?page=2&per_page=50")
     assert links(answer)["next"] == "/library/api/v2/publications?page=3&per_page=50"
+
+
+@pytest.mark.parametrize("form", ["quoted", "several", "extension", "lines", "parameters", "other_ends"])
+def test_every_form_of_links_says_the_same(library: Service, form: str) -> None:
+    """RFC 8288: the links of each form are those of the plain one, as another library reads them; the others are traps."""
+    plain = httplink.parse_link_header(library.get("/publications?page=2").headers["Link"])
+    library.vary(link_form=form)
+    header = library.get("/publications?page=2").headers["Link"].replace(";crossorigin", "")
+    found = {}
+    for link in httplink.parse_link_header(header.replace("rev=next", "rel=rev")).links:
+        attributes = dict(reversed([(name.lower(), value) for name, value in link.attributes]))
+        if not attributes.get("anchor"):
+            found |= dict.fromkeys(attributes["rel"].lower().split(), link.target)
+    assert {rel: found[rel] for rel in ("first", "prev", "next", "last")} == {
+        rel: plain[rel].target for rel in ("first", "prev", "next", "last")
+    }
+
+
+def test_totals_that_contradict(library: Service) -> None:
+    """Two equal lines of X-Total, two that differ, and two numbers in one line."""
+    for form, expected in (
+        ("repeated", ["5445", "5445"]),
+        ("two_lines", ["5445", "5446"]),
+        ("one_line", ["5445, 5446"]),
+    ):
+        library.vary(x_total=form)
+        assert library.get("/publications").headers.get_list("X-Total") == expected
 
 
 def test_no_links(library: Service) -> None:

@@ -51,8 +51,8 @@ class SignedUrls:
         try:
             return self._answer(wanted)
         except AccessDeniedError as error:
-            self._refusal = str(error)
-            return Failed(self._refusal)
+            self._refusal = f"no address was requested for it, because that of another file was refused: {error}"
+            return Failed(str(error))
         except (RefusedError, ProtocolError, TemporaryError) as error:
             gone = isinstance(error, RefusedError) and error.status == HTTPStatus.NOT_FOUND
             why = "gone from the library since it was listed: " if gone else ""

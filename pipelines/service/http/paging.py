@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ import httpx
 import msgspec
 
 from pipelines.errors import PagingLoopError, ProtocolError
+from pipelines.service.http.link_header import Link, parse_links
 from pipelines.service.redaction import outside_text
 from pipelines.service_limits import DEFAULT_PER_PAGE, PER_PAGE
 
@@ -28,9 +29,7 @@ MAX_EMPTY_PAGES = 2
 _PAGING = frozenset({"first", "prev", "previous", "next", "last"})
 """Link relations of pages; others are not about pages (a CDN sends `preload`)."""
 
-_LINK = re.compile(r"<([^<>]*)>([^<>]*)")
 _PAGE = re.compile(r"[?&]page=(\d+)(?=[&#]|$)")
-_REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,8 @@ class PagingHeaders:
     next: httpx.URL | None = None
     last: int | None = None
     """Number of the last page."""
+    contradiction: str = ""
+    """The different values of X-Total, if the response has more than one: then none of them is believed."""
 
 
 def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) -> PagingHeaders:
@@ -54,26 +55,52 @@ def read_paging_headers(response: httpx.Response, url: httpx.URL, records: int) 
 
     Raises `ProtocolError` if the address of the next page cannot be understood. Whether the address may be requested is not checked here.
     """
-    links = _links(response.headers.get("link", ""))
+    header = parse_links(response.headers.get_list("link"))
+    links = _page_links(header.links, url)
+    totals = _totals(response.headers.get_list("x-total"))
     return PagingHeaders(
         url=url,
         records=records,
-        total=_number(response.headers.get("x-total", ""), digits=15),
-        linked=bool(links),
+        total=_number(totals[0], digits=15) if len(totals) == 1 else None,
+        linked="next" in links or (bool(links) and not header.garbled),  # a garbled header may have lost the next page
         next=_address(url, links["next"]) if "next" in links else None,
         last=_number(found[1], digits=9) if (found := _PAGE.search(links.get("last", ""))) else None,
+        contradiction=outside_text(", ".join(totals), 100) if len(totals) > 1 else "",
     )
 
 
-def _links(header: str) -> dict[str, str]:
-    """Returns relation → address; the first address if there are several."""
+def _page_links(links: Iterable[Link], page: httpx.URL) -> dict[str, str]:
+    """Returns relation → address, for the links about this page; the first address if there are several."""
     found: dict[str, str] = {}
-    for target, parameters in _LINK.findall(header):
-        rel = _REL.search(parameters)
-        for name in (rel[1] or rel[2] or "").lower().split() if rel else ():
-            if name in _PAGING:
-                found.setdefault(name, target.strip())
+    for link in links:
+        names = _PAGING.intersection(link.relations)
+        if names and _is_about(link, page):
+            for name in names:
+                found.setdefault(name, link.target)
     return found
+
+
+def _is_about(link: Link, page: httpx.URL) -> bool:
+    """Whether a link starts at this page. One with the `anchor` of something else starts there (RFC 8288, 3.2)."""
+    anchor = link.parameter("anchor")
+    if anchor is None:
+        return True
+    try:
+        start = page.join(anchor)
+    except (httpx.InvalidURL, ValueError):
+        return False
+    return not start.fragment and same_page(start.copy_with(fragment=None), page)
+
+
+def _totals(lines: Sequence[str]) -> list[str]:
+    """Returns the different values of X-Total. A proxy may join several lines with commas (RFC 9110, 5.3)."""
+    values = [value.strip() for line in lines for value in line.split(",")]
+    numbers = (_number(value, digits=15) for value in values)
+    return list(
+        dict.fromkeys(
+            value if number is None else str(number) for value, number in zip(values, numbers, strict=True) if value
+        )
+    )
 
 
 def _address(page: httpx.URL, link: str) -> httpx.URL:

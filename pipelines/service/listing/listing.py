@@ -242,6 +242,7 @@ class Listing:
         self._upcoming = self._route.after(paging)
         self._guard.check(paging, answer.records, self._upcoming)
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
+        self.facts.contradiction = self.facts.contradiction or paging.contradiction
         self.facts.again += number <= self._furthest
         self._furthest = max(self._furthest, number)
         self.facts.count(page)

@@ -51,6 +51,8 @@ class ListingFacts:
     """Whether records were added or deleted during a walk that followed them."""
     unsettled: bool = False
     """Whether the collection changed in a way that the walk could not follow."""
+    contradiction: str = ""
+    """Different values of X-Total in one response."""
     resumed: int = 0
     """Pages that an earlier process had read."""
     requests: int = 0

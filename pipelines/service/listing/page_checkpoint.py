@@ -89,6 +89,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
     linked: bool = False
     next: str | None = None
     last: int | None = None
+    contradiction: str = ""
     early: bool = False
     """The last page, read before its turn by version 0.1.0."""
     walk: int = 0
@@ -111,6 +112,7 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
             linked=paging.linked,
             next=following,
             last=paging.last,
+            contradiction=paging.contradiction,
         )
         return msgspec.msgpack.encode(found)
 
@@ -119,7 +121,9 @@ class PageCheckpoint(msgspec.Struct, omit_defaults=True):
         """Return a checkpoint and its page."""
         found, records = _DECODER.decode(checkpoint), split_records(body)
         following = None if found.next is None else httpx.URL(found.next)
-        paging = PagingHeaders(httpx.URL(found.url), len(records), found.total, found.linked, following, found.last)
+        paging = PagingHeaders(
+            httpx.URL(found.url), len(records), found.total, found.linked, following, found.last, found.contradiction
+        )
         return found, SavedPage(paging, records, record_ids(records), body, 0.0)
 
 

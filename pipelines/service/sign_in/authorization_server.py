@@ -92,7 +92,7 @@ class AuthorizationServer:
             "token_endpoint_auth_method": auth,
             "scope": " ".join(scopes),
         }
-        response = self._send(self._request("clients", json=metadata))
+        response = self._send(self._request("clients", json=metadata), is_registration=True)
         if not response.is_success:
             raise registration_refused(response, self._clock.now())
         return read_registration(read_object(response), redirect_uris, scopes, auth, self._clock)
@@ -156,14 +156,24 @@ class AuthorizationServer:
         url = f"{self.base_url}/oauth/{path}"
         return httpx.Request("POST", url, headers={**default, **(headers or {})}, **body)
 
-    def _send(self, request: httpx.Request, before_sending: Callable[[], None] = lambda: None) -> httpx.Response:
-        """Send a request that has its effect at most once. A 429 and a server that cannot be reached mean no effect."""
+    def _send(
+        self,
+        request: httpx.Request,
+        before_sending: Callable[[], None] = lambda: None,
+        *,
+        is_registration: bool = False,
+    ) -> httpx.Response:
+        """Send a request that has its effect at most once. A 429 and a server that cannot be reached mean no effect.
+
+        A registration is asked once, unless the 429 says how long to wait: otherwise it is about the few registrations of a day.
+        """
         for number in range(THROTTLED_TRIES):
             response = self._send_once(request, before_sending)
-            asked = retry_after(response, self._clock.now()) or 0.0
+            asked = retry_after(response, self._clock.now())
             if (
                 response.status_code != httpx.codes.TOO_MANY_REQUESTS
-                or asked > LONGEST_PAUSE
+                or (asked or 0.0) > LONGEST_PAUSE
+                or (asked is None and is_registration)
                 or number == THROTTLED_TRIES - 1
             ):
                 break

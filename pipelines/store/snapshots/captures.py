@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,18 @@ class FileTotals(msgspec.Struct):
     """The first of the failed ones."""
 
 
+class Announcement(msgspec.Struct, kw_only=True):
+    """Something that the service announces as deprecated, by its name in `X-API-Deprecation` (service.md#deprecation)."""
+
+    name: str
+    day: str = ""
+    """The day that the service names, such as `2026-12-31`; empty if it names none."""
+    since: str
+    """The day of the first snapshot with this announcement."""
+    is_new: bool = False
+    """Whether no earlier snapshot has it."""
+
+
 class CaptureFacts(msgspec.Struct, kw_only=True):
     """The state of a capture, in capture.json, so that any process can continue it."""
 
@@ -123,6 +135,8 @@ class CaptureFacts(msgspec.Struct, kw_only=True):
     tables: dict[str, TableFacts] = {}
     residue: dict[str, dict[str, int]] = {}
     """Resource → residue key → number of records with it."""
+    announced: dict[str, str] = {}
+    """What the service announced in `X-API-Deprecation`: name → day, empty if it names none."""
     files: FileTotals | None = None
     """None until the files step has ended."""
     files_requests: int = 0
@@ -170,6 +184,12 @@ class Capture:
         """Write capture.json."""
         with storage_errors(self.path):
             write_atomically(self.path / self.FACTS, msgspec.json.format(msgspec.json.encode(self.facts)))
+
+    def announce(self, announced: Mapping[str, str]) -> None:
+        """Add what the service announced, and save it if that is new."""
+        if announced.items() - self.facts.announced.items():
+            self.facts.announced |= announced
+            self.save()
 
     def page_log(self, resource: str) -> PageLog:
         """The log of a resource's pages, from the first page until its raw table is written."""

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 
 from pipelines.errors import StorageError
-from pipelines.inventory import RESOURCES
-from pipelines.store.snapshots.captures import CaptureFacts, FileTotals, ResourceFacts, TableFacts, Unreadable
+from pipelines.humanize import counted
+from pipelines.inventory import LAST_DAY_OF_V2, RESOURCES, days_left_of
+from pipelines.store.snapshots.captures import (
+    Announcement,
+    CaptureFacts,
+    FileTotals,
+    ResourceFacts,
+    TableFacts,
+    Unreadable,
+)
 from pipelines.version import VERSION
 
 MANIFEST = "manifest.json"
+NEW = "NEW:"
+"""How a note begins that no snapshot before has."""
+
 FORMAT = 1
 """Version of the layout below `snapshots/`. A newer one is refused."""
 
@@ -38,11 +50,20 @@ class Manifest(msgspec.Struct, kw_only=True):
     resources: dict[str, ResourceFacts]
     unreadable: dict[str, Unreadable] = {}
     """Resources that could not be read; the snapshot has none of their records."""
+    announced: list[Announcement] = []
+    """What the service announces as deprecated, by name."""
+    days_left: int | None = None
+    """Days until the end of this version of the API, if they are few."""
     files: FileTotals
     tables: dict[str, TableFacts]
     residue: dict[str, dict[str, int]]
     manifest_sha256: str = ""
     """SHA-256 of this file with an empty string in this place."""
+
+    @property
+    def news(self) -> list[str]:
+        """The notes that are new with this snapshot."""
+        return [note for note in self.notes if note.startswith(NEW)]
 
 
 _CHECKSUM = re.compile(rb'"manifest_sha256": "([0-9a-f]{64})"')
@@ -62,13 +83,19 @@ def is_unchanged(content: bytes) -> bool:
     return found == [hashlib.sha256(without_checksum).hexdigest().encode()]
 
 
-def compose_manifest(facts: CaptureFacts, now: datetime) -> Manifest:
-    """Returns the manifest of a finished capture. The checksums of its tables must be known."""
+def compose_manifest(facts: CaptureFacts, now: datetime, announced_before: Iterable[Announcement] = ()) -> Manifest:
+    """Returns the manifest of a finished capture. The checksums of its tables must be known.
+
+    `announced_before`: what earlier snapshots of the library have in `announced`, oldest first.
+    """
+    announced = _announcements(facts, now, announced_before)
+    days_left = days_left_of(facts.api, now.date())
     missing = {partial: _unreadable_resources(facts, partial=partial) for partial in (True, False)}
     problems = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.problems]
     notes = [f"{resource}: {text}" for resource, found in facts.resources.items() for text in found.notes]
     problems += missing[True] + _failed_files(facts)
     notes += missing[False] + _files_not_fetched(facts)
+    notes = [*_notes_of_announcements(announced), *_notes_of_end(facts, days_left), *notes]
     return Manifest(
         tenant=facts.tenant,
         snapshot=facts.snapshot,
@@ -86,10 +113,48 @@ def compose_manifest(facts: CaptureFacts, now: datetime) -> Manifest:
         tool=f"bookferry {VERSION}",
         resources={name: facts.resources[name] for name in sorted(facts.resources, key=_resource_order)},
         unreadable=facts.unreadable,
+        announced=announced,
+        days_left=days_left,
         files=facts.files or FileTotals(),
         tables=facts.tables,
         residue=facts.residue,
     )
+
+
+def _announcements(facts: CaptureFacts, now: datetime, before: Iterable[Announcement]) -> list[Announcement]:
+    """The announcements of a capture. One with another day is a new one."""
+    since: dict[tuple[str, str], str] = {}
+    for one in before:
+        since.setdefault((one.name, one.day), one.since)
+    today = f"{now:%Y-%m-%d}"
+    return [
+        Announcement(name=name, day=day, since=since.get((name, day), today), is_new=(name, day) not in since)
+        for name, day in sorted(facts.announced.items())
+    ]
+
+
+def _notes_of_announcements(announced: list[Announcement]) -> list[str]:
+    new = ", ".join(f"{one.name}{f' (on {one.day})' if one.day else ''}" for one in announced if one.is_new)
+    known = ", ".join(
+        f"{one.name} ({f'on {one.day}, ' if one.day else ''}since {one.since})" for one in announced if not one.is_new
+    )
+    loud = f"{NEW} the service announces for the first time as deprecated: {new} (X-API-Deprecation). Replace it in programs of your own."
+    return [*([loud] if new else []), *([f"The service announces as deprecated: {known}."] if known else [])]
+
+
+def _notes_of_end(facts: CaptureFacts, days_left: int | None) -> list[str]:
+    if days_left is None:
+        return []
+    day = f"{LAST_DAY_OF_V2.day} {LAST_DAY_OF_V2:%B %Y}"
+    if days_left > 0:
+        when = f"ends in {counted(days_left, 'day')}, on {day}"
+    elif days_left == 0:
+        when = f"ends today, on {day}"
+    else:
+        when = f"was due to end on {day}, {counted(-days_left, 'day')} ago, and may stop at any moment"
+    move = f"Move to version 3: run `bookferry migrate plan {facts.tenant} TARGET`, or only sign in with it"
+    how = f"set api = \"v3\" for '{facts.tenant}' in bookferry.toml, then run `bookferry login {facts.tenant}`"
+    return [f"Version 2 of the API {when}. {move} ({how})."]
 
 
 def _resource_order(resource: str) -> int:

@@ -260,6 +260,12 @@ def test_files_without_addresses_make_a_snapshot_partial(runner: TwoVersionRunne
     assert manifest.requests == sum(one.requests for one in manifest.resources.values()) + 1, (
         "one refusal counts for all"
     )
+    kinds = {failure.problem: failure.kind for failure in manifest.files.failures}
+    [refused] = [problem for problem in kinds if problem.startswith("GET ")]
+    [asset] = {seen["path"] for seen in sandbox.requests() if seen["path"].startswith("/api/v3/assets/")}
+    assert refused.startswith(f"GET {sandbox.base_url()}{asset} answered 403")
+    others = f"no address was requested for it, because that of another file was refused: {refused}"
+    assert (kinds.pop(refused), list(kinds)) == ("asset", [others])
 
 
 def test_a_list_that_moves_makes_the_snapshot_partial(runner: TwoVersionRunner, sandbox: SandboxProcess) -> None:

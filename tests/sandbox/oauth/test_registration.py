@@ -115,3 +115,6 @@ def test_a_bound_of_none_accepts_nobody(library: Library) -> None:
     answer = register(library)
     assert answer.status_code == 429
     assert answer.headers["Retry-After"] == "86400"
+    library.change(oauth={"registrations_per_day": 0, "registration_wait": "absent"})
+    answer = register(library)
+    assert (answer.status_code, "Retry-After" in answer.headers) == (429, False)

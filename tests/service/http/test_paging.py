@@ -83,6 +83,74 @@ def test_an_address_that_cannot_be_understood_is_one_clear_error(link: str) -> N
     assert len(str(caught.value)) < 1000
 
 
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ('<?x>; title="<?page=9>; rel=next"; rel=first, <?per_page=50&page=4>; rel=next', page(4)),
+        ('<?page=9>; rel=next; anchor="https://elsewhere.example/", <?per_page=50&page=4>; rel=next', page(4)),
+        ('<?page=9>; rel=next; anchor="#records", <?per_page=50&page=4>; rel=next', page(4)),
+        ('<?page=9>; rel=next; anchor="http://[", <?per_page=50&page=4>; rel=next', page(4)),
+        ('<?per_page=50&page=4>; rel=next; anchor=""', page(4)),
+        (f'<?per_page=50&page=4>; rel=next; anchor="{PAGE.copy_set_param("page", 3)}"', page(4)),
+        ('<?per_page=50&page=4>; rel=next; anchor="?page=3&per_page=50"', page(4)),
+        ('<?page=9>; rev=next, <?per_page=50&page=4>; rel="https://relations.example/next next"', page(4)),
+        ('<?page=9>; rel="https://relations.example/next"', None),
+    ],
+)
+def test_only_a_link_from_this_page_leads_to_the_next(link: str, expected: httpx.URL | None) -> None:
+    """RFC 8288, 3.2 and 3.3: `anchor` names another start, `rev` the other direction, an address another relation."""
+    assert paging_headers(link).next == expected
+
+
+@pytest.mark.parametrize(
+    ("link", "following"),
+    [
+        ('<?page=1>; rel="first", <?per_page=50&page=4; rel="next"', page(4)),
+        ('<?page=1>; rel="first", <?per_page=50&page=9>; title="x; rel="next"', page(4)),
+        ('oops, <?page=1>; rel="first"', page(4)),
+        ('oops, <?per_page=50&page=7>; rel="next"', page(7)),
+    ],
+)
+def test_a_garbled_link_header_does_not_end_the_list(link: str, following: httpx.URL) -> None:
+    """I4: the part that was lost may have named the next page, so pages are counted as without the header."""
+    found = read_paging_headers(httpx.Response(200, headers=[("Link", link)]), PAGE, 50)
+    assert Route().after(found) == following
+
+
+def test_links_in_several_header_lines() -> None:
+    """RFC 9110, 5.3: the lines of one name are one list."""
+    lines = [
+        ("Link", '</style.css>; rel="preload"'),
+        ("link", "<?per_page=50&page=4>; rel=next"),
+        ("LINK", "<?page=9>; rel=last"),
+    ]
+    found = read_paging_headers(httpx.Response(200, headers=lines), PAGE, 50)
+    assert (found.next, found.last) == (page(4), 9)
+
+
+@pytest.mark.parametrize(
+    ("lines", "total", "contradiction"),
+    [
+        (["5"], 5, ""),
+        (["5", "5"], 5, ""),
+        (["5, 5"], 5, ""),
+        (["5", "05 "], 5, ""),
+        (["5", ""], 5, ""),
+        (["5", "7"], None, "5, 7"),
+        (["5, 7"], None, "5, 7"),
+        (["5,7", "5"], None, "5, 7"),
+        (["5", "many"], None, "5, many"),
+        (["many"], None, ""),
+    ],
+)
+def test_contradicting_totals_are_named_and_none_is_chosen(
+    lines: list[str], total: int | None, contradiction: str
+) -> None:
+    """service.md#lists: `X-Total` is one number. Equal lines are fine; of different ones, none is believed (I4)."""
+    found = read_paging_headers(httpx.Response(200, headers=[("X-Total", line) for line in lines]), PAGE, 50)
+    assert (found.total, found.contradiction) == (total, contradiction)
+
+
 def test_thousands_of_links_are_read_in_no_time() -> None:
     """I13: a header is 100 kB at most, and is parsed once."""
     header = ", ".join(f'<?page={number}>; rel="x{number}"' for number in range(4000)) + ", <?page=4>; rel=next"

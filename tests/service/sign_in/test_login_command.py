@@ -371,6 +371,17 @@ def test_too_many_registrations(home: Home, browser: Callable[..., dict[str, str
     assert run(home, "login", "new", variables=browser()).status in (0, 1)
 
 
+def test_a_registration_that_is_refused_without_a_wait_is_asked_once(
+    home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess
+) -> None:
+    """service.md#clients: registrations are few a day. A 429 without Retry-After is about them, and another try helps nobody."""
+    sandbox.change(oauth={"registrations_per_day": 0, "registration_wait": "absent"})
+    before = sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests())
+    done = run(home, "login", "new", "--new-client", variables=browser())
+    done.assert_failed(1, "/oauth/clients answered 429", "no more registrations today", "again tomorrow")
+    assert sum(seen["path"].endswith("/oauth/clients") for seen in sandbox.requests()) == before + 1
+
+
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 def test_an_issued_client(
     home: Home, browser: Callable[..., dict[str, str]], sandbox: SandboxProcess, method: str

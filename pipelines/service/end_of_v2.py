@@ -1,0 +1,144 @@
+"""Tells the end of version 2 (service.md#shutdown) from a wrong base_url, from a sign-in that is refused, and from an outage.
+
+The document does not say what version 2 answers after its end (docs/assumptions.md A76): 410, 404 for every address, a redirect, or a page.
+Version 2 counts as ended if it says 410; if its list of publications is no list while version 3 answers at the same base_url; or if it
+answers 403 to everybody, while version 3 asks for a sign-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TypeGuard
+
+import httpx
+import msgspec
+
+from pipelines.errors import (
+    AccessDeniedError,
+    BookferryError,
+    ProtocolError,
+    RefusedError,
+    SignInError,
+    TemporaryError,
+    VersionEndedError,
+)
+from pipelines.inventory import LAST_DAY_OF_V2
+from pipelines.service.client import LibraryClient
+from pipelines.service.http.envelope import split_records
+from pipelines.service.http.failures import is_temporary, status_line
+
+_OF_THE_ACCOUNT = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+"""Statuses that concern the sign-in: there is something that checks it."""
+
+_EXPLAINED = (RefusedError, ProtocolError, SignInError, AccessDeniedError, TemporaryError)
+"""What a request to an ended version may raise. Their subclasses have a cause of their own."""
+
+
+@contextmanager
+def end_of_v2_explained(client: LibraryClient, tenant: str) -> Iterator[None]:
+    """Explains an error of requests to version 2 by its end, if that is the cause: raises `VersionEndedError` instead.
+
+    Where the end is only possible, the error mentions it. Costs three requests at most, and none for version 3.
+    """
+    try:
+        yield
+    except _EXPLAINED as error:
+        if type(error) not in _EXPLAINED or not client.api_url.endswith("/v2"):
+            raise
+        if hint := _hint(client, error, tenant):
+            error.args = (f"{error} {hint}",)
+        raise
+
+
+def _hint(client: LibraryClient, error: BookferryError, tenant: str) -> str:
+    """Returns what to add to an error, empty if it says enough. Raises `VersionEndedError` if version 2 has certainly ended."""
+    if isinstance(error, RefusedError | ProtocolError):
+        return _hint_at_missing_list(client, tenant)
+    if isinstance(error, TemporaryError):
+        hint = f"Version 3 answers at the same address: perhaps version 2 has been shut down. {_remedy(tenant)}"
+        return hint if _answers(_ask(client, "v3")) else ""
+    if isinstance(error, AccessDeniedError) and _answers(v3 := _ask(client, "v3")):
+        v2 = _ask(client, "v2")
+        if v2 is not None and refuses_everybody(v2, v3):
+            raise VersionEndedError(ended_message(v2, tenant)) from None
+    late = client.clock.now().date() > LAST_DAY_OF_V2
+    return f"Version 2 was due to be shut down on {_LAST_DAY}. {_remedy(tenant)}" if late else ""
+
+
+def _hint_at_missing_list(client: LibraryClient, tenant: str) -> str:
+    v2 = _ask(client, "v2", signed_in=True)
+    if v2 is None or _may_live(v2):
+        return ""
+    v3 = _ask(client, "v3")
+    if v2_has_ended(v2, v3):
+        raise VersionEndedError(ended_message(v2, tenant)) from None
+    if v3 is None or v2.status_code != HTTPStatus.NOT_FOUND:
+        return ""
+    return f"Version 3 is not there either ({status_line(v3)}). Is base_url ({_base_url(client)}) the library's address, without /api?"
+
+
+def _answers(v3: httpx.Response | None) -> TypeGuard[httpx.Response]:
+    """Whether version 3 asks for a sign-in, or answers a list."""
+    return v3 is not None and is_served(v3) and (v3.status_code in _OF_THE_ACCOUNT or _is_list(v3))
+
+
+def _base_url(client: LibraryClient) -> str:
+    return client.api_url.removesuffix("/api/v2")
+
+
+def _ask(client: LibraryClient, version: str, *, signed_in: bool = False) -> httpx.Response | None:
+    try:
+        return client.ask(f"{_base_url(client)}/api/{version}/publications", {"per_page": 1}, signed_in=signed_in)
+    except BookferryError:
+        return None
+
+
+def v2_has_ended(v2: httpx.Response, v3: httpx.Response | None) -> bool:
+    """Whether these responses to a list of publications, of version 3 without a sign-in, mean that version 2 has ended."""
+    if v2.status_code == HTTPStatus.GONE:
+        return True
+    return not _may_live(v2) and _answers(v3)
+
+
+def refuses_everybody(v2: httpx.Response, v3: httpx.Response) -> bool:
+    """Whether these responses to lists without a sign-in mean that version 2 has ended: a living version asks for a sign-in, with 401."""
+    return v2.status_code == HTTPStatus.FORBIDDEN and v3.status_code == HTTPStatus.UNAUTHORIZED
+
+
+def is_served(response: httpx.Response) -> bool:
+    """Whether something at this address is the API: it answers a list, asks for a sign-in, or asks to wait."""
+    there = response.status_code in {HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS} | _OF_THE_ACCOUNT
+    return there and "html" not in response.headers.get("content-type", "").lower()
+
+
+def _may_live(v2: httpx.Response) -> bool:
+    if v2.status_code == HTTPStatus.OK:
+        return _is_list(v2)
+    return v2.status_code in _OF_THE_ACCOUNT or is_temporary(v2.status_code)
+
+
+def _is_list(response: httpx.Response) -> bool:
+    try:
+        split_records(response.content)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def ended_message(v2: httpx.Response, tenant: str) -> str:
+    """Returns what a person must know and do when version 2 has ended; `v2` is the response that shows it."""
+    answer = status_line(v2) if v2.status_code != HTTPStatus.OK else "a page that is no list of records"
+    asked = f"{v2.request.method} {v2.request.url.copy_with(query=None, userinfo=b'')}"
+    return f"Version 2 of the API of '{tenant}' has ended: {asked} answered {answer}. {_remedy(tenant)}"
+
+
+def _remedy(tenant: str) -> str:
+    return (
+        f'Sign in with version 3: in bookferry.toml, replace api = "v2" and the user name and password of \'{tenant}\' by api = "v3", then '
+        f"run `bookferry login {tenant}`. The snapshots of version 2 stay, and `bookferry migrate plan SNAPSHOT TARGET` still moves them."
+    )
+
+
+_LAST_DAY = f"{LAST_DAY_OF_V2.day} {LAST_DAY_OF_V2:%B %Y}"

@@ -1,0 +1,143 @@
+"""service.md#deprecation and #shutdown: what the service announces reaches the notes of a backup, and the days that v2 has left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipelines.notify import Ending
+from pipelines.report.build import make_report
+from pipelines.report.pages import markdown_of
+from pipelines.store.snapshots.manifest import Manifest
+from tests.backup.runner import BackupRunner
+from tests.sandbox.process import SandboxProcess
+from tests.service.manual_clock import MIDNIGHT, ManualClock
+
+Backups = Callable[[datetime], Manifest]
+
+LOUD = "NEW: the service announces for the first time as deprecated: {} (X-API-Deprecation). Replace it in programs of your own."
+EARLY = datetime(2026, 8, 1, tzinfo=UTC)
+"""A day on which v2 has more than 60 days left."""
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox() -> Iterator[SandboxProcess]:
+    """One sandbox for the module."""
+    with SandboxProcess("--tenant=library=real:60", "--requests-per-minute", "0") as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(shared_sandbox: SandboxProcess, monkeypatch: pytest.MonkeyPatch) -> SandboxProcess:
+    """The sandbox in its initial state, with its credentials in the environment."""
+    shared_sandbox.reset()
+    shared_sandbox.change(requests_per_minute=0)
+    monkeypatch.setenv("TEST_USER", shared_sandbox.user)
+    monkeypatch.setenv("TEST_PASSWORD", shared_sandbox.password)
+    return shared_sandbox
+
+
+def runner_on(folder: Path, sandbox: SandboxProcess, day: datetime) -> BackupRunner:
+    """Returns a runner of backups on that day."""
+    clock = ManualClock((day - MIDNIGHT) / timedelta(seconds=1))
+    return BackupRunner(folder, sandbox.base_url(), clock=clock)
+
+
+@pytest.fixture
+def back_up(tmp_path: Path, sandbox: SandboxProcess) -> Backups:
+    """Backs up on a given day, and returns the manifest."""
+    return lambda day: runner_on(tmp_path, sandbox, day).back_up(run=f"{day:%Y%m%d}", with_files=False).manifest
+
+
+def announcements(manifest: Manifest) -> list[str]:
+    """Returns the notes about deprecations."""
+    return [note for note in manifest.notes if "announces" in note]
+
+
+def test_a_name_is_loud_once_and_then_stays_in_the_notes(back_up: Backups) -> None:
+    """The first backup is loud; the next one names it with the day since when."""
+    first, second = back_up(EARLY), back_up(EARLY + timedelta(days=1))
+    assert announcements(first) == first.news == [LOUD.format("import_state")]
+    assert announcements(second) == ["The service announces as deprecated: import_state (since 2026-08-01)."]
+    assert second.news == []
+    assert [(one.name, one.day, one.since, one.is_new) for one in second.announced] == [
+        ("import_state", "", "2026-08-01", False)
+    ]
+    assert first.complete
+    assert second.complete
+
+
+def test_a_new_name_and_a_new_day_are_loud(back_up: Backups, sandbox: SandboxProcess) -> None:
+    """Compared with the snapshots before; what was known already stays quiet."""
+    back_up(EARLY)
+    sandbox.change(variations={"announced": "abstract; sunset=2026-12-01"})
+    second = back_up(EARLY + timedelta(days=1))
+    assert announcements(second) == [
+        LOUD.format("abstract (on 2026-12-01)"),
+        "The service announces as deprecated: import_state (since 2026-08-01).",
+    ]
+    sandbox.change(variations={"announced": "abstract; sunset=2026-11-01"})
+    third = back_up(EARLY + timedelta(days=2))
+    assert third.news == [LOUD.format("abstract (on 2026-11-01)")]
+    fourth = back_up(EARLY + timedelta(days=3))
+    assert announcements(fourth) == [
+        "The service announces as deprecated: abstract (on 2026-11-01, since 2026-08-03), import_state (since 2026-08-01)."
+    ]
+
+
+def test_an_announcement_survives_a_stop(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    """I9: the steps of a backup may run in several processes."""
+    runner = runner_on(tmp_path, sandbox, EARLY)
+    with runner.library(with_files=False) as library:
+        library.read_raw("old", "run", "publications")
+    sandbox.change(variations={"announced": ""})
+    with runner.library(with_files=False) as library:
+        library.stage("old", "run", "publications")
+        library.fetch_files("old", "run")
+        assert library.publish("old", "run").manifest.news == [LOUD.format("import_state")]
+
+
+def test_the_report_and_the_notification_have_it(tmp_path: Path, sandbox: SandboxProcess) -> None:
+    """The librarians' page shows the notes; the call of [notify] carries what is new, also when the backup is complete."""
+    runner = runner_on(tmp_path, sandbox, datetime(2026, 12, 1, tzinfo=UTC))
+    snapshot = runner.back_up(with_files=False)
+    with runner.library() as library:
+        page = markdown_of(make_report(library.data, snapshot, now=EARLY))
+    assert "announces for the first time as deprecated" in page
+    assert "ends in 30 days" in page
+    ending = Ending.of_backup(snapshot)
+    assert (ending.result, ending.message) == ("complete", LOUD.format("import_state"))
+
+
+@pytest.mark.parametrize(
+    ("day", "left", "expected"),
+    [
+        (datetime(2026, 11, 1, 23, 59, tzinfo=UTC), 60, "Version 2 of the API ends in 60 days, on 31 December 2026."),
+        (datetime(2026, 12, 30, tzinfo=UTC), 1, "Version 2 of the API ends in 1 day, on 31 December 2026."),
+        (datetime(2026, 12, 31, 23, tzinfo=UTC), 0, "Version 2 of the API ends today, on 31 December 2026."),
+        (
+            datetime(2027, 1, 3, tzinfo=UTC),
+            -3,
+            "Version 2 of the API was due to end on 31 December 2026, 3 days ago, and may stop at any moment.",
+        ),
+    ],
+)
+def test_the_days_that_v2_has_left(back_up: Backups, day: datetime, left: int, expected: str) -> None:
+    """Each backup says it, from 60 days before the end on."""
+    manifest = back_up(day)
+    assert manifest.days_left == left
+    [note] = [note for note in manifest.notes if note.startswith("Version 2")]
+    assert note == (
+        f"{expected} Move to version 3: run `bookferry migrate plan old TARGET`, or only sign in with it (set api = \"v3\" for 'old' in "
+        "bookferry.toml, then run `bookferry login old`)."
+    )
+
+
+def test_more_than_sixty_days_before_the_end_there_is_no_note(back_up: Backups) -> None:
+    """61 days are left."""
+    manifest = back_up(datetime(2026, 10, 31, tzinfo=UTC))
+    assert manifest.days_left is None
+    assert not [note for note in manifest.notes if note.startswith("Version 2")]

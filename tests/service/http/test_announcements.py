@@ -1,0 +1,71 @@
+"""service.md#deprecation: what `X-API-Deprecation` announces, in any form that a service may give it."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.service.http.announcements import MAX_NAMES, Announcements, announced_names
+
+URL = "https://library.example.org/api/v2/assets/17"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["import_state"], {"import_state": ""}),
+        (["import_state, doi"], {"import_state": "", "doi": ""}),
+        (["import_state", "doi, isbn"], {"import_state": "", "doi": "", "isbn": ""}),
+        (["POST /users"], {"POST /users": ""}),
+        (["PATCH /users/:id/roles"], {"PATCH /users/:id/roles": ""}),
+        (["import_state; sunset=2026-12-31"], {"import_state": "2026-12-31"}),
+        (['import_state; sunset="Thu, 31 Dec 2026 23:59:59 GMT", doi'], {"import_state": "2026-12-31", "doi": ""}),
+        (["import_state (2026-12-31), doi until 2027-01-31"], {"import_state": "2026-12-31", "doi": "2027-01-31"}),
+        (["doi=2026-12-31"], {"doi": "2026-12-31"}),
+        (["doi, isbn, 2026-12-01"], {"doi": "2026-12-01", "isbn": "2026-12-01"}),
+        (["doi, isbn; date=@1798675200"], {"doi": "", "isbn": "2026-12-31"}),
+        (["2026-12-31"], {"GET /assets/:id": "2026-12-31"}),
+        (["sunset=2026-12-31T23:59:59Z"], {"GET /assets/:id": "2026-12-31"}),
+        (["true"], {"GET /assets/:id": ""}),
+        (["This field goes away"], {"This field goes away": ""}),
+        (["", " , "], {}),
+    ],
+)
+def test_names_and_days(lines: list[str], expected: dict[str, str]) -> None:
+    """A37: names separated by commas; a day beside a name, for all, or none."""
+    assert announced_names(lines, "GET /assets/:id") == expected
+
+
+@given(st.lists(st.text(max_size=80), max_size=3))
+def test_any_text_is_read(lines: list[str]) -> None:
+    """I13: the header comes from outside; names are short and have no control characters."""
+    for name, day in announced_names(lines, "GET /x").items():
+        assert len(name) <= 10 * 80 + 1, "an unprintable character is shown as an escape of ten"
+        assert name.isprintable()
+        assert day == "" or len(day) == 10
+
+
+def response(*lines: str) -> httpx.Response:
+    headers = [("X-API-Deprecation", line) for line in lines]
+    return httpx.Response(200, headers=headers, request=httpx.Request("GET", URL))
+
+
+def test_a_day_that_one_response_names_is_kept() -> None:
+    """The announcements of a run are those of all its responses."""
+    announcements = Announcements()
+    for lines in (["doi; sunset=2026-12-31"], ["doi"], ["true"], []):
+        announcements.note(response(*lines))
+    assert announcements.found == {"doi": "2026-12-31", "GET /assets/:id": ""}
+
+
+def test_a_hostile_service_fills_nothing() -> None:
+    """I13: a bounded number of names, in bounded time."""
+    announcements, started = Announcements(), time.process_time()
+    for number in range(300):
+        announcements.note(response(", ".join(f"name{number}-{other}" for other in range(50)), '"' * 5000, "," * 5000))
+    assert len(announcements.found) == MAX_NAMES
+    assert time.process_time() - started < 10
