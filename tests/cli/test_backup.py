@@ -17,7 +17,7 @@ from tests.cli.command import CONFIG, PASSWORD, PATIENCE, Installation, run
 from tests.cli.conftest import SMALL, BackedUp
 from tests.sandbox.process import SandboxProcess
 
-OUR_PROGRESS = ("starting", "publications: ", "files: ")
+OUR_PROGRESS = ("starting", "publications: ", "files: ", "! NEW: the service announces")
 HOURS = 10_000
 """Seconds that no test waits."""
 
