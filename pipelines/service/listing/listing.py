@@ -164,7 +164,7 @@ class Listing:
     def _accept_down(self, descent: Descent, number: int, answer: SavedPage, *, in_turn: bool) -> Page:
         page = Page(number, str(answer.paging.url), answer.records, answer.ids, answer.paging.total)
         descent.take(number, answer.ids, answer.paging.total, in_turn=in_turn)
-        self.facts.count(page)
+        self.facts.count(page, answer.paging.contradiction)
         self._account()
         return page
 
@@ -242,10 +242,9 @@ class Listing:
         self._upcoming = self._route.after(paging)
         self._guard.check(paging, answer.records, self._upcoming)
         page = Page(number, str(paging.url), answer.records, answer.ids, paging.total)
-        self.facts.contradiction = self.facts.contradiction or paging.contradiction
         self.facts.again += number <= self._furthest
         self._furthest = max(self._furthest, number)
-        self.facts.count(page)
+        self.facts.count(page, paging.contradiction)
         self._account()
         if self.facts.pages == 1:
             self._descent = self._way_down(answer)

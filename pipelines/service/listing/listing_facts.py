@@ -69,8 +69,9 @@ class ListingFacts:
         self.added, self.deleted = added, deleted
         self.last_total = self.last_total if end_total is None else end_total
 
-    def count(self, page: Page) -> None:
-        """Count one more page."""
+    def count(self, page: Page, contradiction: str) -> None:
+        """Count one more page. `contradiction`: the values of X-Total, if its response has several."""
+        self.contradiction = self.contradiction or contradiction
         self.pages += 1
         self.records += len(page.records)
         self.see(page.total)
