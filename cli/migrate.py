@@ -79,7 +79,7 @@ def make_plan(
 
 def _planned_status(plan: Plan) -> ExitStatus:
     quarantined = plan.facts.count(Action.QUARANTINED) + plan.facts.unfit
-    return ExitStatus.PARTIAL if quarantined else ExitStatus.COMPLETE
+    return ExitStatus.PARTIAL if quarantined or plan.facts.twins else ExitStatus.COMPLETE
 
 
 def apply_plan(
@@ -109,7 +109,7 @@ def apply_plan(
         {"plan": plan.name, **as_json(result.applied, result.requests)},
         lambda console: print_applied(console, plan, result),
     )
-    failed = result.applied.failed + result.applied.quarantined
+    failed = result.applied.failed + result.applied.quarantined + len(result.applied.twins)
     return ExitStatus.PARTIAL if failed else ExitStatus.COMPLETE
 
 

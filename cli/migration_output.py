@@ -49,6 +49,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "approval": facts.approval,
         "path": str(plan.folder),
         "notes": facts.notes,
+        "twins": [msgspec.to_builtins(twin) for twin in facts.twins or ()],
     }
 
 
@@ -85,12 +86,16 @@ def print_applied(console: Console, plan: Plan, result: AppliedPlan) -> None:
         print_warning(console, f"{_record(failure.resource, failure.source_id, failure.title)}: {failure.problem}")
     if applied.failed > MOST_PRINTED:
         console.print(f"and {applied.failed - MOST_PRINTED:,} more: bookferry migrate status {plan.name}")
+    for twin in applied.twins[:MOST_PRINTED]:
+        print_warning(console, str(twin))
     what = f"{applied.created:,} created, {applied.patched:,} patched, {applied.unchanged:,} unchanged"
     what += f", {counted(applied.files_uploaded, 'file')} uploaded; {counted(result.requests, 'request')}"
     if applied.complete:
         verdict = Text.assemble(("Complete:", "bold green"), f" {what}. Next: bookferry migrate verify {plan.name}")
-    elif applied.failed or applied.quarantined:
+    elif applied.failed or applied.quarantined or applied.twins:
         failed = f"{applied.failed:,} failed, {applied.quarantined:,} quarantined"
+        if applied.twins:
+            failed += f", {len(applied.twins):,} there twice"
         verdict = Text.assemble(
             ("PARTIAL:", "bold yellow"), f" {what}; {failed}. {plan.path(ISSUES)} and `status` list them."
         )

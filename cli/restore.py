@@ -68,6 +68,7 @@ def restore_snapshot(
         + result.applied.quarantined
         + plan.facts.count(Action.CONFLICT)
         + plan.facts.files.missing
+        + len(result.applied.twins)
     )
     return ExitStatus.PARTIAL if left else ExitStatus.COMPLETE
 
